@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one place where permits are made. Import contracts let only the door import this module."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from gateway.access.actor import Actor
+from gateway.access.decision import Decision
+from gateway.access.operation import Operation
+from gateway.access.permit import Permit
+from gateway.access.resolved import Resolution
+from gateway.access.trail import Trail
+
+Op = TypeVar("Op", bound=Operation)
+
+
+def mint(
+    operation: Op, *, actor: Actor, decision: Decision, resolution: Resolution, trail: Trail, request_id: str
+) -> Permit[Op]:
+    """A permit for a decision that allows. Raises ValueError for any other, whatever the caller believes."""
+    if not decision.allowed:
+        raise ValueError(f"no permit for a decision that is {decision.outcome}")
+    permit: Permit[Op] = object.__new__(Permit)
+    permit._operation = operation
+    permit._actor = actor
+    permit._decision = decision
+    permit._resolution = resolution
+    permit._trail = trail
+    permit._request_id = request_id
+    return permit

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is asking."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from uuid import UUID
+
+import msgspec
+
+
+class ActorKind(StrEnum):
+    """The closed set of kinds of callers; the values appear in audit records and in policy input."""
+
+    USER = "user"
+    ROLE = "role"
+    SYSTEM = "system"
+    ANONYMOUS = "anonymous"
+
+
+class Actor(msgspec.Struct, frozen=True, kw_only=True):
+    """One caller of one request.
+
+    `id` is `<idp>~<subject>` for people and services, `system~<task>` for the gateway's own work, and empty for nobody.
+    With `assumed_role` only the rights of that role count; `id` still tells who assumed it.
+    """
+
+    kind: ActorKind
+    id: str
+    name: str | None = None
+    email: str | None = None
+    application: bool = False
+    assumed_role: UUID | None = None
+
+    @classmethod
+    def user(cls, id: str, *, name: str | None = None, email: str | None = None, application: bool = False) -> Actor:
+        """A person or service that presented a verified token."""
+        return cls(kind=ActorKind.USER, id=id, name=name, email=email, application=application)
+
+    @classmethod
+    def system(cls, task: str) -> Actor:
+        """The gateway itself, doing the named background task."""
+        return cls(kind=ActorKind.SYSTEM, id=f"system~{task}")
+
+    @classmethod
+    def anonymous(cls) -> Actor:
+        """A request without a token; only operations open to all may be admitted for it."""
+        return cls(kind=ActorKind.ANONYMOUS, id="")

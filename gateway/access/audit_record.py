@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit record: who asked for what, what was decided, by whom, and why. The vocabulary of each field is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+AUDIT_FORMAT = 1
+
+
+class AuditedActor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who asked."""
+
+    kind: str
+    id: str
+    assumed_role: str | None = None
+
+
+class AuditedResource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was asked about: as the caller wrote it, and the id it had if it existed."""
+
+    type: str
+    id: str | None = None
+    name: str | None = None
+    warehouse_id: str | None = None
+
+
+class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One operation's verdict. `failure` keeps the true reason that the answer may hide."""
+
+    operation: str
+    outcome: str
+    determined_by: str
+    relations: tuple[str, ...] = ()
+    resources: tuple[AuditedResource, ...] = ()
+    failure: str | None = None
+    policy_reasons: tuple[str, ...] = ()
+    obligations: Mapping[str, int | bool] = {}
+
+
+class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One request's way through the door. `detail` is filled by use cases: what was vended or changed."""
+
+    id: UUID
+    format: int
+    at: datetime
+    request_id: str
+    actor: AuditedActor
+    decisions: tuple[AuditedDecision, ...]
+    user_agent: str | None = None
+    client_address: str | None = None
+    detail: Mapping[str, str] = {}
+
+    @property
+    def operation(self) -> str:
+        """The operation that was asked for first."""
+        return self.decisions[0].operation
+
+    @property
+    def outcome(self) -> str:
+        """The outcome of the operation that was asked for first."""
+        return self.decisions[0].outcome

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Combining what OpenFGA and OPA said into one verdict. Pure; everything that is not a clear yes is a no."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.access.demand import Demand
+from gateway.access.policy import Obligations, PolicyAnswer
+from gateway.access.refs import Ref
+from gateway.access.relations import Can
+from gateway.access.resolved import Resolved
+
+
+class Outcome(StrEnum):
+    """How an operation was decided."""
+
+    ALLOWED = "allowed"
+    HIDDEN = "hidden"
+    """Answered as if the object did not exist."""
+    FORBIDDEN = "forbidden"
+    UNAVAILABLE = "unavailable"
+
+
+class DeterminedBy(StrEnum):
+    """Which engine's answer made the outcome what it is."""
+
+    OPENFGA = "openfga"
+    OPA = "opa"
+    BOTH = "both"
+    NONE = "none"
+
+
+class Failure(StrEnum):
+    """The true reason of a refusal, for the audit; the answer may hide it."""
+
+    RESOURCE_NOT_FOUND = "ResourceNotFound"
+    CANNOT_SEE_RESOURCE = "CannotSeeResource"
+    ACTION_FORBIDDEN = "ActionForbidden"
+    DENIED_BY_POLICY = "DeniedByPolicy"
+    NOT_AUTHENTICATED = "NotAuthenticated"
+    ENGINE_UNAVAILABLE = "InternalAuthorizationError"
+
+
+@dataclass(frozen=True, slots=True)
+class DemandAnswer:
+    """What is known about one demand: the row (None if absent), whether the caller sees it, whether the relation holds."""
+
+    demand: Demand
+    row: Resolved | None
+    visible: bool
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One operation's verdict. `held` are the demands that hold, required or merely asked."""
+
+    outcome: Outcome
+    determined_by: DeterminedBy
+    failure: Failure | None = None
+    refused: Demand | None = None
+    policy_reasons: tuple[str, ...] = ()
+    obligations: Obligations | None = None
+    held: frozenset[tuple[Can, Ref]] = frozenset()
+
+    @property
+    def allowed(self) -> bool:
+        """True only for a clear yes of everybody who was asked."""
+        return self.outcome is Outcome.ALLOWED
+
+
+def combine(answers: Sequence[DemandAnswer], policy: PolicyAnswer) -> Decision:
+    """Allowed when every required demand holds and the policies allow.
+
+    The first required demand that fails decides what the caller is told, in the order the operation lists them: an object
+    that is absent or invisible is hidden whatever else holds; policies are told of only to callers who see the object.
+    """
+    reasons = tuple(f"{reason.code}: {reason.message}" for reason in policy.reasons)
+    denied_too = DeterminedBy.OPENFGA if policy.allow else DeterminedBy.BOTH
+    for answer in answers:
+        if not answer.demand.required:
+            continue
+        if answer.row is None:
+            return Decision(Outcome.HIDDEN, denied_too, Failure.RESOURCE_NOT_FOUND, answer.demand)
+        if not answer.visible:
+            return Decision(Outcome.HIDDEN, denied_too, Failure.CANNOT_SEE_RESOURCE, answer.demand)
+    for answer in answers:
+        if answer.demand.required and not answer.holds:
+            return Decision(Outcome.FORBIDDEN, denied_too, Failure.ACTION_FORBIDDEN, answer.demand)
+    if not policy.allow:
+        first = next((answer.demand for answer in answers if answer.demand.required), None)
+        return Decision(Outcome.FORBIDDEN, DeterminedBy.OPA, Failure.DENIED_BY_POLICY, first, reasons)
+    held = frozenset((a.demand.relation, a.demand.on) for a in answers if a.row is not None and a.visible and a.holds)
+    return Decision(
+        Outcome.ALLOWED,
+        DeterminedBy.BOTH if answers else DeterminedBy.OPA,
+        policy_reasons=reasons,
+        obligations=policy.obligations,
+        held=held,
+    )
+
+
+def undecided(failure: Failure) -> Decision:
+    """The verdict when nobody could decide: a refusal that says so."""
+    return Decision(Outcome.UNAVAILABLE, DeterminedBy.NONE, failure)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must be true for an operation, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.access.refs import Ref
+from gateway.access.relations import Can
+
+#: A fact about an operation that policies may look at.
+Fact = str | int | bool | None | tuple[str, ...]
+Facts = Mapping[str, Fact]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The caller must have `relation` on what `on` points at.
+
+    With `required=False` it is only asked: the answer decides *how* the operation is done (read or write credentials, all
+    rows or filtered ones) and is read from `Permit.holds`, never whether it is done.
+    """
+
+    relation: Can
+    on: Ref
+    required: bool = True

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How references are told to policies and to the audit: what the caller wrote, and the id behind it if there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+import msgspec
+
+from gateway.access import refs
+from gateway.access.audit_record import AuditedResource
+from gateway.access.operation import Operation
+from gateway.access.policy import Obligations, PolicyResource
+from gateway.access.resolved import (
+    Resolution,
+    Resolved,
+    ResolvedNamespace,
+    ResolvedProject,
+    ResolvedRole,
+    ResolvedTable,
+    ResolvedWarehouse,
+)
+
+
+def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyResource:
+    """The first thing the operation points at, as policies see it; the server when it points at nothing."""
+    demands = operation.demands()
+    if not demands:
+        return PolicyResource(type=refs.ObjectType.SERVER.value)
+    ref = demands[0].on
+    row = resolution.get(ref)
+    warehouse = _warehouse_of(row)
+    name, namespace, warehouse_id = _written(ref)
+    return PolicyResource(
+        type=ref.type.value,
+        id=None if row is None else row.key.id,
+        name=_stored_name(row) or name,
+        namespace=_stored_levels(row) or namespace,
+        warehouse_id=warehouse_id if warehouse is None else str(warehouse.id),
+        warehouse=None if warehouse is None else warehouse.name,
+        project_id=None if warehouse is None else warehouse.project_id,
+    )
+
+
+def describe_resource(ref: refs.Ref, resolution: Resolution) -> AuditedResource:
+    """One reference as the audit tells it."""
+    row = resolution.get(ref)
+    name, namespace, warehouse_id = _written(ref)
+    return AuditedResource(
+        type=ref.type.value,
+        id=None if row is None else row.key.id,
+        name=name if namespace is None or ref.type is refs.ObjectType.NAMESPACE else ".".join([*namespace, name or ""]),
+        warehouse_id=warehouse_id,
+    )
+
+
+def audited_obligations(obligations: Obligations | None) -> Mapping[str, int | bool]:
+    """The obligations that are set, flat, for the audit."""
+    if obligations is None:
+        return {}
+    plain = msgspec.to_builtins(obligations)
+    return {key: value for key, value in plain.items() if isinstance(value, (int, bool)) and value}
+
+
+def _stored_name(row: Resolved | None) -> str | None:
+    match row:
+        case ResolvedTable(identifier=identifier):
+            return identifier.name
+        case ResolvedNamespace(namespace=namespace):
+            return namespace.dotted
+        case ResolvedWarehouse(name=name) | ResolvedProject(name=name) | ResolvedRole(name=name):
+            return name
+        case _:
+            return None
+
+
+def _stored_levels(row: Resolved | None) -> list[str] | None:
+    match row:
+        case ResolvedTable(namespace=parent):
+            return list(parent.namespace.levels)
+        case ResolvedNamespace(namespace=namespace):
+            return list(namespace.levels)
+        case _:
+            return None
+
+
+def _warehouse_of(row: Resolved | None) -> ResolvedWarehouse | None:
+    if isinstance(row, ResolvedWarehouse):
+        return row
+    if isinstance(row, (ResolvedNamespace, ResolvedTable)):
+        return row.warehouse
+    return None
+
+
+def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:
+    """(name, namespace levels, warehouse id) as the caller wrote them."""
+    match ref:
+        case refs.TableRef(warehouse_id=warehouse_id, identifier=identifier):
+            return identifier.name, list(identifier.namespace.levels), str(warehouse_id)
+        case refs.NamespaceRef(warehouse_id=warehouse_id, namespace=namespace):
+            return namespace.dotted, list(namespace.levels), str(warehouse_id)
+        case refs.TableIdRef(warehouse_id=warehouse_id, table_id=table_id):
+            return str(table_id), None, str(warehouse_id)
+        case refs.NamespaceIdRef(namespace_id=namespace_id):
+            return str(namespace_id), None, None
+        case refs.WarehouseRef(warehouse_id=warehouse_id):
+            return None, None, str(warehouse_id)
+        case refs.WarehouseNameRef(name=name):
+            return name, None, None
+        case refs.ProjectRef(project_id=project_id):
+            return project_id, None, None
+        case refs.UserRef(user_id=user_id):
+            return user_id, None, None
+        case refs.RoleRef(role_id=role_id):
+            return str(role_id), None, None
+        case refs.ServerRef():
+            return None, None, None
+        case _:
+            assert_never(ref)

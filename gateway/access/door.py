@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one door: resolve, ask both engines at once, combine, write down, hand out permits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from uuid_utils.compat import uuid7
+
+from gateway.access._mint import mint
+from gateway.access.actor import ActorKind
+from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditedResource, AuditRecord
+from gateway.access.decision import Decision, DemandAnswer, Failure, Outcome, combine, undecided
+from gateway.access.demand import Demand
+from gateway.access.entrance import Entrance
+from gateway.access.operation import Durability, Operation
+from gateway.access.outage import AuditUnavailable, DecisionEngineUnavailable
+from gateway.access.permit import Permit
+from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
+from gateway.access.ports import AuditSink, Observer, Policies, Question, Relationships, Resolver
+from gateway.access.describe import audited_obligations, describe_for_policy, describe_resource
+from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, Ref
+from gateway.access.refusals import NotAuthenticated, forbidden, not_found, unavailable
+from gateway.access.relations import VISIBLE_BY, Can
+from gateway.access.resolved import Resolution
+from gateway.access.trail import Trail
+from gateway.iceberg.errors import CatalogError
+
+Op = TypeVar("Op", bound=Operation)
+Extra = TypeVar("Extra", bound=Operation)
+
+_DURABILITY_ORDER = (Durability.BUFFERED, Durability.BEFORE_ANSWER, Durability.WITH_CHANGE)
+
+
+class Door:
+    """Decides every operation (section 3 of the design).
+
+    Invariant 1 rests here: permits are minted for allowed decisions only, and the latch lets no success answer leave
+    without one. All collaborators fail by raising; nothing in this class turns a failure into an allow.
+    """
+
+    def __init__(
+        self,
+        *,
+        resolver: Resolver,
+        relationships: Relationships,
+        policies: Policies,
+        audit: AuditSink,
+        observer: Observer,
+    ) -> None:
+        self._resolver = resolver
+        self._relationships = relationships
+        self._policies = policies
+        self._audit = audit
+        self._observer = observer
+
+    async def admit(self, entrance: Entrance, operation: Op) -> Permit[Op]:
+        """The permit for `operation`. Raises the refusal as a CatalogError: 401, 403, 404, 429 or 503."""
+        permit, _ = await self._admit(entrance, operation, None)
+        return permit
+
+    async def admit_with(
+        self, entrance: Entrance, operation: Op, extra: Extra
+    ) -> tuple[Permit[Op], Permit[Extra] | None]:
+        """As `admit`, and in the same round the permit for `extra` if that is allowed too; its refusal raises nothing."""
+        permit, more = await self._admit(entrance, operation, extra)
+        return permit, more
+
+    async def visible(self, permit: Permit[Operation], relation: Can, objects: Sequence[ObjectKey]) -> list[bool]:
+        """Which of `objects` the caller of `permit` has `relation` on, in order: the filter of every list.
+
+        Raises the refusal for an outage; a list is complete for its reader or fails (invariant 8).
+        """
+        if not objects:
+            return []
+        try:
+            return await self._relationships.check(permit.actor, [Question(relation, key) for key in objects])
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def _admit(
+        self, entrance: Entrance, operation: Op, extra: Extra | None
+    ) -> tuple[Permit[Op], Permit[Extra] | None]:
+        asked: tuple[Operation, ...] = (operation,) if extra is None else (operation, extra)
+        if entrance.actor.kind is ActorKind.ANONYMOUS and not operation.open_to_all:
+            raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
+        started = time.perf_counter()
+        resolution = await self._resolver.resolve(_refs_of(asked))
+        decisions = await self._decide(entrance, asked, resolution)
+        self._observer.engine_answered(engine="total", seconds=time.perf_counter() - started)
+        for each, decision in zip(asked, decisions, strict=True):
+            self._observer.decided(
+                operation=each.name(), outcome=decision.outcome, determined_by=decision.determined_by
+            )
+        record = _record(entrance, asked, decisions, resolution)
+        if not decisions[0].allowed:
+            raise self._refuse(entrance, operation, decisions[0], record)
+        trail = self._open_trail(record, asked, decisions, operation)
+        entrance.trails.append(trail)
+        entrance.admitted.add(type(operation))
+        permit = self._mint(entrance, operation, decisions[0], resolution, trail)
+        if extra is None or not decisions[1].allowed:
+            return permit, None
+        entrance.admitted.add(type(extra))
+        return permit, self._mint(entrance, extra, decisions[1], resolution, trail)
+
+    def _mint(
+        self, entrance: Entrance, operation: Op, decision: Decision, resolution: Resolution, trail: Trail
+    ) -> Permit[Op]:
+        return mint(
+            operation,
+            actor=entrance.actor,
+            decision=decision,
+            resolution=resolution,
+            trail=trail,
+            request_id=entrance.request_id,
+        )
+
+    def _refuse(
+        self, entrance: Entrance, operation: Operation, decision: Decision, record: AuditRecord
+    ) -> CatalogError:
+        try:
+            self._audit.buffer(record)
+        except AuditUnavailable:
+            return unavailable(operation.is_catalog_mutation())
+        if decision.outcome is Outcome.UNAVAILABLE:
+            return unavailable(operation.is_catalog_mutation())
+        ref = decision.refused.on if decision.refused is not None else None
+        if decision.outcome is Outcome.HIDDEN and ref is not None:
+            return not_found(ref)
+        return forbidden(entrance.actor, operation.name(), ref, decision.policy_reasons)
+
+    def _open_trail(
+        self, record: AuditRecord, asked: Sequence[Operation], decisions: Sequence[Decision], operation: Operation
+    ) -> Trail:
+        allowed = [each.durability for each, decision in zip(asked, decisions, strict=True) if decision.allowed]
+        durability = max(allowed, key=_DURABILITY_ORDER.index)
+        try:
+            return Trail(record, durability, self._audit)
+        except AuditUnavailable as full:
+            raise unavailable(operation.is_catalog_mutation()) from full
+
+    async def _decide(self, entrance: Entrance, asked: Sequence[Operation], resolution: Resolution) -> list[Decision]:
+        if all(operation.open_to_all for operation in asked):
+            allow = PolicyAnswer(allow=True)
+            return [combine((), allow) for _ in asked]
+        try:
+            async with asyncio.TaskGroup() as both:
+                holding = both.create_task(self._ask_relationships(entrance, asked, resolution))
+                allowing = both.create_task(self._ask_policies(entrance, asked, resolution))
+        except* DecisionEngineUnavailable:
+            return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in asked]
+        return [combine(answers, policy) for answers, policy in zip(holding.result(), allowing.result(), strict=True)]
+
+    async def _ask_relationships(
+        self, entrance: Entrance, asked: Sequence[Operation], resolution: Resolution
+    ) -> list[list[DemandAnswer]]:
+        questions: dict[Question, None] = {}
+        for operation in asked:
+            for demand in operation.demands():
+                questions.update(dict.fromkeys(_questions(demand, resolution)))
+        ordered = list(questions)
+        started = time.perf_counter()
+        answers = await self._relationships.check(entrance.actor, ordered) if ordered else []
+        self._observer.engine_answered(engine="openfga", seconds=time.perf_counter() - started)
+        if len(answers) != len(ordered):
+            raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
+        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer is True}
+        return [[_answer(demand, resolution, yes) for demand in operation.demands()] for operation in asked]
+
+    async def _ask_policies(
+        self, entrance: Entrance, asked: Sequence[Operation], resolution: Resolution
+    ) -> tuple[PolicyAnswer, ...]:
+        request = PolicyRequest(
+            actor=PolicyActor(
+                id=entrance.actor.id,
+                kind=entrance.actor.kind.value,
+                assumed_role=None if entrance.actor.assumed_role is None else str(entrance.actor.assumed_role),
+            ),
+            context=PolicyContext(
+                request_id=entrance.request_id,
+                time=_rfc3339(resolution.now),
+                user_agent=entrance.user_agent,
+                client_address=entrance.client_address,
+            ),
+            questions=tuple(
+                PolicyQuestion(
+                    operation=operation.name(),
+                    resource=describe_for_policy(operation, resolution),
+                    facts=dict(operation.facts()),
+                )
+                for operation in asked
+            ),
+        )
+        started = time.perf_counter()
+        answers = await self._policies.decide(request)
+        self._observer.engine_answered(engine="opa", seconds=time.perf_counter() - started)
+        if len(answers) != len(asked):
+            raise DecisionEngineUnavailable("OPA answered another number of questions than were asked")
+        return answers
+
+
+def _refs_of(asked: Sequence[Operation]) -> list[Ref]:
+    """Each reference of the operations once, in order."""
+    return list(dict.fromkeys(demand.on for operation in asked for demand in operation.demands()))
+
+
+def _key(ref: Ref, resolution: Resolution) -> ObjectKey:
+    """The object to ask about; for an absent one a stand-in, so that absence costs the same question."""
+    row = resolution.get(ref)
+    return ObjectKey(ref.type, NOBODY_HAS_THIS_ID) if row is None else row.key
+
+
+def _questions(demand: Demand, resolution: Resolution) -> list[Question]:
+    key = _key(demand.on, resolution)
+    visible_by = VISIBLE_BY.get(key.type)
+    asked = [] if visible_by is None else [Question(visible_by, key)]
+    return [*asked, Question(demand.relation, key)]
+
+
+def _answer(demand: Demand, resolution: Resolution, yes: set[Question]) -> DemandAnswer:
+    key = _key(demand.on, resolution)
+    visible_by = VISIBLE_BY.get(key.type)
+    holds = Question(demand.relation, key) in yes
+    # manage_grants opens the grants of an object that is otherwise invisible (lakekeeper.md, appendix B): whoever holds
+    # the demanded relation itself has been told of the object by being given it.
+    visible = holds or visible_by is None or Question(visible_by, key) in yes
+    return DemandAnswer(demand, resolution.get(demand.on), visible, holds)
+
+
+def _record(
+    entrance: Entrance, asked: Sequence[Operation], decisions: Sequence[Decision], resolution: Resolution
+) -> AuditRecord:
+    actor = entrance.actor
+    return AuditRecord(
+        id=uuid7(),
+        format=AUDIT_FORMAT,
+        at=resolution.now,
+        request_id=entrance.request_id,
+        actor=AuditedActor(
+            kind=actor.kind.value,
+            id=actor.id,
+            assumed_role=None if actor.assumed_role is None else str(actor.assumed_role),
+        ),
+        user_agent=entrance.user_agent,
+        client_address=entrance.client_address,
+        decisions=tuple(
+            _audited(operation, decision, resolution) for operation, decision in zip(asked, decisions, strict=True)
+        ),
+    )
+
+
+def _audited(operation: Operation, decision: Decision, resolution: Resolution) -> AuditedDecision:
+    demands = operation.demands()
+    resources: dict[AuditedResource, None] = {}
+    for demand in demands:
+        resources[describe_resource(demand.on, resolution)] = None
+    return AuditedDecision(
+        operation=operation.name(),
+        outcome=decision.outcome.value,
+        determined_by=decision.determined_by.value,
+        relations=tuple(dict.fromkeys(demand.relation.value for demand in demands if demand.required)),
+        resources=tuple(resources),
+        failure=None if decision.failure is None else decision.failure.value,
+        policy_reasons=decision.policy_reasons,
+        obligations=audited_obligations(decision.obligations),
+    )
+
+
+def _rfc3339(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One request at the door: who sends it and what it has been admitted for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.access.actor import Actor
+from gateway.access.operation import Operation
+from gateway.access.trail import Trail
+
+
+@dataclass(slots=True)
+class Entrance:
+    """What the door knows of one request, and what the latch asks before an answer leaves."""
+
+    actor: Actor
+    request_id: str
+    user_agent: str | None = None
+    client_address: str | None = None
+    admitted: set[type[Operation]] = field(default_factory=set)
+    trails: list[Trail] = field(default_factory=list)
+
+    def may_answer(self, served: frozenset[type[Operation]]) -> bool:
+        """True if a success answer may leave: one of the served operations was admitted and every trail is durable."""
+        if any(operation.open_to_all for operation in served):
+            return True
+        return bool(self.admitted & served) and all(trail.settled for trail in self.trails)
+
+    def abandon(self, error: str) -> None:
+        """Write down what was admitted and then failed."""
+        for trail in self.trails:
+            trail.abandon(error)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every operation is: an endpoint, what must be true, what policies may look at, and how it is audited.
+
+Lock 1 of the door: a class that names no endpoint, or that demands nothing without saying so, cannot be created.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import ClassVar
+
+from gateway.access.demand import Demand, Facts
+
+OPERATIONS: dict[str, type[Operation]] = {}
+"""Every operation by class name, filled as the classes are created and never changed afterwards."""
+
+_ENDPOINT = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) /\S+")
+
+
+class Durability(StrEnum):
+    """When the audit record of an allowed operation is durable (decision 14 of the design)."""
+
+    BUFFERED = "buffered"
+    """Reads: within 200 ms."""
+    BEFORE_ANSWER = "before_answer"
+    """Vending and signing: committed before the answer leaves, by group commit."""
+    WITH_CHANGE = "with_change"
+    """Mutations: in the transaction of the change itself."""
+
+
+class Operation:
+    """One thing that can be asked. Subclasses are frozen dataclasses in `operations/<noun>.py`.
+
+    `endpoint` is the method and path template; `returns` the status of success. `open_to_all` needs no token.
+    `open_to_authenticated` gives the reason why any verified caller may do it; such an operation still passes OPA and the
+    audit. `retry_mutation` marks catalog mutations, where an outage answers 429 because clients read 5xx as "state unknown".
+    """
+
+    endpoint: ClassVar[str]
+    returns: ClassVar[int] = 200
+    open_to_all: ClassVar[bool] = False
+    open_to_authenticated: ClassVar[str] = ""
+    durability: ClassVar[Durability] = Durability.BUFFERED
+
+    def demands(self) -> tuple[Demand, ...]:
+        """Everything that must be true, in the order in which a refusal is told."""
+        return ()
+
+    def facts(self) -> Facts:
+        """What policies may know about this operation beyond its name and target."""
+        return {}
+
+    @classmethod
+    def name(cls) -> str:
+        """The snake_case name in audit records, metrics and policy input: `LoadTable` is `load_table`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+    @classmethod
+    def is_catalog_mutation(cls) -> bool:
+        """True when clients of the catalog protocol would read a 5xx answer as "state unknown"."""
+        method, path = cls.endpoint.split(" ", 1)
+        return path.startswith("/catalog/") and method not in ("GET", "HEAD")
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if "endpoint" not in cls.__dict__ or not _ENDPOINT.fullmatch(cls.endpoint):
+            raise TypeError(f"operation {cls.__name__} must name its endpoint as 'METHOD /path'")
+        opened = cls.open_to_all or bool(cls.open_to_authenticated)
+        demanding = cls.demands is not Operation.demands
+        if opened == demanding:
+            raise TypeError(
+                f"operation {cls.__name__} must either define demands() or say open_to_all / open_to_authenticated, not both"
+            )
+        # dataclass(slots=True) would create the class a second time under the same name; plain frozen dataclasses do not.
+        if cls.__name__ in OPERATIONS:
+            raise TypeError(f"operation {cls.__name__} is declared twice")
+        OPERATIONS[cls.__name__] = cls

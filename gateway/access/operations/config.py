@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking a warehouse for its configuration: the first call of every Iceberg client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.access.demand import Demand
+from gateway.access.operation import Operation
+from gateway.access.refs import WarehouseNameRef
+from gateway.access.relations import Can
+
+
+@dataclass(frozen=True)
+class GetConfig(Operation):
+    """Defaults, overrides and the endpoints this caller may use in a warehouse."""
+
+    endpoint: ClassVar[str] = "GET /catalog/v1/config"
+    warehouse: WarehouseNameRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_CONFIG, self.warehouse),)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked about namespaces through the catalog protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import Durability, Operation
+from gateway.access.refs import NamespaceRef, WarehouseRef
+from gateway.access.relations import Can
+
+
+@dataclass(frozen=True)
+class ListNamespaces(Operation):
+    """The direct children of a namespace, or the top level of a warehouse, as far as the caller sees them."""
+
+    endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces"
+    parent: WarehouseRef | NamespaceRef
+    page_token: str | None = None
+    page_size: int | None = None
+    return_uuids: bool = False
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (
+            Demand(Can.LIST_NAMESPACES, self.parent),
+            Demand(Can.LIST_EVERYTHING, self.parent, required=False),
+        )
+
+
+@dataclass(frozen=True)
+class CreateNamespace(Operation):
+    """A new namespace below an existing parent; the creator owns it."""
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    namespace: NamespaceRef
+    property_names: tuple[str, ...] = ()
+
+    @property
+    def parent(self) -> WarehouseRef | NamespaceRef:
+        """Where the right to create is asked: the parent namespace, or the warehouse for the top level."""
+        above = self.namespace.namespace.parent
+        if above is None:
+            return WarehouseRef(self.namespace.warehouse_id)
+        return NamespaceRef(self.namespace.warehouse_id, above)
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CREATE_NAMESPACE, self.parent),)
+
+    def facts(self) -> Facts:
+        return {"namespace": self.namespace.namespace.levels, "property_names": self.property_names}
+
+
+@dataclass(frozen=True)
+class LoadNamespace(Operation):
+    """A namespace's properties."""
+
+    endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}"
+    namespace: NamespaceRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_METADATA, self.namespace),)
+
+
+@dataclass(frozen=True)
+class NamespaceExists(Operation):
+    """Whether the caller sees a namespace."""
+
+    endpoint: ClassVar[str] = "HEAD /catalog/v1/{prefix}/namespaces/{namespace}"
+    returns: ClassVar[int] = 204
+    namespace: NamespaceRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_METADATA, self.namespace),)
+
+
+@dataclass(frozen=True)
+class DropNamespace(Operation):
+    """An empty namespace goes."""
+
+    endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    namespace: NamespaceRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.DELETE, self.namespace),)
+
+
+@dataclass(frozen=True)
+class UpdateNamespaceProperties(Operation):
+    """Set and remove properties of a namespace."""
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/properties"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    namespace: NamespaceRef
+    updated: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.UPDATE_PROPERTIES, self.namespace),)
+
+    def facts(self) -> Facts:
+        return {"updated_properties": self.updated, "removed_properties": self.removed}

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked about projects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import Durability, Operation
+from gateway.access.refs import ProjectRef, ServerRef
+from gateway.access.relations import Can
+
+
+@dataclass(frozen=True)
+class CreateProject(Operation):
+    """A new project; the creator administers it."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/project"
+    returns: ClassVar[int] = 201
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    project_name: str
+    project_id: str | None = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CREATE_PROJECT, ServerRef()),)
+
+    def facts(self) -> Facts:
+        return {"project_name": self.project_name}
+
+
+@dataclass(frozen=True)
+class ListProjects(Operation):
+    """The projects the caller sees."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/project-list"
+    open_to_authenticated: ClassVar[str] = (
+        "each row is filtered by can_include_in_list; who sees none gets an empty list"
+    )
+
+
+@dataclass(frozen=True)
+class GetProject(Operation):
+    """One project."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/project"
+    project: ProjectRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_METADATA, self.project),)

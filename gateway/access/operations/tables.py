@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked about tables through the catalog protocol. Asking for keys is in `credentials.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import Durability, Operation
+from gateway.access.refs import NamespaceRef, TableRef
+from gateway.access.relations import Can
+
+
+@dataclass(frozen=True)
+class ListTables(Operation):
+    """The tables of a namespace that the caller sees."""
+
+    endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables"
+    namespace: NamespaceRef
+    page_token: str | None = None
+    page_size: int | None = None
+    return_uuids: bool = False
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (
+            Demand(Can.LIST_TABLES, self.namespace),
+            Demand(Can.LIST_EVERYTHING, self.namespace, required=False),
+        )
+
+
+@dataclass(frozen=True)
+class CreateTable(Operation):
+    """A new table, at once or staged for a later commit; the creator owns it."""
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    namespace: NamespaceRef
+    table: str
+    staged: bool = False
+    location: str | None = None
+    property_names: tuple[str, ...] = ()
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CREATE_TABLE, self.namespace),)
+
+    def facts(self) -> Facts:
+        return {
+            "table": self.table,
+            "staged": self.staged,
+            "explicit_location": self.location is not None,
+            "property_names": self.property_names,
+        }
+
+
+@dataclass(frozen=True)
+class LoadTable(Operation):
+    """A table's metadata. Credentials are another operation: a permit for this one cannot vend keys."""
+
+    endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    table: TableRef
+    snapshots: str = "all"
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_METADATA, self.table),)
+
+
+@dataclass(frozen=True)
+class TableExists(Operation):
+    """Whether the caller sees a table."""
+
+    endpoint: ClassVar[str] = "HEAD /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    returns: ClassVar[int] = 204
+    table: TableRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_METADATA, self.table),)
+
+
+@dataclass(frozen=True)
+class CommitTable(Operation):
+    """A change of an existing table, told to policies by the kinds of updates it holds."""
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    table: TableRef
+    update_kinds: tuple[str, ...] = ()
+    updated_properties: tuple[str, ...] = ()
+    removed_properties: tuple[str, ...] = ()
+    target_refs: tuple[str, ...] = ()
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.COMMIT, self.table),)
+
+    def facts(self) -> Facts:
+        return {
+            "update_kinds": self.update_kinds,
+            "updated_properties": self.updated_properties,
+            "removed_properties": self.removed_properties,
+            "target_refs": self.target_refs,
+        }
+
+
+@dataclass(frozen=True)
+class CommitTableCreation(Operation):
+    """The commit that makes a staged table exist (`assert-create`): the right to create it is asked again."""
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    namespace: NamespaceRef
+    table: str
+    update_kinds: tuple[str, ...] = ()
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CREATE_TABLE, self.namespace),)
+
+    def facts(self) -> Facts:
+        return {"table": self.table, "update_kinds": self.update_kinds}
+
+
+@dataclass(frozen=True)
+class DropTable(Operation):
+    """A table goes; `purge` says whether its files go too."""
+
+    endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    table: TableRef
+    purge: bool = True
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.DROP, self.table),)
+
+    def facts(self) -> Facts:
+        return {"purge": self.purge}

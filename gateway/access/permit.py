@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The proof of a decision. A use case takes a `Permit[Op]` as its first parameter and cannot be called without one."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar, final
+
+from gateway.access import resolved
+from gateway.access.actor import Actor
+from gateway.access.decision import Decision
+from gateway.access.operation import Operation
+from gateway.access.policy import Obligations
+from gateway.access.refs import (
+    NamespaceIdRef,
+    NamespaceRef,
+    ProjectRef,
+    Ref,
+    RoleRef,
+    ServerRef,
+    TableIdRef,
+    TableRef,
+    UserRef,
+    WarehouseNameRef,
+    WarehouseRef,
+)
+from gateway.access.relations import Can
+from gateway.access.trail import Trail
+
+OpCo = TypeVar("OpCo", bound=Operation, covariant=True)
+Row = TypeVar("Row", bound=resolved.Resolved)
+
+
+@final
+class Permit(Generic[OpCo]):
+    """Permission to do exactly `operation`, with the rows it was decided on.
+
+    There is no public constructor: `gateway.access._mint` makes permits and only the door may import it (lock 7).
+    """
+
+    __slots__ = ("_actor", "_decision", "_operation", "_request_id", "_resolution", "_trail")
+
+    _operation: OpCo
+    _actor: Actor
+    _decision: Decision
+    _resolution: resolved.Resolution
+    _trail: Trail
+    _request_id: str
+
+    def __init__(self) -> None:
+        raise TypeError("a Permit comes from Door.admit")
+
+    @property
+    def operation(self) -> OpCo:
+        """What is permitted."""
+        return self._operation
+
+    @property
+    def actor(self) -> Actor:
+        """Who it is permitted to."""
+        return self._actor
+
+    @property
+    def request_id(self) -> str:
+        """The id of the request it is permitted in."""
+        return self._request_id
+
+    @property
+    def trail(self) -> Trail:
+        """The audit record that has to become durable before the answer leaves."""
+        return self._trail
+
+    @property
+    def obligations(self) -> Obligations:
+        """What policies demand of the way it is done."""
+        return self._decision.obligations or Obligations()
+
+    @property
+    def resolution(self) -> resolved.Resolution:
+        """All rows behind the references of the operation."""
+        return self._resolution
+
+    def holds(self, relation: Can, on: Ref) -> bool:
+        """True if the caller was found to have `relation` on `on`; only relations the operation listed were asked."""
+        return (relation, on) in self._decision.held
+
+    def table(self, ref: TableRef | TableIdRef) -> resolved.ResolvedTable:
+        """The table row behind `ref`."""
+        return self._row(ref, resolved.ResolvedTable)
+
+    def namespace(self, ref: NamespaceRef | NamespaceIdRef) -> resolved.ResolvedNamespace:
+        """The namespace row behind `ref`."""
+        return self._row(ref, resolved.ResolvedNamespace)
+
+    def warehouse(self, ref: WarehouseRef | WarehouseNameRef) -> resolved.ResolvedWarehouse:
+        """The warehouse row behind `ref`."""
+        return self._row(ref, resolved.ResolvedWarehouse)
+
+    def project(self, ref: ProjectRef) -> resolved.ResolvedProject:
+        """The project row behind `ref`."""
+        return self._row(ref, resolved.ResolvedProject)
+
+    def server(self, ref: ServerRef) -> resolved.ResolvedServer:
+        """The server row."""
+        return self._row(ref, resolved.ResolvedServer)
+
+    def user(self, ref: UserRef) -> resolved.ResolvedUser:
+        """The user row behind `ref`."""
+        return self._row(ref, resolved.ResolvedUser)
+
+    def role(self, ref: RoleRef) -> resolved.ResolvedRole:
+        """The role row behind `ref`."""
+        return self._row(ref, resolved.ResolvedRole)
+
+    def _row(self, ref: Ref, kind: type[Row]) -> Row:
+        row = self._resolution.get(ref)
+        if not isinstance(row, kind):
+            raise LookupError(f"{type(self._operation).__name__} was not admitted on {ref!r}")
+        return row

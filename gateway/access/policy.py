@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of the policies (OPA) and what they answer, as values.
+
+The wire is these structs in snake_case JSON: `policies/schemas/input.json` is generated from `PolicyRequest`
+(`gateway/opa/schema.py`) and every rule is type-checked against it. One request carries many questions, because one answer
+to all of them costs one round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from gateway.access.demand import Fact
+
+
+class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks. `kind` is `user`, `role` or `system`; the policies deny every other value.
+
+    `roles` are the ids of the roles the actor is known to belong to, so that a policy about a group binds its members.
+    """
+
+    id: str
+    kind: str
+    assumed_role: str | None = None
+    roles: tuple[str, ...] = ()
+
+
+class PolicyContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The circumstances. `time` (RFC 3339) is the database's clock: policies never look at OPA's own."""
+
+    request_id: str
+    time: str
+    user_agent: str | None = None
+    client_address: str | None = None
+
+
+class PolicyResource(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked about: its type in the relationship model and what is known of its names.
+
+    A name that is not known is null. A guardrail that looks at names treats null as matching, so that a thing without a
+    name is never less guarded than one with a name.
+    """
+
+    type: str
+    id: str | None = None
+    name: str | None = None
+    namespace: list[str] | None = None
+    warehouse_id: str | None = None
+    warehouse: str | None = None
+    project_id: str | None = None
+
+
+class PolicyQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation on one resource; `facts` are the operation's own scalars and lists (`Operation.facts`)."""
+
+    operation: str
+    resource: PolicyResource
+    facts: Mapping[str, Fact] = {}
+
+
+class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is asked in one call."""
+
+    actor: PolicyActor
+    context: PolicyContext
+    questions: tuple[PolicyQuestion, ...]
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why something was denied: `code` is a stable snake_case word, `message` a sentence for the caller."""
+
+    code: str
+    message: str
+
+
+class Obligations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What has to be observed if the answer is yes. The defaults oblige to nothing.
+
+    `max_credential_seconds` bounds the life of vended credentials, `no_vending` forbids them, `append_only` takes deletion
+    out of them, `hide_operations` names operations that are not to be offered to the caller. A field this gateway does not
+    know makes the whole answer unusable: an obligation that is not understood must not be ignored.
+    """
+
+    max_credential_seconds: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    no_vending: bool = False
+    append_only: bool = False
+    hide_operations: tuple[str, ...] = ()
+
+
+class PolicyAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The answer to one question."""
+
+    allow: bool
+    reasons: tuple[Reason, ...] = ()
+    obligations: Obligations = Obligations()
+
+
+class PolicyAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The answers to all questions of a request, in their order.
+
+    `valid_until` is the policies' promise that the same input gives the same answers until then; without it nothing may be
+    remembered.
+    """
+
+    decisions: tuple[PolicyAnswer, ...]
+    valid_until: datetime | None = None

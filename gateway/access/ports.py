@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the door needs from the rooms above it. Each port has an adapter and, in the tests, a table or a refuser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.access.actor import Actor
+from gateway.access.audit_record import AuditRecord
+from gateway.access.policy import PolicyAnswer, PolicyRequest
+from gateway.access.refs import ObjectKey, Ref
+from gateway.access.relations import Can
+from gateway.access.resolved import Resolution
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Does the caller have `relation` on `object`?"""
+
+    relation: Can
+    object: ObjectKey
+
+
+class Resolver(Protocol):
+    """Turns references into rows, on the primary database."""
+
+    async def resolve(self, refs: Sequence[Ref]) -> Resolution:
+        """One read for all references of a request; references to nothing have no row."""
+        ...
+
+
+class Relationships(Protocol):
+    """Answers who is related to what (OpenFGA)."""
+
+    async def check(self, actor: Actor, questions: Sequence[Question]) -> list[bool]:
+        """One answer per question, in order. Raises DecisionEngineUnavailable rather than guess."""
+        ...
+
+
+class Policies(Protocol):
+    """Answers under which circumstances (OPA)."""
+
+    async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
+        """One answer per question of the request, in order. Raises DecisionEngineUnavailable rather than guess."""
+        ...
+
+
+class AuditSink(Protocol):
+    """Keeps audit records (decision 14 of the design)."""
+
+    def buffer(self, record: AuditRecord) -> None:
+        """Take the record for writing within 200 ms. Raises AuditUnavailable when the buffer is full."""
+        ...
+
+    async def commit(self, record: AuditRecord) -> None:
+        """Return once the record is durable. Raises AuditUnavailable when it cannot be made so."""
+        ...
+
+
+class Observer(Protocol):
+    """Is told how long decisions took and how they went, for metrics."""
+
+    def decided(self, *, operation: str, outcome: str, determined_by: str) -> None:
+        """One operation was decided."""
+        ...
+
+    def engine_answered(self, *, engine: str, seconds: float) -> None:
+        """One decision engine (`openfga`, `opa`) or the whole decision (`total`) took this long."""
+        ...

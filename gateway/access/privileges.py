@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be granted on what, and which right granting it needs (`lakekeeper.md` 4.2)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from gateway.access.refs import ObjectType
+from gateway.access.relations import Can
+
+
+class Privilege(StrEnum):
+    """A relation that people can be given directly."""
+
+    ADMIN = "admin"
+    OPERATOR = "operator"
+    PROJECT_ADMIN = "project_admin"
+    SECURITY_ADMIN = "security_admin"
+    DATA_ADMIN = "data_admin"
+    ROLE_CREATOR = "role_creator"
+    OWNERSHIP = "ownership"
+    PASS_GRANTS = "pass_grants"
+    MANAGE_GRANTS = "manage_grants"
+    MANAGE_TAGS = "manage_tags"
+    DESCRIBE = "describe"
+    SELECT = "select"
+    CREATE = "create"
+    MODIFY = "modify"
+    ASSIGNEE = "assignee"
+
+
+_BELOW_PROJECT = (
+    Privilege.OWNERSHIP,
+    Privilege.PASS_GRANTS,
+    Privilege.MANAGE_GRANTS,
+    Privilege.MANAGE_TAGS,
+    Privilege.DESCRIBE,
+    Privilege.SELECT,
+)
+
+#: The privileges that can be granted on each type of object.
+GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
+    ObjectType.SERVER: (Privilege.ADMIN, Privilege.OPERATOR),
+    ObjectType.PROJECT: (
+        Privilege.PROJECT_ADMIN,
+        Privilege.SECURITY_ADMIN,
+        Privilege.DATA_ADMIN,
+        Privilege.ROLE_CREATOR,
+        Privilege.DESCRIBE,
+        Privilege.SELECT,
+        Privilege.CREATE,
+        Privilege.MODIFY,
+    ),
+    ObjectType.WAREHOUSE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY),
+    ObjectType.NAMESPACE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY),
+    ObjectType.TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
+    ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),
+}
+
+#: Live grants of these on something below are reasons to see the way down to it (section 5 of the design, "Traverse").
+TRAVERSE_REASONS: frozenset[Privilege] = frozenset(
+    {Privilege.DESCRIBE, Privilege.SELECT, Privilege.CREATE, Privilege.MODIFY, Privilege.OWNERSHIP}
+)
+
+
+def granting(privilege: Privilege) -> Can:
+    """The right one needs on an object to give or take `privilege` there."""
+    if privilege is Privilege.OWNERSHIP:
+        return Can.CHANGE_OWNERSHIP
+    return Can(f"can_grant_{privilege.value}")

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every relation the gateway demands, by the name it has in the relationship model.
+
+The names are those of the reference system (`lakekeeper.md` 3.5 and 4.2). That each exists on the demanded type, and that each
+`can_*` of the model is demanded somewhere or listed as reserved, is tested in `tests/access/test_model_parity.py`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from gateway.access.refs import ObjectType
+
+
+class Can(StrEnum):
+    """A relation that an operation may demand."""
+
+    ACTIVATE = "can_activate"
+    CHANGE_OWNERSHIP = "can_change_ownership"
+    COMMIT = "can_commit"
+    CREATE_NAMESPACE = "can_create_namespace"
+    CREATE_PROJECT = "can_create_project"
+    CREATE_ROLE = "can_create_role"
+    CREATE_TABLE = "can_create_table"
+    CREATE_WAREHOUSE = "can_create_warehouse"
+    DELETE = "can_delete"
+    DELETE_USERS = "can_delete_users"
+    DROP = "can_drop"
+    GET_CONFIG = "can_get_config"
+    GET_METADATA = "can_get_metadata"
+    GRANT_ADMIN = "can_grant_admin"
+    GRANT_ASSIGNEE = "can_grant_assignee"
+    GRANT_CREATE = "can_grant_create"
+    GRANT_DATA_ADMIN = "can_grant_data_admin"
+    GRANT_DESCRIBE = "can_grant_describe"
+    GRANT_MANAGE_GRANTS = "can_grant_manage_grants"
+    GRANT_MANAGE_TAGS = "can_grant_manage_tags"
+    GRANT_MODIFY = "can_grant_modify"
+    GRANT_OPERATOR = "can_grant_operator"
+    GRANT_PASS_GRANTS = "can_grant_pass_grants"
+    GRANT_PROJECT_ADMIN = "can_grant_project_admin"
+    GRANT_ROLE_CREATOR = "can_grant_role_creator"
+    GRANT_SECURITY_ADMIN = "can_grant_security_admin"
+    GRANT_SELECT = "can_grant_select"
+    INCLUDE_IN_LIST = "can_include_in_list"
+    LIST_EVERYTHING = "can_list_everything"
+    LIST_NAMESPACES = "can_list_namespaces"
+    LIST_ROLES = "can_list_roles"
+    LIST_TABLES = "can_list_tables"
+    LIST_USERS = "can_list_users"
+    LIST_WAREHOUSES = "can_list_warehouses"
+    PROVISION_USERS = "can_provision_users"
+    READ = "can_read"
+    READ_ASSIGNMENTS = "can_read_assignments"
+    READ_DATA = "can_read_data"
+    RENAME = "can_rename"
+    UPDATE_PROPERTIES = "can_update_properties"
+    UPDATE_STORAGE = "can_update_storage"
+    UPDATE_USERS = "can_update_users"
+    USE = "can_use"
+    WRITE_DATA = "can_write_data"
+
+
+#: What makes an object of each type visible at all. Servers have no entry: that there is one is no secret.
+VISIBLE_BY: dict[ObjectType, Can] = {
+    ObjectType.PROJECT: Can.GET_METADATA,
+    ObjectType.WAREHOUSE: Can.GET_METADATA,
+    ObjectType.NAMESPACE: Can.GET_METADATA,
+    ObjectType.TABLE: Can.GET_METADATA,
+    ObjectType.ROLE: Can.READ,
+}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What references turned out to be: the rows behind them, carried by the permit so that no use case reads them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.refs import ObjectKey, ObjectType, Ref
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
+
+
+class ResolvedServer(msgspec.Struct, frozen=True, kw_only=True):
+    """The server row."""
+
+    id: UUID
+    bootstrapped: bool
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.SERVER, str(self.id))
+
+
+class ResolvedProject(msgspec.Struct, frozen=True, kw_only=True):
+    """A project row."""
+
+    id: str
+    name: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.PROJECT, self.id)
+
+
+class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
+    """A warehouse row. `profile` is the stored storage profile (JSON); `credential_id` names its encrypted credential."""
+
+    id: UUID
+    project_id: str
+    name: str
+    active: bool
+    profile: bytes
+    profile_version: int
+    credential_id: UUID | None
+    allowed_format_versions: tuple[int, ...]
+    default_format_version: int | None
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.WAREHOUSE, str(self.id))
+
+
+class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
+    """A namespace row; `namespace` has the creator's spelling, `ancestors` the ids from the top level down to the parent."""
+
+    id: UUID
+    warehouse: ResolvedWarehouse
+    namespace: Namespace
+    ancestors: tuple[UUID, ...]
+    properties: Mapping[str, str]
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.NAMESPACE, str(self.id))
+
+
+class ResolvedTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A table row; `metadata` is the current document as it is sent, `version` counts its changes."""
+
+    id: UUID
+    namespace: ResolvedNamespace
+    identifier: TableIdentifier
+    location: str
+    metadata_location: str
+    metadata: bytes
+    version: int
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.TABLE, str(self.id))
+
+    @property
+    def warehouse(self) -> ResolvedWarehouse:
+        return self.namespace.warehouse
+
+
+class ResolvedUser(msgspec.Struct, frozen=True, kw_only=True):
+    """A user row."""
+
+    id: str
+    name: str
+    email: str | None
+    user_type: str
+    created_at: datetime
+    updated_at: datetime | None
+    last_updated_with: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.USER, self.id)
+
+
+class ResolvedRole(msgspec.Struct, frozen=True, kw_only=True):
+    """A role row."""
+
+    id: UUID
+    project_id: str
+    name: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.ROLE, str(self.id))
+
+
+Resolved = (
+    ResolvedServer
+    | ResolvedProject
+    | ResolvedWarehouse
+    | ResolvedNamespace
+    | ResolvedTable
+    | ResolvedUser
+    | ResolvedRole
+)
+
+
+class Resolution(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows behind all references of one request, and the database's clock when they were read."""
+
+    rows: Mapping[Any, Resolved]
+    now: datetime
+
+    def get(self, ref: Ref) -> Resolved | None:
+        """The row behind `ref`, or None when there is none."""
+        return self.rows.get(ref)

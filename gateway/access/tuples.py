@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relationship tuples as values: what PostgreSQL records and OpenFGA judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.access.refs import ObjectKey
+
+
+class PrincipalType(StrEnum):
+    """Who can be granted something."""
+
+    USER = "user"
+    ROLE = "role"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Principal:
+    """A user by `<idp>~<subject>` or a role by its id."""
+
+    type: PrincipalType
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TupleKey:
+    """One relationship: `subject` has `relation` on `object`.
+
+    The subject is a principal (grants, `traverse`) or another object (the edge from a child to its parent).
+    """
+
+    subject: Principal | ObjectKey
+    relation: str
+    object: ObjectKey
