@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a person out of claims: strict where it identifies, lenient where it describes."""
+
+from typing import Any
+
+import pytest
+
+from gateway.identity import claims as read
+from gateway.identity.errors import AuthenticationFailed
+
+
+def test_the_first_present_subject_claim_counts() -> None:
+    assert read.subject_of({"oid": "o-1", "sub": "s-1"}, ("oid", "sub")) == "o-1"
+    assert read.subject_of({"oid": None, "sub": "s-1"}, ("oid", "sub")) == "s-1"
+    assert read.subject_of({"sub": "s-1"}, ("oid", "sub")) == "s-1"
+
+
+@pytest.mark.parametrize("broken", ["", 7, ["o-1"], {"a": 1}, " o-1", "o\x00", True])
+def test_a_broken_subject_claim_is_not_skipped_for_the_next(broken: Any) -> None:
+    with pytest.raises(AuthenticationFailed):
+        read.subject_of({"oid": broken, "sub": "s-1"}, ("oid", "sub"))
+
+
+@pytest.mark.parametrize(
+    "subject", ["a", "a" * 127, "auth0|5f7c", "系統", "a~b", "user@lake.example", "a b", "*", "a#member", "a:b"]
+)
+def test_subjects_of_real_providers_are_taken_as_they_are(subject: str) -> None:
+    assert read.subject_of({"sub": subject}, ("sub",)) == subject
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "",
+        "a" * 128,
+        "a\n",
+        "\ta",
+        "a\x00b",
+        "a\x7f",
+        "a\x85",
+        "a\u2028b",
+        "a\u200bb",
+        "a\u202eb",
+        "a\ufeff",
+        " a",
+        "a ",
+        "a\u00a0",
+        "a\ue000",
+    ],
+)
+def test_a_subject_that_could_look_like_another_is_refused(subject: str) -> None:
+    with pytest.raises(AuthenticationFailed):
+        read.subject_of({"sub": subject}, ("sub",))
+
+
+@pytest.mark.parametrize(
+    ("claims", "groups"),
+    [
+        ({}, ()),
+        ({"groups": None}, ()),
+        ({"groups": []}, ()),
+        ({"groups": ""}, ()),
+        ({"groups": "analysts"}, ("analysts",)),
+        ({"groups": "a b"}, ("a b",)),
+        ({"groups": ["b", "a", "b", "", " "]}, ("a", "b")),
+        ({"groups": ["Sales", "sales"]}, ("Sales", "sales")),
+        ({"groups": [f"g{n:04}" for n in range(5000)]}, tuple(f"g{n:04}" for n in range(5000))),
+    ],
+)
+def test_c14_groups_are_read_the_same_way_always(claims: dict[str, Any], groups: tuple[str, ...]) -> None:
+    assert read.groups_of(claims, "groups") == groups
+
+
+@pytest.mark.parametrize("value", [7, {"a": 1}, ["a", 7], [["a"]], [None], True, ["a\n"], ["a\u200b"]])
+def test_c14_groups_that_are_no_text_are_refused(value: Any) -> None:
+    with pytest.raises(AuthenticationFailed):
+        read.groups_of({"groups": value}, "groups")
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": "https://graph.example"}}},
+        {"_claim_names": {"groups": "src1"}, "groups": ["a"]},
+        {"hasgroups": True},
+    ],
+)
+def test_c14_groups_left_out_for_their_number_refuse_the_token(claims: dict[str, Any]) -> None:
+    with pytest.raises(AuthenticationFailed, match="too many"):
+        read.groups_of(claims, "groups")
+    assert read.groups_of(claims, None) == (), "who does not use groups is not bothered"
+
+
+def test_groups_are_found_deep_inside_and_under_names_with_dots() -> None:
+    assert read.groups_of({"realm_access": {"roles": ["a"]}}, "realm_access.roles") == ("a",)
+    assert read.groups_of({"https://lake.example/roles": ["a"]}, "https://lake.example/roles") == ("a",)
+    assert read.groups_of({"realm_access": "text"}, "realm_access.roles") == ()
+
+
+@pytest.mark.parametrize(
+    ("claims", "name"),
+    [
+        ({"name": "Alice", "given_name": "A"}, "Alice"),
+        ({"given_name": "Alice", "family_name": "Example"}, "Alice Example"),
+        ({"first_name": "Alice", "last_name": "Example", "preferred_username": "ali"}, "Alice Example"),
+        ({"family_name": "Example"}, "Example"),
+        ({"app_displayname": "etl", "preferred_username": "x"}, "etl"),
+        ({"preferred_username": "ali"}, "ali"),
+        ({"name": " \t ", "preferred_username": "ali"}, "ali"),
+        ({"name": 7}, "Nameless App with ID s-1"),
+        ({}, "Nameless App with ID s-1"),
+        ({"name": "a\nb\u202e\x00c   d"}, "a bc d"),
+        ({"name": "x" * 9_999}, "x" * 255),
+    ],
+)
+def test_the_name_comes_from_the_first_claim_that_has_one(claims: dict[str, Any], name: str) -> None:
+    assert read.display_name_of(claims, "s-1", None) == name
+
+
+def test_a_template_names_what_has_no_name() -> None:
+    template = "App {azp} of {team.name}"
+    assert read.display_name_of({"azp": "etl", "team": {"name": "Ops"}}, "s-1", template) == "App etl of Ops"
+    assert read.display_name_of({"azp": "etl"}, "s-1", template) == "Nameless App with ID s-1"
+    assert (
+        read.display_name_of({"azp": "{team.name}", "team": {"name": "Ops"}}, "s", template) == "App {team.name} of Ops"
+    )
+
+
+@pytest.mark.parametrize(
+    ("claims", "email"),
+    [
+        ({"email": "a@x.example", "upn": "b@x.example"}, "a@x.example"),
+        ({"upn": "b@x.example"}, "b@x.example"),
+        ({"upn": "no-at", "preferred_username": "c@x.example"}, "c@x.example"),
+        ({"preferred_username": "alice"}, None),
+        ({"email": "a@x.example", "email_verified": True}, "a@x.example"),
+        ({"email": "a@x.example", "email_verified": False}, None),
+        ({"email": ["a@x.example"]}, None),
+        ({}, None),
+    ],
+)
+def test_an_address_is_shown_unless_the_provider_doubts_it(claims: dict[str, Any], email: str | None) -> None:
+    assert read.email_of(claims) == email
+
+
+@pytest.mark.parametrize(
+    ("claims", "kind"),
+    [
+        ({"name": "Alice"}, "human"),
+        ({"preferred_username": "alice"}, "human"),
+        ({}, "application"),
+        ({"preferred_username": "service-account-etl", "azp": "etl"}, "application"),
+        ({"client_id": "s-1", "preferred_username": "s-1"}, "application"),
+        ({"idtyp": "app", "name": "x"}, "application"),
+        ({"gty": "client-credentials", "name": "x"}, "application"),
+    ],
+)
+def test_people_and_programs_are_told_apart(claims: dict[str, Any], kind: str) -> None:
+    assert read.kind_of(claims, "s-1") == kind
