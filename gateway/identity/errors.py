@@ -8,18 +8,15 @@ the token, because the text of a token that fails is either a secret or an attac
 from gateway.iceberg.errors import CatalogError
 
 
-class NotAuthenticated(CatalogError):
+class NotAuthenticated(CatalogError, code=401, type="AuthenticationFailed"):
     """The caller is not known (401). `challenge` is the value for `WWW-Authenticate` (RFC 6750 section 3)."""
 
-    type = "AuthenticationFailed"
-    code = 401
     challenge = 'Bearer error="invalid_token"'
 
 
 class MissingAuthorizationHeader(NotAuthenticated):
     """There was no `Authorization` header at all. RFC 6750 section 3.1: no error code in the challenge then."""
 
-    type = "MissingAuthorizationHeader"
     challenge = "Bearer"
 
     def __init__(self) -> None:
@@ -30,14 +27,11 @@ class AuthenticationFailed(NotAuthenticated):
     """The header or the token in it broke a rule; the message names the rule."""
 
 
-class IdentityProviderUnavailable(CatalogError):
+class IdentityProviderUnavailable(CatalogError, code=503):
     """The keys of the identity provider are not to be had, so no token can be judged (503).
 
     `reason` is for the log: it names addresses of the provider, which the client has no business to know.
     """
-
-    type = "IdentityProviderUnavailable"
-    code = 503
 
     def __init__(self, reason: str, *, retry_after_seconds: int) -> None:
         super().__init__("the identity provider is not available, so the token could not be checked; try again later")
