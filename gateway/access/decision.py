@@ -46,7 +46,9 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DemandAnswer:
-    """What is known about one demand: the row (None if absent), whether the caller sees it, whether the relation holds."""
+    """What is known about one demand: the row (None if absent), whether the caller sees it, whether the relation
+    holds.
+    """
 
     demand: Demand
     row: Resolved | None
@@ -75,8 +77,9 @@ class Decision:
 def combine(answers: Sequence[DemandAnswer], policy: PolicyAnswer) -> Decision:
     """Allowed when every required demand holds and the policies allow.
 
-    The first required demand that fails decides what the caller is told, in the order the operation lists them: an object
-    that is absent or invisible is hidden whatever else holds; policies are told of only to callers who see the object.
+    The first required demand that fails decides what the caller is told, in the order the operation lists them: an
+    object that is absent or invisible is hidden whatever else holds; policies are told of only to callers who see the
+    object.
     """
     reasons = tuple(f"{reason.code}: {reason.message}" for reason in policy.reasons)
     denied_too = DeterminedBy.OPENFGA if policy.allow else DeterminedBy.BOTH

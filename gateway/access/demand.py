@@ -18,8 +18,8 @@ Facts = Mapping[str, Fact]
 class Demand:
     """The caller must have `relation` on what `on` points at.
 
-    With `required=False` it is only asked: the answer decides *how* the operation is done (read or write credentials, all
-    rows or filtered ones) and is read from `Permit.holds`, never whether it is done.
+    With `required=False` it is only asked: the answer decides *how* the operation is done (read or write credentials,
+    all rows or filtered ones) and is read from `Permit.holds`, never whether it is done.
     """
 
     relation: Can

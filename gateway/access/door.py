@@ -16,13 +16,13 @@ from gateway.access.actor import ActorKind
 from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditedResource, AuditRecord
 from gateway.access.decision import Decision, DemandAnswer, Failure, Outcome, combine, undecided
 from gateway.access.demand import Demand
+from gateway.access.describe import audited_obligations, describe_for_policy, describe_resource
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Durability, Operation
 from gateway.access.outage import AuditUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.ports import AuditSink, Observer, Policies, Question, Relationships, Resolver
-from gateway.access.describe import audited_obligations, describe_for_policy, describe_resource
 from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, Ref
 from gateway.access.refusals import NotAuthenticated, forbidden, not_found, unavailable
 from gateway.access.relations import VISIBLE_BY, Can
@@ -66,7 +66,9 @@ class Door:
     async def admit_with(
         self, entrance: Entrance, operation: Op, extra: Extra
     ) -> tuple[Permit[Op], Permit[Extra] | None]:
-        """As `admit`, and in the same round the permit for `extra` if that is allowed too; its refusal raises nothing."""
+        """As `admit`, and in the same round the permit for `extra` if that is allowed too; its refusal raises
+        nothing.
+        """
         permit, more = await self._admit(entrance, operation, extra)
         return permit, more
 
@@ -148,11 +150,14 @@ class Door:
         if all(operation.open_to_all for operation in asked):
             allow = PolicyAnswer(allow=True)
             return [combine((), allow) for _ in asked]
+        decided = True
         try:
             async with asyncio.TaskGroup() as both:
                 holding = both.create_task(self._ask_relationships(entrance, asked, resolution))
                 allowing = both.create_task(self._ask_policies(entrance, asked, resolution))
         except* DecisionEngineUnavailable:
+            decided = False
+        if not decided:
             return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in asked]
         return [combine(answers, policy) for answers, policy in zip(holding.result(), allowing.result(), strict=True)]
 

@@ -33,8 +33,9 @@ class Operation:
     """One thing that can be asked. Subclasses are frozen dataclasses in `operations/<noun>.py`.
 
     `endpoint` is the method and path template; `returns` the status of success. `open_to_all` needs no token.
-    `open_to_authenticated` gives the reason why any verified caller may do it; such an operation still passes OPA and the
-    audit. `retry_mutation` marks catalog mutations, where an outage answers 429 because clients read 5xx as "state unknown".
+    `open_to_authenticated` gives the reason why any verified caller may do it; such an operation still passes OPA and
+    the audit. `retry_mutation` marks catalog mutations, where an outage answers 429 because clients read 5xx as "state
+    unknown".
     """
 
     endpoint: ClassVar[str]
@@ -70,9 +71,11 @@ class Operation:
         demanding = cls.demands is not Operation.demands
         if opened == demanding:
             raise TypeError(
-                f"operation {cls.__name__} must either define demands() or say open_to_all / open_to_authenticated, not both"
+                f"operation {cls.__name__} must either define demands() "
+                "or say open_to_all / open_to_authenticated, not both"
             )
-        # dataclass(slots=True) would create the class a second time under the same name; plain frozen dataclasses do not.
+        # dataclass(slots=True) would create the class a second time under the same name; plain frozen dataclasses do
+        # not.
         if cls.__name__ in OPERATIONS:
             raise TypeError(f"operation {cls.__name__} is declared twice")
         OPERATIONS[cls.__name__] = cls

@@ -2,8 +2,8 @@
 """What is asked of the policies (OPA) and what they answer, as values.
 
 The wire is these structs in snake_case JSON: `policies/schemas/input.json` is generated from `PolicyRequest`
-(`gateway/opa/schema.py`) and every rule is type-checked against it. One request carries many questions, because one answer
-to all of them costs one round trip.
+(`gateway/opa/schema.py`) and every rule is type-checked against it. One request carries many questions, because one
+answer to all of them costs one round trip.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Obligations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What has to be observed if the answer is yes. The defaults oblige to nothing.
 
-    `max_credential_seconds` bounds the life of vended credentials, `no_vending` forbids them, `append_only` takes deletion
-    out of them, `hide_operations` names operations that are not to be offered to the caller. A field this gateway does not
-    know makes the whole answer unusable: an obligation that is not understood must not be ignored.
+    `max_credential_seconds` bounds the life of vended credentials, `no_vending` forbids them, `append_only` takes
+    deletion out of them, `hide_operations` names operations that are not to be offered to the caller. A field this
+    gateway does not know makes the whole answer unusable: an obligation that is not understood must not be ignored.
     """
 
     max_credential_seconds: Annotated[int, msgspec.Meta(ge=0)] | None = None
@@ -102,8 +102,8 @@ class PolicyAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class PolicyAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The answers to all questions of a request, in their order.
 
-    `valid_until` is the policies' promise that the same input gives the same answers until then; without it nothing may be
-    remembered.
+    `valid_until` is the policies' promise that the same input gives the same answers until then; without it nothing
+    may be remembered.
     """
 
     decisions: tuple[PolicyAnswer, ...]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a request points at, before anybody knows whether it exists.
 
-A reference is what the caller wrote (names or ids); resolving turns it into a row or into nothing. Both cases then take the
-same way through the door, so that an answer never tells an absent thing from an invisible one.
+A reference is what the caller wrote (names or ids); resolving turns it into a row or into nothing. Both cases then
+take the same way through the door, so that an answer never tells an absent thing from an invisible one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every relation the gateway demands, by the name it has in the relationship model.
 
-The names are those of the reference system (`lakekeeper.md` 3.5 and 4.2). That each exists on the demanded type, and that each
-`can_*` of the model is demanded somewhere or listed as reserved, is tested in `tests/access/test_model_parity.py`.
+The names are those of the reference system (`lakekeeper.md` 3.5 and 4.2). That each exists on the demanded type, and
+that each `can_*` of the model is demanded somewhere or listed as reserved, is tested in
+`tests/access/test_model_parity.py`.
 """
 
 from __future__ import annotations

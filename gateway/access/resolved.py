@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What references turned out to be: the rows behind them, carried by the permit so that no use case reads them again."""
+"""What references turned out to be: the rows behind them, carried by the permit so that no use case reads them
+again.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class ResolvedProject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
-    """A warehouse row. `profile` is the stored storage profile (JSON); `credential_id` names its encrypted credential."""
+    """A warehouse row. `profile` is the stored storage profile (JSON); `credential_id` names its encrypted
+    credential.
+    """
 
     id: UUID
     project_id: str
@@ -55,7 +59,9 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace row; `namespace` has the creator's spelling, `ancestors` the ids from the top level down to the parent."""
+    """A namespace row; `namespace` has the creator's spelling, `ancestors` the ids from the top level down to the
+    parent.
+    """
 
     id: UUID
     warehouse: ResolvedWarehouse

@@ -15,8 +15,8 @@ from gateway.access.ports import AuditSink
 class Trail:
     """The audit record of one admission and whether it is durable enough for its answer.
 
-    `settled` becomes true when the record was buffered (reads), committed (`commit`, vending) or written in the transaction of
-    the change (`settle`, mutations). The latch lets no success answer of an unsettled trail leave.
+    `settled` becomes true when the record was buffered (reads), committed (`commit`, vending) or written in the
+    transaction of the change (`settle`, mutations). The latch lets no success answer of an unsettled trail leave.
     """
 
     __slots__ = ("_record", "_sink", "durability", "settled")
@@ -50,7 +50,9 @@ class Trail:
         self.settled = True
 
     def abandon(self, error: str) -> None:
-        """Keep the record of an admitted request that then failed: the attempt was allowed and is told with its error."""
+        """Keep the record of an admitted request that then failed: the attempt was allowed and is told with
+        its error.
+        """
         if not self.settled:
             self.tell(result="failed", error=error)
             self._sink.buffer(self._record)

@@ -29,7 +29,9 @@ class VendCredentials(Operation):
 
 @dataclass(frozen=True)
 class VendCreationCredentials(Operation):
-    """Keys for the table that is being created, for its creator: asked together with `CreateTable`, served by its endpoint."""
+    """Keys for the table that is being created, for its creator: asked together with `CreateTable`, served by its
+    endpoint.
+    """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be asked about grants: reading the assignments of an object and changing them.
 
-Each entry of a change needs the granting right of its own privilege on the object, so one request may be refused for one of its
-entries; then none is applied.
+Each entry of a change needs the granting right of its own privilege on the object, so one request may be refused for
+one of its entries; then none is applied.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ from gateway.access.operation import Operation
 
 @dataclass(frozen=True)
 class GetHealth(Operation):
-    """The state of each dependency; it tells nothing about data or people, so load balancers may ask without a token."""
+    """The state of each dependency; it tells nothing about data or people, so load balancers may ask without a
+    token.
+    """
 
     endpoint: ClassVar[str] = "GET /health"
     open_to_all: ClassVar[bool] = True

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections: the primary with its autocommit twin, and transactions that carry their audit record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from gateway.access.operation import Operation
+from gateway.access.permit import Permit
+from gateway.db import audit_log
+
+Answer = TypeVar("Answer")
+
+
+class DatabaseUnavailable(Exception):
+    """The database cannot be reached or has no free connection in time; nothing was changed."""
+
+
+class CommitUnknown(Exception):
+    """COMMIT was sent and its outcome is not known; only reading again can tell."""
+
+
+class Database:
+    """The primary database of one process.
+
+    `url` is a SQLAlchemy URL for asyncpg. `acquire_timeout` (seconds) bounds the wait for a pooled connection,
+    `statement_timeout` (seconds) every statement, on the server's side too.
+    """
+
+    def __init__(self, url: str, *, pool_size: int, acquire_timeout: float, statement_timeout: float = 15.0) -> None:
+        self._engine = create_async_engine(
+            url,
+            pool_size=pool_size,
+            max_overflow=pool_size,
+            pool_timeout=acquire_timeout,
+            pool_recycle=1800,
+            connect_args={
+                "timeout": acquire_timeout,
+                "command_timeout": statement_timeout,
+                "server_settings": {
+                    "application_name": "lakegate",
+                    "statement_timeout": str(int(statement_timeout * 1000)),
+                    "jit": "off",
+                },
+            },
+        )
+        self._autocommit = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The engine itself, for migrations and tests."""
+        return self._engine
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """A connection for one-statement reads on the primary. Raises DatabaseUnavailable."""
+        with _outage():
+            async with self._autocommit.connect() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction without an audit record, for the gateway's own book-keeping (outbox, health)."""
+        with _outage():
+            async with self._engine.connect() as connection:
+                await connection.begin()
+                yield connection
+                await _commit(connection)
+
+    @asynccontextmanager
+    async def change(self, permit: Permit[Operation]) -> AsyncIterator[AsyncConnection]:
+        """A transaction that commits what is done in it together with the permit's audit record, or neither.
+
+        Raises DatabaseUnavailable when nothing was changed and CommitUnknown when nobody knows.
+        """
+        with _outage():
+            async with self._engine.connect() as connection:
+                await connection.begin()
+                yield connection
+                await audit_log.insert(connection, [permit.trail.record])
+                await _commit(connection)
+                permit.trail.settle()
+
+    async def ping(self) -> None:
+        """Raise DatabaseUnavailable unless the database answers."""
+        async with self.read() as connection:
+            await connection.execute(text("select 1"))
+
+    async def close(self) -> None:
+        """Give all connections back."""
+        await self._engine.dispose()
+
+
+async def retry_serialization(attempt: Callable[[], Awaitable[Answer]], *, tries: int = 3) -> Answer:
+    """Repeat a transaction that PostgreSQL gave up for a deadlock; safe because nothing of it was committed."""
+    for left in range(tries - 1, -1, -1):
+        try:
+            return await attempt()
+        except DBAPIError as error:
+            if left == 0 or getattr(error.orig, "sqlstate", None) not in ("40001", "40P01"):
+                raise
+            await asyncio.sleep(0.02 * (tries - left))
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+async def _commit(connection: AsyncConnection) -> None:
+    try:
+        await connection.commit()
+    except (SQLAlchemyError, OSError, TimeoutError) as error:
+        raise CommitUnknown("the outcome of COMMIT is not known") from error
+
+
+class _outage:
+    """Turns the driver's ways of saying "unreachable" into DatabaseUnavailable; other errors pass as they are."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (PoolTimeoutError, ConnectionError, OSError, TimeoutError)):
+            raise DatabaseUnavailable("the database does not answer") from error
+        if isinstance(error, DBAPIError) and _is_connection_loss(error):
+            raise DatabaseUnavailable("the connection to the database was lost") from error
+
+
+def _is_connection_loss(error: DBAPIError) -> bool:
+    state = getattr(error.orig, "sqlstate", None) or ""
+    return error.connection_invalidated or state[:2] in ("08", "53", "57")

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alembic's entry: migrations run on the connection that `gateway.db.migrate` holds."""
+
+from alembic import context
+
+from gateway.db.schema import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+with context.begin_transaction():
+    context.run_migrations()

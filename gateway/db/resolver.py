@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turning references into rows for the door: one statement on the primary for each kind of reference in the request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access import refs
+from gateway.access.resolved import (
+    Resolution,
+    Resolved,
+    ResolvedNamespace,
+    ResolvedProject,
+    ResolvedRole,
+    ResolvedServer,
+    ResolvedTable,
+    ResolvedUser,
+    ResolvedWarehouse,
+)
+from gateway.db.engine import Database
+from gateway.db.rows import AnyRow
+from gateway.db.schema import namespaces, projects, roles, server, tables, users, warehouses
+from gateway.iceberg.identifiers import Namespace, TableIdentifier, fold
+
+_now = func.clock_timestamp().label("now")
+
+_WAREHOUSE = (
+    warehouses.c.id.label("w_id"),
+    warehouses.c.project_id.label("w_project_id"),
+    warehouses.c.name.label("w_name"),
+    warehouses.c.active.label("w_active"),
+    warehouses.c.profile.label("w_profile"),
+    warehouses.c.profile_version.label("w_profile_version"),
+    warehouses.c.secret_id.label("w_secret_id"),
+    warehouses.c.allowed_format_versions.label("w_allowed"),
+    warehouses.c.default_format_version.label("w_default"),
+)
+_NAMESPACE = (
+    namespaces.c.id.label("n_id"),
+    namespaces.c.levels.label("n_levels"),
+    namespaces.c.ancestors.label("n_ancestors"),
+    namespaces.c.properties.label("n_properties"),
+)
+_TABLE = (
+    tables.c.id.label("t_id"),
+    tables.c.name.label("t_name"),
+    tables.c.location.label("t_location"),
+    tables.c.metadata_location.label("t_metadata_location"),
+    tables.c.metadata.label("t_metadata"),
+    tables.c.version.label("t_version"),
+)
+
+
+class DatabaseResolver:
+    """The door's resolver on PostgreSQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def resolve(self, wanted: Sequence[refs.Ref]) -> Resolution:
+        """The rows behind `wanted` and the database's clock. References to nothing have no row."""
+        found: dict[refs.Ref, Resolved] = {}
+        now: datetime | None = None
+        async with self._database.read() as connection:
+            for ref in wanted:
+                row = await _read(connection, ref)
+                now = now or row.now
+                resolved = _resolved(ref, row)
+                if resolved is not None:
+                    found[ref] = resolved
+            if now is None:
+                now = (await connection.execute(select(_now))).scalar_one()
+        return Resolution(rows=found, now=now.astimezone(UTC))
+
+
+async def _read(connection: AsyncConnection, ref: refs.Ref) -> AnyRow:
+    """One row that always has `now`, and the rest when the reference points at something."""
+    return (await connection.execute(_statement(ref))).one()
+
+
+def _always(query: Select[Any]) -> Select[Any]:
+    """Left-join the query to the clock, so that an absent row still tells the time."""
+    found = query.subquery("found")
+    clock = select(_now).subquery("clock")
+    return select(clock.c.now, *found.c).select_from(clock.outerjoin(found, func.true()))
+
+
+def _warehouse_columns() -> Select[Any]:
+    return select(*_WAREHOUSE)
+
+
+def _namespace_columns() -> Select[Any]:
+    return select(*_WAREHOUSE, *_NAMESPACE).join_from(
+        namespaces, warehouses, warehouses.c.id == namespaces.c.warehouse_id
+    )
+
+
+def _table_columns() -> Select[Any]:
+    return (
+        select(*_WAREHOUSE, *_NAMESPACE, *_TABLE)
+        .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
+        .join(warehouses, warehouses.c.id == tables.c.warehouse_id)
+        .where(tables.c.staged_by.is_(None), tables.c.kind == "table")
+    )
+
+
+def _statement(ref: refs.Ref) -> Select[Any]:
+    match ref:
+        case refs.TableRef(warehouse_id=warehouse_id, identifier=identifier):
+            query = _table_columns().where(
+                warehouses.c.active,
+                namespaces.c.warehouse_id == warehouse_id,
+                namespaces.c.path_key == identifier.namespace.key,
+                tables.c.name_key == fold(identifier.name),
+            )
+        case refs.TableIdRef(warehouse_id=warehouse_id, table_id=table_id):
+            query = _table_columns().where(tables.c.id == table_id, tables.c.warehouse_id == warehouse_id)
+        case refs.NamespaceRef(warehouse_id=warehouse_id, namespace=namespace):
+            query = _namespace_columns().where(
+                warehouses.c.active,
+                namespaces.c.warehouse_id == warehouse_id,
+                namespaces.c.path_key == namespace.key,
+            )
+        case refs.NamespaceIdRef(namespace_id=namespace_id):
+            query = _namespace_columns().where(namespaces.c.id == namespace_id)
+        case _:
+            query = _statement_above_namespaces(ref)
+    return _always(query)
+
+
+def _statement_above_namespaces(ref: refs.Ref) -> Select[Any]:
+    match ref:
+        case refs.WarehouseRef(warehouse_id=warehouse_id):
+            return _warehouse_columns().where(warehouses.c.id == warehouse_id)
+        case refs.WarehouseNameRef(project_id=project_id, name=name):
+            return _warehouse_columns().where(
+                warehouses.c.active, warehouses.c.project_id == project_id, warehouses.c.name_key == fold(name)
+            )
+        case refs.ProjectRef(project_id=project_id):
+            return select(projects.c.id, projects.c.name).where(projects.c.id == project_id)
+        case refs.UserRef(user_id=user_id):
+            return select(users).where(users.c.id == user_id)
+        case refs.RoleRef(role_id=role_id):
+            return select(roles.c.id, roles.c.project_id, roles.c.name).where(roles.c.id == role_id)
+        case refs.ServerRef():
+            return select(server.c.id, server.c.bootstrapped_at)
+        case _:
+            raise TypeError(f"no statement resolves {type(ref).__name__}")
+
+
+def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
+    if getattr(row, _KEY_COLUMN[ref.type]) is None:
+        return None
+    match ref.type:
+        case refs.ObjectType.TABLE:
+            return table_from(row)
+        case refs.ObjectType.NAMESPACE:
+            return namespace_from(row)
+        case refs.ObjectType.WAREHOUSE:
+            return warehouse_from(row)
+        case refs.ObjectType.PROJECT:
+            return ResolvedProject(id=row.id, name=row.name)
+        case refs.ObjectType.ROLE:
+            return ResolvedRole(id=row.id, project_id=row.project_id, name=row.name)
+        case refs.ObjectType.USER:
+            return user_from(row)
+        case refs.ObjectType.SERVER:
+            return ResolvedServer(id=row.id, bootstrapped=row.bootstrapped_at is not None)
+
+
+_KEY_COLUMN = {
+    refs.ObjectType.TABLE: "t_id",
+    refs.ObjectType.NAMESPACE: "n_id",
+    refs.ObjectType.WAREHOUSE: "w_id",
+    refs.ObjectType.PROJECT: "id",
+    refs.ObjectType.ROLE: "id",
+    refs.ObjectType.USER: "id",
+    refs.ObjectType.SERVER: "id",
+}
+
+
+def warehouse_from(row: AnyRow) -> ResolvedWarehouse:
+    """The warehouse in a row of `_WAREHOUSE` columns."""
+    return ResolvedWarehouse(
+        id=row.w_id,
+        project_id=row.w_project_id,
+        name=row.w_name,
+        active=row.w_active,
+        profile=row.w_profile,
+        profile_version=row.w_profile_version,
+        credential_id=row.w_secret_id,
+        allowed_format_versions=tuple(row.w_allowed),
+        default_format_version=row.w_default,
+    )
+
+
+def namespace_from(row: AnyRow) -> ResolvedNamespace:
+    """The namespace in a row of `_WAREHOUSE` and `_NAMESPACE` columns."""
+    return ResolvedNamespace(
+        id=row.n_id,
+        warehouse=warehouse_from(row),
+        namespace=Namespace(tuple(row.n_levels)),
+        ancestors=tuple(row.n_ancestors),
+        properties=row.n_properties,
+    )
+
+
+def table_from(row: AnyRow) -> ResolvedTable:
+    """The table in a row of all three groups of columns."""
+    namespace = namespace_from(row)
+    return ResolvedTable(
+        id=row.t_id,
+        namespace=namespace,
+        identifier=TableIdentifier(namespace.namespace, row.t_name),
+        location=row.t_location,
+        metadata_location=row.t_metadata_location,
+        metadata=row.t_metadata,
+        version=row.t_version,
+    )
+
+
+def user_from(row: AnyRow) -> ResolvedUser:
+    """The user in a row of the users table."""
+    return ResolvedUser(
+        id=row.id,
+        name=row.name,
+        email=row.email,
+        user_type=row.user_type,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        last_updated_with=row.last_updated_with,
+    )
+
+
+async def reread_table(connection: AsyncConnection, table_id: UUID) -> ResolvedTable | None:
+    """The table's current row, after another commit won the race for its pointer."""
+    query = _table_columns().where(tables.c.id == table_id)
+    row = (await connection.execute(query)).one_or_none()
+    return None if row is None else table_from(row)

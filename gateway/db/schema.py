@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of the gateway's database.
+
+Names are kept as written, with a `*_key` column beside them: the NFC-normalised, case-folded form that is unique and
+looked up (decision 3 of the design; the embedded PostgreSQL has no ICU). Times are `timestamptz` from the database's
+clock.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+)
+from sqlalchemy.dialects.postgresql import JSONB, UUID
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+        "fk": "%(table_name)s_%(column_0_name)s_fkey",
+        "pk": "%(table_name)s_pkey",
+    }
+)
+
+
+def _now(name: str, *, nullable: bool = False) -> Column[object]:
+    return Column(
+        name, DateTime(timezone=True), nullable=nullable, server_default=None if nullable else func.clock_timestamp()
+    )
+
+
+server = Table(
+    "server",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("singleton", Boolean, nullable=False, server_default="true", unique=True),
+    Column("bootstrapped_at", DateTime(timezone=True)),
+    Column("revision", UUID(as_uuid=True), nullable=False),
+    CheckConstraint("singleton", name="one_row"),
+)
+"""One row. `revision` moves whenever something outside a warehouse may take an allow away."""
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("email", Text),
+    Column("user_type", Text, nullable=False),
+    _now("created_at"),
+    _now("updated_at", nullable=True),
+    Column("last_updated_with", Text, nullable=False),
+)
+
+projects = Table(
+    "projects",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False, unique=True),
+    _now("created_at"),
+)
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),
+    _now("created_at"),
+)
+"""Storage credentials, encrypted (`db/secrets.py`). Rows are never updated: a new credential is a new row."""
+
+warehouses = Table(
+    "warehouses",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("project_id", Text, ForeignKey("projects.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False),
+    Column("active", Boolean, nullable=False, server_default="true"),
+    Column("protected", Boolean, nullable=False, server_default="false"),
+    Column("profile", LargeBinary, nullable=False),
+    Column("profile_version", Integer, nullable=False, server_default="1"),
+    Column("base_key", Text, nullable=False),
+    Column("secret_id", UUID(as_uuid=True), ForeignKey("secrets.id")),
+    Column("delete_profile", JSONB, nullable=False),
+    Column("managed_by", Text, nullable=False),
+    Column("allowed_format_versions", ARRAY(Integer), nullable=False),
+    Column("default_format_version", Integer),
+    Column("revision", UUID(as_uuid=True), nullable=False),
+    _now("created_at"),
+    _now("updated_at", nullable=True),
+    UniqueConstraint("project_id", "name_key"),
+)
+"""`profile` is the storage profile as JSON; `base_key` the overlap key of its base location; `revision` as on the
+server.
+"""
+
+namespaces = Table(
+    "namespaces",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("warehouse_id", UUID(as_uuid=True), ForeignKey("warehouses.id"), nullable=False),
+    Column("parent_id", UUID(as_uuid=True), ForeignKey("namespaces.id")),
+    Column("ancestors", ARRAY(UUID(as_uuid=True)), nullable=False),
+    Column("levels", ARRAY(Text), nullable=False),
+    Column("path_key", Text, nullable=False),
+    Column("properties", JSONB, nullable=False),
+    Column("protected", Boolean, nullable=False, server_default="false"),
+    _now("created_at"),
+    _now("updated_at", nullable=True),
+    UniqueConstraint("warehouse_id", "path_key"),
+    Index(None, "parent_id"),
+)
+"""`path_key` is the folded levels joined by U+001F; `ancestors` the ids from the top level down to the parent."""
+
+tables = Table(
+    "tables",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("warehouse_id", UUID(as_uuid=True), ForeignKey("warehouses.id"), nullable=False),
+    Column("namespace_id", UUID(as_uuid=True), ForeignKey("namespaces.id"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False),
+    Column("table_uuid", UUID(as_uuid=True), nullable=False),
+    Column("location", Text, nullable=False),
+    Column("location_key", Text, nullable=False, unique=True),
+    Column("metadata_location", Text),
+    Column("metadata", LargeBinary),
+    Column("version", BigInteger, nullable=False, server_default="1"),
+    Column("staged_by", Text),
+    Column("protected", Boolean, nullable=False, server_default="false"),
+    _now("created_at"),
+    _now("updated_at", nullable=True),
+    CheckConstraint("kind in ('table', 'view')", name="kind"),
+    CheckConstraint("(staged_by is null) = (metadata is not null)", name="staged_without_metadata"),
+)
+"""Tables and views share one name space. A staged table has no metadata yet, no claim on its name, and is seen by
+nobody.
+"""
+
+Index(
+    "tables_namespace_id_name_key_key",
+    tables.c.namespace_id,
+    tables.c.name_key,
+    unique=True,
+    postgresql_where=tables.c.staged_by.is_(None),
+)
+Index("tables_staged_idx", tables.c.namespace_id, tables.c.name_key, postgresql_where=tables.c.staged_by.is_not(None))
+
+roles = Table(
+    "roles",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("project_id", Text, ForeignKey("projects.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False),
+    Column("description", Text),
+    Column("provider_id", Text, nullable=False),
+    Column("source_id", Text, nullable=False),
+    _now("created_at"),
+    _now("updated_at", nullable=True),
+    UniqueConstraint("project_id", "name_key"),
+    UniqueConstraint("project_id", "provider_id", "source_id"),
+)
+
+grants = Table(
+    "grants",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("privilege", Text, nullable=False),
+    Column("principal_type", Text, nullable=False),
+    Column("principal_id", Text, nullable=False),
+    Column("object_type", Text, nullable=False),
+    Column("object_id", Text, nullable=False),
+    Column("granted_by", Text, nullable=False),
+    _now("granted_at"),
+    Column("reason", Text),
+    Column("expires_at", DateTime(timezone=True)),
+    UniqueConstraint("privilege", "principal_type", "principal_id", "object_type", "object_id"),
+    Index(None, "object_type", "object_id"),
+    Index(None, "principal_type", "principal_id"),
+)
+"""What was granted, to whom, by whom. OpenFGA's tuples are made from these rows (section 5 of the design)."""
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("subject_type", Text, nullable=False),
+    Column("subject_id", Text, nullable=False),
+    Column("relation", Text, nullable=False),
+    Column("object_type", Text, nullable=False),
+    Column("object_id", Text, nullable=False),
+    Column("warehouse_id", UUID(as_uuid=True)),
+    Column("takes_away", Boolean, nullable=False),
+    _now("created_at"),
+    Column("not_before", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Index(None, "not_before"),
+)
+"""Tuple keys whose state in OpenFGA may differ from what the rows want. A row goes when its key was made so."""
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("actor_id", Text, nullable=False),
+    Column("operation", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("record", LargeBinary, nullable=False),
+    Index(None, "at"),
+)
+"""Audit records; `record` is the whole of it as JSON."""

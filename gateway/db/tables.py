@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on tables: their rows, their pointer, their locations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import delete, func, insert, literal, or_, select, text, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.db.rows import AnyRow
+from gateway.db.schema import tables
+from gateway.iceberg.identifiers import fold
+
+
+async def name_taken(connection: AsyncConnection, namespace_id: UUID, name: str) -> str | None:
+    """The kind (`table`, `view`) of what has this name in the namespace, or None."""
+    statement = select(tables.c.kind).where(
+        tables.c.namespace_id == namespace_id, tables.c.name_key == fold(name), tables.c.staged_by.is_(None)
+    )
+    kind: str | None = (await connection.execute(statement)).scalar_one_or_none()
+    return kind
+
+
+async def create(
+    connection: AsyncConnection,
+    *,
+    id: UUID,
+    warehouse_id: UUID,
+    namespace_id: UUID,
+    name: str,
+    table_uuid: UUID,
+    location: str,
+    location_key: str,
+    metadata_location: str | None,
+    metadata: bytes | None,
+    staged_by: str | None,
+    kind: str = "table",
+) -> None:
+    """Insert a table or view, or a staged one without metadata. Raises IntegrityError when name or location is
+    taken.
+    """
+    await connection.execute(
+        insert(tables).values(
+            id=id,
+            warehouse_id=warehouse_id,
+            namespace_id=namespace_id,
+            kind=kind,
+            name=name,
+            name_key=fold(name),
+            table_uuid=table_uuid,
+            location=location,
+            location_key=location_key,
+            metadata_location=metadata_location,
+            metadata=metadata,
+            staged_by=staged_by,
+        )
+    )
+
+
+async def hold_explicit_locations(connection: AsyncConnection) -> None:
+    """Let one explicit location be checked and taken at a time.
+
+    Default locations need no lock: they end in a fresh UUID, so nothing in flight can be above or below them.
+    """
+    await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": 0x1A4E0002})
+
+
+async def location_taken(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
+    """Whether any table of any project (staged ones too) is at, above or below this location."""
+    statement = select(literal(1)).where(
+        or_(
+            tables.c.location_key.in_([location_key, *ancestors]), func.starts_with(tables.c.location_key, location_key)
+        )
+    )
+    return (await connection.execute(statement.limit(1))).one_or_none() is not None
+
+
+async def staged(
+    connection: AsyncConnection, *, namespace_id: UUID, name: str, location_key: str, staged_by: str
+) -> AnyRow | None:
+    """The caller's staged table of this name and location, locked; None when there is none."""
+    statement = (
+        select(tables.c.id, tables.c.table_uuid, tables.c.location)
+        .where(
+            tables.c.namespace_id == namespace_id,
+            tables.c.name_key == fold(name),
+            tables.c.location_key == location_key,
+            tables.c.staged_by == staged_by,
+        )
+        .with_for_update()
+    )
+    return (await connection.execute(statement)).one_or_none()
+
+
+async def finish_staged(
+    connection: AsyncConnection, id: UUID, *, name: str, table_uuid: UUID, metadata_location: str, metadata: bytes
+) -> None:
+    """Make a staged table exist. Raises IntegrityError when its name was taken meanwhile."""
+    await connection.execute(
+        update(tables)
+        .where(tables.c.id == id)
+        .values(
+            name=name,
+            table_uuid=table_uuid,
+            metadata_location=metadata_location,
+            metadata=metadata,
+            staged_by=None,
+            updated_at=func.clock_timestamp(),
+        )
+    )
+
+
+async def swap(
+    connection: AsyncConnection, id: UUID, *, from_version: int, metadata_location: str, metadata: bytes
+) -> bool:
+    """Move the pointer if nobody else did since `from_version`."""
+    result = await connection.execute(
+        update(tables)
+        .where(tables.c.id == id, tables.c.version == from_version)
+        .values(
+            metadata_location=metadata_location,
+            metadata=metadata,
+            version=from_version + 1,
+            updated_at=func.clock_timestamp(),
+        )
+    )
+    return result.rowcount == 1
+
+
+async def drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """Delete the table; its location, or None when it is already gone."""
+    statement = delete(tables).where(tables.c.id == id).returning(tables.c.location, tables.c.metadata_location)
+    return (await connection.execute(statement)).one_or_none()
+
+
+async def in_namespace(
+    connection: AsyncConnection, *, namespace_id: UUID, kind: str, after: tuple[str, UUID] | None, limit: int
+) -> Sequence[AnyRow]:
+    """Tables or views (id, name, name_key) in the order of their folded names."""
+    statement = select(tables.c.id, tables.c.name, tables.c.name_key).where(
+        tables.c.namespace_id == namespace_id, tables.c.kind == kind, tables.c.staged_by.is_(None)
+    )
+    if after is not None:
+        statement = statement.where(tuple_(tables.c.name_key, tables.c.id) > tuple_(*after))
+    return (await connection.execute(statement.order_by(tables.c.name_key, tables.c.id).limit(limit))).all()

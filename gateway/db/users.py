@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on users."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import func, literal_column, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.db.rows import AnyRow
+from gateway.db.schema import users
+
+
+async def upsert(
+    connection: AsyncConnection,
+    *,
+    id: str,
+    name: str,
+    email: str | None,
+    user_type: str,
+    by: str,
+    update_if_exists: bool,
+) -> tuple[AnyRow, bool]:
+    """The user's row and whether it was created; an existing one is changed only with `update_if_exists`."""
+    new = insert(users).values(id=id, name=name, email=email, user_type=user_type, last_updated_with=by)
+    change = {"name": name, "email": email, "user_type": user_type, "last_updated_with": by}
+    values: dict[str, Any] = (
+        {**change, "updated_at": func.clock_timestamp()} if update_if_exists else {"id": users.c.id}
+    )
+    statement = new.on_conflict_do_update(index_elements=["id"], set_=values).returning(
+        users, literal_column("xmax = 0").label("created")
+    )
+    row = (await connection.execute(statement)).one()
+    return row, bool(row.created)
+
+
+async def get(connection: AsyncConnection, id: str) -> AnyRow | None:
+    """The user's row, or None."""
+    return (await connection.execute(select(users).where(users.c.id == id))).one_or_none()
+
+
+async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
+    """Which of the ids are known."""
+    found = await connection.execute(select(users.c.id).where(users.c.id.in_(ids)))
+    return {row.id for row in found}
+
+
+async def page(
+    connection: AsyncConnection, *, name_contains: str | None, after: str | None, limit: int
+) -> Sequence[AnyRow]:
+    """Users in the order of their ids, those after `after`."""
+    statement = select(users).order_by(users.c.id).limit(limit)
+    if after is not None:
+        statement = statement.where(users.c.id > after)
+    if name_contains:
+        statement = statement.where(users.c.name.icontains(name_contains, autoescape=True))
+    return (await connection.execute(statement)).all()

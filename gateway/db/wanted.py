@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which relationship tuples the rows want to exist: the truth that OpenFGA is made to follow (section 5 of the design).
+
+Three kinds of tuples, each derived from rows and never counted: edges of the hierarchy from the objects' own rows,
+privileges from live grants, and `traverse` from live grants on something below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.privileges import TRAVERSE_REASONS
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import TupleKey
+from gateway.db.outbox import STRUCTURAL
+
+TRAVERSE = "traverse"
+
+
+async def wanted(connection: AsyncConnection, keys: Sequence[TupleKey]) -> set[TupleKey]:
+    """Those of `keys` whose tuple is to exist, as the rows stand in this transaction."""
+    edges = [key for key in keys if key.relation in STRUCTURAL]
+    derived = [key for key in keys if key.relation == TRAVERSE]
+    granted = [key for key in keys if key.relation not in STRUCTURAL and key.relation != TRAVERSE]
+    found: set[TupleKey] = set()
+    for some, statement in ((edges, _EDGES), (granted, _GRANTED), (derived, _TRAVERSED)):
+        if some:
+            rows = await connection.execute(statement, _parameters(some))
+            found.update(some[row.ord - 1] for row in rows)
+    return found
+
+
+def _parameters(keys: Sequence[TupleKey]) -> dict[str, list[str]]:
+    return {
+        "subject_types": [key.subject.type.value for key in keys],
+        "subject_ids": [key.subject.id for key in keys],
+        "relations": [key.relation for key in keys],
+        "object_types": [key.object.type.value for key in keys],
+        "object_ids": [key.object.id for key in keys],
+    }
+
+
+_ASKED = """
+    select * from unnest(cast(:subject_types as text[]), cast(:subject_ids as text[]), cast(:relations as text[]),
+                         cast(:object_types as text[]), cast(:object_ids as text[]))
+         with ordinality as a(subject_type, subject_id, relation, object_type, object_id, ord)
+"""
+
+_EDGES = text(
+    f"""
+    with asked as ({_ASKED})
+    select a.ord from asked a where case a.object_type
+        when 'project' then a.relation = 'server' and a.subject_type = 'server'
+            and exists (select 1 from projects p where p.id = a.object_id)
+            and exists (select 1 from server s where s.id = a.subject_id::uuid)
+        when 'warehouse' then a.relation = 'project' and a.subject_type = 'project'
+            and exists (select 1 from warehouses w where w.id = a.object_id::uuid and w.project_id = a.subject_id)
+        when 'role' then a.relation = 'project' and a.subject_type = 'project'
+            and exists (select 1 from roles r where r.id = a.object_id::uuid and r.project_id = a.subject_id)
+        when 'namespace' then a.relation = 'parent' and exists (
+            select 1 from namespaces n where n.id = a.object_id::uuid and case a.subject_type
+                when 'warehouse' then n.parent_id is null and n.warehouse_id = a.subject_id::uuid
+                when 'namespace' then n.parent_id = a.subject_id::uuid
+                else false end)
+        when 'table' then a.relation = 'parent' and a.subject_type = 'namespace'
+            and exists (select 1 from tables t where t.id = a.object_id::uuid and t.namespace_id = a.subject_id::uuid)
+        else false end
+    """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
+)
+
+_GRANTED = text(
+    f"""
+    with asked as ({_ASKED})
+    select a.ord from asked a join grants g
+        on g.privilege = a.relation and g.principal_type = a.subject_type and g.principal_id = a.subject_id
+        and g.object_type = a.object_type and g.object_id = a.object_id
+    where g.expires_at is null or g.expires_at > clock_timestamp()
+    """  # noqa: S608 - as above
+)
+
+_REASONS = ", ".join(f"'{privilege.value}'" for privilege in sorted(TRAVERSE_REASONS))
+
+_TRAVERSED = text(
+    f"""
+    with asked as ({_ASKED})
+    select a.ord from asked a where exists (
+        select 1 from grants g
+        left join tables t on g.object_type = 'table' and t.id = case g.object_type when 'table' then g.object_id::uuid
+        end left join namespaces n on n.id = coalesce(t.namespace_id, case g.object_type when 'namespace' then
+        g.object_id::uuid end) left join warehouses w on w.id = coalesce(n.warehouse_id, case g.object_type when
+        'warehouse' then g.object_id::uuid end) where g.principal_type = a.subject_type and g.principal_id =
+        a.subject_id and g.privilege in ({_REASONS})
+        and (g.expires_at is null or g.expires_at > clock_timestamp())
+        and case a.object_type
+            when 'namespace' then a.object_id::uuid = any(n.ancestors) or (t.id is not null and n.id =
+            a.object_id::uuid) when 'warehouse' then n.id is not null and w.id = a.object_id::uuid
+            when 'project' then w.project_id = a.object_id
+            else false end)
+    """  # noqa: S608 - as above; the reasons are members of a closed enumeration
+)
+
+
+def path_above(project_id: str, warehouse_id: str, namespaces: Sequence[str]) -> list[ObjectKey]:
+    """The containers above something, from the project down: where its holders' `traverse` belongs."""
+    return [
+        ObjectKey(ObjectType.PROJECT, project_id),
+        ObjectKey(ObjectType.WAREHOUSE, warehouse_id),
+        *(ObjectKey(ObjectType.NAMESPACE, id) for id in namespaces),
+    ]
