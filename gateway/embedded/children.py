@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parent's side of the supervisor: give orders, await events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from gateway.embedded.errors import ChildFailed, StackError
+
+_TAIL_BYTES = 4096
+_ADDRESS_IN_USE = ("address already in use", "address in use", "port is already", "errno 98", "errno 48")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildSpec:
+    """One process to start.
+
+    ``env`` is the whole environment, not an addition to ours: secrets travel there, and nothing of the caller's
+    environment leaks into a child. ``uid``/``gid``: run as these ids (only root may). ``text`` is written to its
+    standard input. ``order``: the highest is stopped first. ``grace``: seconds from the stop signal to SIGKILL.
+    """
+
+    name: str
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cwd: Path | None = None
+    uid: int | None = None
+    gid: int | None = None
+    text: str | None = field(default=None, repr=False)
+    stop_signal: int = signal.SIGTERM
+    grace: float = 5.0
+    order: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A process that was started: its name, pid, log, and a future with its exit code (negative: the signal)."""
+
+    name: str
+    pid: int
+    log: Path
+    exited: asyncio.Future[int]
+
+
+class Children:
+    """All children of one stack; an async context manager that leaves none behind.
+
+    ``logs``: the directory of the log files, one per name. ``keep_open``: file descriptors the supervisor holds as long
+    as any child lives (the lock of the data directory). ``remove``: directories it removes at the end.
+    """
+
+    def __init__(self, logs: Path, *, keep_open: Sequence[int] = (), remove: Sequence[Path] = ()) -> None:
+        self._logs = logs
+        self._remove = tuple(map(str, remove))
+        self._keep_open = tuple(keep_open)
+        self._ids = itertools.count(1)
+        self._asked: dict[int, asyncio.Future[int]] = {}
+        self._exits: dict[int, asyncio.Future[int]] = {}
+        self._process: asyncio.subprocess.Process | None = None
+        self._listener: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        # A session of its own: Ctrl-C in the terminal reaches the parent alone, which then closes the pipe.
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "gateway.embedded.supervisor",
+            *self._remove,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=self._keep_open,
+            start_new_session=True,
+            cwd="/",
+            env={"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        self._listener = asyncio.create_task(self._listen())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop every child and return when none is left. Calling it twice is harmless."""
+        if self._process is None or self._listener is None:
+            return
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        await asyncio.shield(self._process.wait())
+        await self._listener
+
+    @property
+    def supervisor_pid(self) -> int:
+        """The process id of the supervisor."""
+        if self._process is None:
+            raise StackError("the supervisor was not started")
+        return self._process.pid
+
+    async def start(self, spec: ChildSpec) -> Child:
+        """Start one child.
+
+        Raises:
+            ChildFailed: it could not be executed (missing file, no permission).
+        """
+        if self._process is None or self._process.stdin is None:
+            raise StackError("the supervisor was not started")
+        number = next(self._ids)
+        asked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._asked[number] = asked
+        log = self._logs / f"{spec.name}.log"
+        order = {
+            "op": "spawn",
+            "id": number,
+            "name": spec.name,
+            "argv": list(spec.argv),
+            "env": dict(spec.env),
+            "cwd": str(spec.cwd) if spec.cwd else None,
+            "log": str(log),
+            "uid": spec.uid,
+            "gid": spec.gid,
+            "input": spec.text,
+            "stop-signal": int(spec.stop_signal),
+            "grace": spec.grace,
+            "order": spec.order,
+        }
+        try:
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            await self._process.stdin.drain()
+            pid = await asked
+        except OSError as error:
+            raise ChildFailed(spec.name, f"cannot be started: {error}", log) from error
+        return Child(spec.name, pid, log, self._exits[pid])
+
+    async def run(self, spec: ChildSpec, *, timeout: float) -> None:
+        """Run one child to its end.
+
+        Raises:
+            ChildFailed: it ended with another code than 0, or not within ``timeout`` seconds.
+        """
+        child = await self.start(spec)
+        try:
+            code = await asyncio.wait_for(asyncio.shield(child.exited), timeout)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGKILL)
+            raise ChildFailed(spec.name, f"was not done after {timeout:.0f} seconds", child.log) from None
+        if code != 0:
+            raise failure_of(child, code)
+
+    async def _listen(self) -> None:
+        if self._process is None or self._process.stdout is None:
+            return
+        while line := await self._process.stdout.readline():
+            self._on_event(json.loads(line))
+        gone = ConnectionError("the supervisor of the embedded stack is gone")
+        for future in (*self._asked.values(), *self._exits.values()):
+            if not future.done():
+                future.set_exception(gone)
+                future.exception()  # whoever still waits sees it; nobody waiting is no fault
+
+    def _on_event(self, event: dict[str, Any]) -> None:
+        match event["event"]:
+            case "spawned":
+                self._exits[event["pid"]] = asyncio.get_running_loop().create_future()
+                _settle(self._asked.pop(event["id"]), event["pid"])
+            case "refused":
+                asked = self._asked.pop(event["id"])
+                if not asked.done():
+                    asked.set_exception(OSError(event["error"]))
+            case "exited":
+                _settle(self._exits[event["pid"]], event["code"])
+
+
+def _settle(future: asyncio.Future[int], value: int) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def log_tail(log: Path, limit: int = _TAIL_BYTES) -> str:
+    """The last ``limit`` bytes of a log as text; empty when there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - limit))
+            return file.read().decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def failure_of(child: Child, code: int) -> ChildFailed:
+    """Say how a child ended, and whether another program held its port (then a new start may succeed)."""
+    tail = log_tail(child.log)
+    how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+    taken = any(phrase in tail.lower() for phrase in _ADDRESS_IN_USE)
+    return ChildFailed(child.name, how, child.log, port_taken=taken)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A development identity provider with one confidential client for each demonstration user.
+
+Tokens come from its client-credentials grant. There the subject of a token is the client's id (RFC 9068 section 2.2),
+so the client ``alice`` gets tokens of ``alice``. There is no user with a password, and so no login page to get past.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import msgspec
+
+from gateway.embedded.children import Child, Children, ChildSpec
+from gateway.embedded.errors import StackError
+from gateway.embedded.ports import LOOPBACK
+from gateway.embedded.probe import until_answering
+from gateway.embedded.secrets import Secrets, write_private
+
+AUDIENCE = "lakegate"
+TOKEN_MINUTES = 60
+
+_START_SECONDS = 60.0
+_CALL_SECONDS = 10.0
+
+
+class IdentityProvider:
+    """One provider; its signing key is kept in ``data``, so tokens outlive a restart."""
+
+    def __init__(self, binary: Path, data: Path, port: int, secrets: Secrets) -> None:
+        self._binary = binary
+        self._data = data
+        self._port = port
+        self._secrets = secrets
+        self.issuer = f"http://{LOOPBACK}:{port}"
+        self.token_endpoint = f"{self.issuer}/token"
+
+    async def start(self, children: Children) -> Child:
+        """Write its configuration and start it; returns when its discovery document is served."""
+        self._data.mkdir(mode=0o700, exist_ok=True)
+        # JSON is YAML; each file is rewritten at each start, since the port is part of it.
+        write_private(self._data / "settings.yaml", msgspec.json.encode(self._settings()))
+        write_private(self._data / "users.yaml", msgspec.json.encode({"config_version": 1, "users": {}}))
+        server = await children.start(
+            ChildSpec(
+                name="identity-provider",
+                argv=[str(self._binary), "--config", str(self._data), "--strict-config"],
+                env={"HOME": str(self._data), "PYTHONUNBUFFERED": "1"},
+                cwd=self._data,
+            )
+        )
+        await until_answering(server, f"{self.issuer}/.well-known/openid-configuration", timeout=_START_SECONDS)
+        return server
+
+    def _settings(self) -> dict[str, object]:
+        clients = [
+            {"client_id": name, "client_secret": secret, "token_endpoint_auth_method": "client_secret_basic"}
+            for name, secret in self._secrets.clients.items()
+        ]
+        return {
+            "config_version": 1,
+            "security_profile": "stricter-dev",
+            "server": {"host": LOOPBACK, "port": self._port, "rate_limit_enabled": False},
+            "session": {
+                "secret_key": self._secrets.identity_session,
+                "management_secret": self._secrets.identity_management,
+                "require_ui_login": True,
+            },
+            "jwt": {"keys_dir": str(self._data / "keys")},
+            "logging": {"level": "WARNING", "verbose_logging": False},
+            "oauth": {
+                "issuer": self.issuer,
+                "audience": AUDIENCE,
+                "token_expiry_minutes": TOKEN_MINUTES,
+                "clients": clients,
+            },
+        }
+
+    async def token(self, user: str) -> str:
+        """A fresh access token of ``user``, good for one hour.
+
+        Raises:
+            StackError: the provider refused.
+        """
+        async with httpx.AsyncClient(timeout=_CALL_SECONDS, trust_env=False) as client:
+            answer = await client.post(
+                self.token_endpoint,
+                data={"grant_type": "client_credentials"},
+                auth=(user, self._secrets.clients[user]),
+            )
+        if answer.status_code != httpx.codes.OK:
+            raise StackError(f"the identity provider gave no token to {user}: HTTP {answer.status_code}")
+        return str(answer.json()["access_token"])

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SeaweedFS as the object store with temporary credentials, closed as far as it can be.
+
+Three things open it when left out, each found by trying: a trust policy for everybody lets a vended credential assume
+the role again without its session policy; without the JWT keys in ``security.toml`` the filer's HTTP port serves and
+takes any object; and so do the other HTTP pages without ``-disableHttp``. Its gRPC ports stay open to local accounts:
+this store is for one's own machine, not for production.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gateway.embedded.children import Child, Children, ChildSpec
+from gateway.embedded.errors import ToolMissing
+from gateway.embedded.ports import LOOPBACK, Ports
+from gateway.embedded.probe import until_answering
+from gateway.embedded.secrets import Secrets, write_private
+
+BUCKET = "lakegate"
+REGION = "us-east-1"
+GATEWAY_USER = "arn:aws:iam::000000000000:user/gateway"
+VEND_ROLE = "arn:aws:iam::000000000000:role/VendRole"
+
+_START_SECONDS = 30.0
+
+
+def program(setting: str | None) -> Path:
+    """The ``weed`` program: the setting, else the one the wheel put beside our Python, else the PATH.
+
+    Raises:
+        ToolMissing: there is none.
+    """
+    if setting is not None:
+        found: str | None = setting if Path(setting).is_file() else None
+    else:
+        found = shutil.which("weed", path=sysconfig.get_path("scripts")) or shutil.which("weed")
+    if found is None:
+        raise ToolMissing(f"the object store's program {setting or 'weed'} was not found; run `make setup`")
+    return Path(found)
+
+
+class ObjectStore:
+    """One SeaweedFS with one bucket, the gateway's user and the role whose session policies fence vended keys."""
+
+    def __init__(self, binary: Path, data: Path, sockets: Path, ports: Ports, secrets: Secrets) -> None:
+        self._binary = binary
+        self._data = data
+        self._configuration = data / "conf"
+        self._sockets = sockets
+        self._ports = ports
+        self._secrets = secrets
+        self.url = f"http://{LOOPBACK}:{ports.s3}"
+
+    async def start(self, children: Children) -> Child:
+        """Write its configuration, start it and make the bucket; returns when it serves."""
+        for directory in (self._data, self._configuration, self._data / "files"):
+            directory.mkdir(mode=0o700, exist_ok=True)
+        self._write_configuration()
+        ports = self._ports
+        options = {
+            "dir": self._data / "files",
+            "ip": LOOPBACK,
+            "ip.bind": LOOPBACK,
+            "bucket": BUCKET,
+            "disableHttp": "true",
+            "s3.port": ports.s3,
+            "s3.config": self._configuration / "s3.json",
+            "s3.iam.config": self._configuration / "iam.json",
+            "s3.port.iceberg": 0,
+            "s3.port.lance": 0,
+            "s3.autoCreateBucket": "false",
+            "s3.localSocket": self._sockets / "s3.sock",
+            "webdav": "false",
+            "admin.ui": "false",
+            "master.telemetry": "false",
+            "master.port": ports.store_master,
+            "volume.port": ports.store_volume,
+            "filer.port": ports.store_filer,
+            "filer.localSocket": self._sockets / "filer.sock",
+        }
+        arguments = [f"-{name}={value}" for name, value in options.items()]
+        server = await children.start(
+            ChildSpec(
+                name="object-store",
+                argv=[str(self._binary), f"-config_dir={self._configuration}", "mini", *arguments],
+                env={"HOME": str(self._data), "TMPDIR": str(self._sockets)},
+                # It also reads configuration from its working directory.
+                cwd=self._configuration,
+            )
+        )
+        await until_answering(server, f"{self.url}/healthz", timeout=_START_SECONDS)
+        return server
+
+    def profile(self) -> dict[str, str | bool]:
+        """What a warehouse's storage profile for this store needs besides ``bucket`` and ``key-prefix``."""
+        return {
+            "type": "s3",
+            "region": REGION,
+            "endpoint": self.url,
+            "flavor": "s3-compat",
+            "path-style-access": True,
+            "sts-enabled": True,
+            "sts-role-arn": VEND_ROLE,
+        }
+
+    def _write_configuration(self) -> None:
+        secrets = self._secrets
+        credentials = [{"accessKey": secrets.s3_access_key, "secretKey": secrets.s3_secret_key}]
+        identities = {"identities": [{"name": "gateway", "credentials": credentials, "actions": ["Admin"]}]}
+        write_private(self._configuration / "s3.json", msgspec.json.encode(identities))
+        write_private(self._configuration / "iam.json", msgspec.json.encode(_iam(secrets.s3_signing_key)))
+        sections = ("jwt.signing", "jwt.signing.read", "jwt.filer_signing", "jwt.filer_signing.read")
+        toml = "\n".join(
+            f'[{section}]\nkey = "{key}"\n' for section, key in zip(sections, secrets.store_jwt_keys, strict=True)
+        )
+        write_private(self._configuration / "security.toml", toml.encode())
+
+
+def _iam(signing_key: str) -> dict[str, Any]:
+    """The store's IAM: one role, which the gateway's user alone may assume and whose reach is the bucket."""
+    trust = {"Effect": "Allow", "Principal": {"AWS": [GATEWAY_USER]}, "Action": ["sts:AssumeRole"]}
+    reach = {
+        "Effect": "Allow",
+        "Action": ["s3:*"],
+        "Resource": [f"arn:aws:s3:::{BUCKET}", f"arn:aws:s3:::{BUCKET}/*"],
+    }
+    return {
+        "sts": {
+            "tokenDuration": "1h",
+            "maxSessionLength": "12h",
+            "issuer": "seaweedfs-sts",
+            "signingKey": signing_key,
+        },
+        "policy": {"defaultEffect": "Deny"},
+        "roles": [
+            {
+                "roleName": "VendRole",
+                "roleArn": VEND_ROLE,
+                "trustPolicy": {"Version": "2012-10-17", "Statement": [trust]},
+                "attachedPolicies": ["WarehouseAll"],
+            }
+        ],
+        "policies": [{"name": "WarehouseAll", "document": {"Version": "2012-10-17", "Statement": [reach]}}],
+    }

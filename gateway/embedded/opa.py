@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OPA with the policies of this checkout, closed to whoever has no token.
+
+``policies/system/authz.rego`` compares the bearer token with two values of OPA's own environment: the gateway's, which
+may only ask for decisions, and the operator's, which may change policy data.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gateway.embedded.children import Child, Children, ChildSpec
+from gateway.embedded.errors import ToolMissing
+from gateway.embedded.ports import LOOPBACK
+from gateway.embedded.probe import until_listening
+from gateway.embedded.secrets import Secrets
+
+_START_SECONDS = 20.0
+
+
+class Opa:
+    """One OPA server."""
+
+    def __init__(self, binary: Path, policies: Path, port: int, secrets: Secrets) -> None:
+        self._binary = binary
+        self._policies = policies
+        self._port = port
+        self._secrets = secrets
+        self.url = f"http://{LOOPBACK}:{port}"
+
+    async def start(self, children: Children) -> Child:
+        """Start it; returns when it listens, which it does only after every policy was compiled.
+
+        Raises:
+            ToolMissing: there is no authorization policy for OPA itself; it would refuse everything.
+        """
+        if not (self._policies / "system" / "authz.rego").is_file():
+            raise ToolMissing(f"no OPA policies found in {self._policies}; start from a checkout of Lakegate")
+        server = await children.start(
+            ChildSpec(
+                name="opa",
+                argv=[
+                    str(self._binary),
+                    "run",
+                    "--server",
+                    f"--addr={LOOPBACK}:{self._port}",
+                    "--authentication=token",
+                    "--authorization=basic",
+                    "--disable-telemetry",
+                    "--log-level=error",
+                    "--shutdown-grace-period=2",
+                    # Tests and schemas lie beside the policies and are no part of them.
+                    "--ignore=*_test.rego",
+                    "--ignore=schemas",
+                    ".",
+                ],
+                env={
+                    "LAKEGATE_OPA_GATEWAY_TOKEN": self._secrets.opa_gateway,
+                    "LAKEGATE_OPA_OPERATOR_TOKEN": self._secrets.opa_operator,
+                },
+                cwd=self._policies,
+            )
+        )
+        await until_listening(server, self._port, timeout=_START_SECONDS)
+        return server

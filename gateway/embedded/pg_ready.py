@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does a PostgreSQL server take connections? Asked the way ``pg_isready`` does: no password, no library."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+
+_PROTOCOL = 196_608  # version 3.0
+_AUTHENTICATION = b"R"
+
+
+async def accepts_connections(host: str, port: int, *, timeout: float) -> bool:
+    """Whether the server answers a start-up packet with an authentication request.
+
+    A server that is starting, recovering or shutting down listens already but answers an error (SQLSTATE 57P03).
+    """
+    parameters = b"user\0lakegate\0database\0lakegate\0\0"
+    try:
+        async with asyncio.timeout(timeout):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(struct.pack("!ii", len(parameters) + 8, _PROTOCOL) + parameters)
+                await writer.drain()
+                return await reader.readexactly(1) == _AUTHENTICATION
+            finally:
+                writer.close()
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()
+    except (OSError, TimeoutError, asyncio.IncompleteReadError):
+        return False

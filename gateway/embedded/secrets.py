@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generated secrets of one stack, kept in its data directory in a file only its owner can read."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from gateway.embedded.errors import StackError
+
+USERS = ("admin", "alice", "bob", "carol", "etl", "analyst", "steward", "contractor")
+"""The people and programs of the demonstration; each is a confidential client of the identity provider."""
+
+
+class Secrets(msgspec.Struct, frozen=True, kw_only=True):
+    """Every secret of a stack; ``repr`` shows none of them."""
+
+    postgres_superuser: str
+    postgres_gateway: str
+    postgres_openfga: str
+    encryption_key: str
+    openfga: str
+    opa_gateway: str
+    opa_operator: str
+    s3_access_key: str
+    s3_secret_key: str
+    s3_signing_key: str
+    store_jwt_keys: tuple[str, str, str, str]
+    identity_session: str
+    identity_management: str
+    clients: dict[str, str]
+
+    def __repr__(self) -> str:
+        return "Secrets(…)"
+
+
+def generate() -> Secrets:
+    """Make a new set; every value has at least 128 bits from the operating system's generator."""
+    token = secrets.token_urlsafe
+    return Secrets(
+        postgres_superuser=token(24),
+        postgres_gateway=token(24),
+        postgres_openfga=token(24),
+        encryption_key=token(32),
+        openfga=token(32),
+        opa_gateway=token(32),
+        opa_operator=token(32),
+        s3_access_key="LG" + secrets.token_hex(9).upper(),
+        s3_secret_key=token(30),
+        s3_signing_key=base64.b64encode(secrets.token_bytes(32)).decode(),
+        store_jwt_keys=(token(32), token(32), token(32), token(32)),
+        identity_session=token(32),
+        identity_management=token(32),
+        clients={name: token(24) for name in USERS},
+    )
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file only its owner can read, whole or not at all, and never readable by others in between."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.unlink(missing_ok=True)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    part.rename(path)
+
+
+def load_or_generate(path: Path) -> Secrets:
+    """The secrets kept at ``path``, made and written there at the first start.
+
+    Raises:
+        StackError: the file is there but cannot be used; the data beside it cannot be read without its secrets.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Secrets)
+    except FileNotFoundError:
+        made = generate()
+        write_private(path, msgspec.json.encode(made))
+        return made
+    except (OSError, msgspec.DecodeError) as error:
+        raise StackError(
+            f"the secrets of this data directory, {path}, cannot be read: {type(error).__name__}; "
+            "remove the whole directory to begin anew"
+        ) from error

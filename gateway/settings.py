@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every setting of a Lakegate process, and the one place that reads the environment.
+
+A setting is a variable ``LAKEGATE__NAME``; a double underscore nests (``LAKEGATE__OPENFGA__ENDPOINT``). Where the
+reference system has the setting, the name after the prefix is the same, so existing configurations carry over by their
+prefix alone. Variables with our prefix that no setting has are refused: a misspelt security setting must not be
+ignored. Values: durations ``500ms``, ``30s``, ``5m``, ``1h`` or plain seconds; lists separated by commas; booleans
+``true`` and ``false``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hmac
+import os
+import re
+import typing
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, get_args, get_origin
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Meta
+
+PREFIX = "LAKEGATE__"
+
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d)?")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
+_MASK = "********"
+
+
+class SettingsError(ValueError):
+    """Settings that cannot be used; the message has one line for each problem and never shows a secret's value."""
+
+
+class Secret:
+    """A value that ``str``, ``repr``, logging and error messages show as asterisks; :meth:`reveal` gives it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The value itself, for the one call that needs it."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"Secret({_MASK})"
+
+    def __str__(self) -> str:
+        return _MASK
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and hmac.compare_digest(self._value.encode(), other._value.encode())
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._value))
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+
+def _parse_duration(text: str) -> float:
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise ValueError("write a duration as 500ms, 30s, 5m or 1h")
+    return float(found["number"]) * _UNITS[found["unit"]]
+
+
+_SECONDS = {"kind": "duration"}
+
+Port = Annotated[int, Meta(ge=1, le=65535)]
+Count = Annotated[int, Meta(ge=1)]
+
+
+class Metrics(msgspec.Struct, frozen=True, kw_only=True):
+    """Prometheus metrics, on a port of their own at the address of ``BIND_IP``."""
+
+    port: Annotated[Port, Meta(description="Port of `/metrics`.")] = 9000
+
+
+class OpenFga(msgspec.Struct, frozen=True, kw_only=True):
+    """The relationship engine: who is related to what."""
+
+    endpoint: Annotated[str, Meta(description="Address of OpenFGA's HTTP API.")] = "http://127.0.0.1:8080"
+    store_name: Annotated[str, Meta(min_length=3, description="Name of the store; `migrate` makes it.")] = "lakegate"
+    api_key: Annotated[Secret | None, Meta(description="Preshared key sent to OpenFGA.")] = None
+    max_batch_check_size: Annotated[
+        Count, Meta(description="Most checks in one batch; at most what the server allows.")
+    ] = 50
+    timeout: Annotated[float, Meta(description="Longest time for one call.", extra=_SECONDS)] = 3.0
+
+
+class Opa(msgspec.Struct, frozen=True, kw_only=True):
+    """The policy engine: under which circumstances."""
+
+    url: Annotated[str, Meta(description="Address of OPA.")] = "http://127.0.0.1:8182"
+    token: Annotated[Secret | None, Meta(description="Bearer token sent to OPA.")] = None
+    timeout: Annotated[float, Meta(description="Longest time for one decision.", extra=_SECONDS)] = 2.0
+
+
+class Audit(msgspec.Struct, frozen=True, kw_only=True):
+    """The audit trail. Records of what matters are committed before the answer and pass no buffer."""
+
+    buffer_size: Annotated[
+        Count, Meta(description="Most records of reads and refusals waiting to be written; when full, requests fail.")
+    ] = 10_000
+    flush_interval: Annotated[float, Meta(description="Longest time such a record waits.", extra=_SECONDS)] = 0.2
+
+
+class Embedded(msgspec.Struct, frozen=True, kw_only=True):
+    """The stack of `lakegate up` and `lakegate demo`; `serve` uses none of these."""
+
+    opa_bin: Annotated[str | None, Meta(description="An `opa` program to use instead of building one.")] = None
+    openfga_bin: Annotated[str | None, Meta(description="An `openfga` program to use instead of building one.")] = None
+    weed_bin: Annotated[str | None, Meta(description="A SeaweedFS program instead of the installed one.")] = None
+    nanoidp_bin: Annotated[
+        str | None, Meta(description="The identity provider's program instead of the installed one.")
+    ] = None
+    postgres_dir: Annotated[
+        str | None, Meta(description="A PostgreSQL 18 directory with `bin/` instead of the installed one.")
+    ] = None
+    cache_dir: Annotated[
+        str | None, Meta(description="Where built tools and Spark's archives are kept; default `~/.cache/lakegate`.")
+    ] = None
+    fast: Annotated[bool, Meta(description="Do not wait for the disk: for tests, loses data at a power cut.")] = False
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings of one process, read once at its start."""
+
+    base_uri: Annotated[
+        str | None, Meta(description="Address clients use, without `/catalog`; default: from the request's Host.")
+    ] = None
+    bind_ip: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
+    listen_port: Annotated[Port, Meta(description="Port of the catalog and management APIs.")] = 8181
+    workers: Annotated[Count, Meta(description="Worker processes.")] = 2
+    log_level: Annotated[
+        typing.Literal["debug", "info", "warning", "error"], Meta(description="Least level that is logged.")
+    ] = "info"
+    server_id: Annotated[
+        uuid.UUID | None, Meta(description="Identity of this server; default: made by `migrate` and kept.")
+    ] = None
+
+    enable_default_project: Annotated[bool, Meta(description="Make and use a default project.")] = True
+    default_project_id: Annotated[str, Meta(min_length=1, description="Id of the default project.")] = (
+        "00000000-0000-0000-0000-000000000000"
+    )
+    reserved_namespaces: Annotated[
+        tuple[str, ...], Meta(description="Top-level namespace names nobody may create.")
+    ] = ("system", "examples", "information_schema")
+    max_request_body_size: Annotated[Count, Meta(description="Largest request body in bytes.")] = 33_554_432
+    max_request_time: Annotated[float, Meta(description="Longest time for one request.", extra=_SECONDS)] = 30.0
+    pagination_size_default: Annotated[Count, Meta(description="Items on a page when none are asked for.")] = 100
+    pagination_size_max: Annotated[Count, Meta(description="Most items on a page.")] = 1000
+    skip_storage_validation: Annotated[
+        bool, Meta(description="Accept a warehouse without trying its storage. Not for production.")
+    ] = False
+    health_check_frequency_seconds: Annotated[
+        float, Meta(gt=0, description="Time between two checks of each dependency, in seconds.")
+    ] = 10.0
+
+    pg_database_url_write: Annotated[Secret | None, Meta(description="URL of the primary.")] = None
+    pg_database_url_read: Annotated[
+        Secret | None, Meta(description="URL of a replica for searches and statistics; default: the primary.")
+    ] = None
+    pg_host_w: Annotated[str | None, Meta(description="Host of the primary, when no URL is given.")] = None
+    pg_host_r: Annotated[str | None, Meta(description="Host of a replica, when no URL is given.")] = None
+    pg_port: Annotated[Port, Meta(description="PostgreSQL's port.")] = 5432
+    pg_user: Annotated[str | None, Meta(description="PostgreSQL's role.")] = None
+    pg_password: Annotated[Secret | None, Meta(description="The role's password.")] = None
+    pg_database: Annotated[str | None, Meta(description="Name of the database.")] = None
+    pg_encryption_key: Annotated[
+        Secret | None, Meta(description="Key that encrypts storage credentials at rest; needed by `serve`.")
+    ] = None
+    pg_read_pool_connections: Annotated[Count, Meta(description="Most read connections of a worker.")] = 10
+    pg_write_pool_connections: Annotated[Count, Meta(description="Most write connections of a worker.")] = 5
+    pg_acquire_timeout: Annotated[float, Meta(gt=0, description="Longest wait for a connection.", extra=_SECONDS)] = 5.0
+
+    openid_provider_uri: Annotated[str | None, Meta(description="Issuer of the tokens; needed by `serve`.")] = None
+    openid_audience: Annotated[tuple[str, ...], Meta(description="Audiences a token may name; needed by `serve`.")] = ()
+    openid_additional_issuers: Annotated[
+        tuple[str, ...], Meta(description="Other spellings of the issuer that are accepted in tokens.")
+    ] = ()
+    openid_scope: Annotated[str | None, Meta(description="Scope a token must have.")] = None
+    openid_subject_claim: Annotated[
+        # The reference system's order. `oid` is what Entra ID keeps stable for one person over all
+        # applications, where its `sub` differs for each; other providers have no `oid`.
+        tuple[str, ...],
+        Meta(min_length=1, description="Claims tried in this order for the user's id."),
+    ] = ("oid", "sub")
+
+    metrics: Metrics = Metrics()
+    openfga: OpenFga = OpenFga()
+    opa: Opa = Opa()
+    audit: Audit = Audit()
+    embedded: Embedded = Embedded()
+
+    def write_url(self) -> Secret:
+        """The primary's connection URL, given whole or made of its parts.
+
+        Raises:
+            SettingsError: neither the URL nor every part is set.
+        """
+        return self.pg_database_url_write or self._url_from(self.pg_host_w, "PG_HOST_W")
+
+    def read_url(self) -> Secret:
+        """The replica's connection URL; the primary's, when no replica is named."""
+        if self.pg_database_url_read is not None:
+            return self.pg_database_url_read
+        return self._url_from(self.pg_host_r, "PG_HOST_R") if self.pg_host_r else self.write_url()
+
+    def _url_from(self, host: str | None, host_name: str) -> Secret:
+        parts = {host_name: host, "PG_USER": self.pg_user, "PG_DATABASE": self.pg_database}
+        missing = [f"{PREFIX}{name}" for name, value in parts.items() if not value]
+        if missing or host is None:
+            raise SettingsError(f"set {PREFIX}PG_DATABASE_URL_WRITE, or else {', '.join(missing)}")
+        password = f":{quote(self.pg_password.reveal(), safe='')}" if self.pg_password else ""
+        user = quote(self.pg_user or "", safe="")
+        return Secret(f"postgresql://{user}{password}@{host}:{self.pg_port}/{quote(self.pg_database or '', safe='')}")
+
+    def require_serving(self) -> None:
+        """Refuse to serve without what makes serving safe.
+
+        Raises:
+            SettingsError: names every missing variable. A missing audience would accept tokens made for others.
+        """
+        needed = {
+            "OPENID_PROVIDER_URI": self.openid_provider_uri,
+            "OPENID_AUDIENCE": self.openid_audience,
+            "PG_ENCRYPTION_KEY": self.pg_encryption_key,
+        }
+        missing = [f"{PREFIX}{name} must be set" for name, value in needed.items() if not value]
+        if missing:
+            raise SettingsError("\n".join(missing))
+        self.write_url()
+
+
+class SettingRow(msgspec.Struct, frozen=True):
+    """One line of the settings table: variable, description, and its default as one would write it."""
+
+    variable: str
+    description: str
+    default: str
+
+
+class _Field(typing.NamedTuple):
+    path: tuple[str, ...]
+    hint: Any
+    default: Any
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + "__".join(part.upper() for part in self.path)
+
+    @property
+    def metas(self) -> list[Meta]:
+        return [meta for meta in get_args(self.hint)[1:] if isinstance(meta, Meta)]
+
+
+def _fields(struct: type[msgspec.Struct], path: tuple[str, ...] = ()) -> Iterator[_Field]:
+    hints = typing.get_type_hints(struct, include_extras=True)
+    for field in msgspec.structs.fields(struct):
+        hint = hints[field.name]
+        here = (*path, field.name)
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            yield from _fields(hint, here)
+        else:
+            yield _Field(here, hint, field.default)
+
+
+def _bare(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _secret_from_text(kind: type[Any], value: Any) -> Any:
+    if kind is Secret and isinstance(value, str):
+        return Secret(value)
+    raise NotImplementedError(f"no setting has the type {kind}")
+
+
+def _parse(field: _Field, text: str) -> Any:
+    """One value from its text; raises ValueError with what would be right."""
+    value: Any = text
+    if any((meta.extra or {}).get("kind") == "duration" for meta in field.metas):
+        value = _parse_duration(text)
+    elif get_origin(_bare(field.hint)) is tuple:
+        value = [part for item in text.split(",") if (part := item.strip())]
+    return msgspec.convert(value, field.hint, strict=False, dec_hook=_secret_from_text)
+
+
+def _unknown(variable: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(variable, known, n=1)
+    return f"{variable} is no setting" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def load(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read all settings from ``environment`` (default: that of the process).
+
+    Raises:
+        SettingsError: unknown variables, with the nearest known name, and values that do not fit; all at once.
+    """
+    source = os.environ if environment is None else environment
+    fields = {field.variable: field for field in _fields(Settings)}
+    problems: list[str] = []
+    tree: dict[str, Any] = {}
+    for variable in sorted(name for name in source if name.startswith(PREFIX)):
+        field = fields.get(variable)
+        if field is None:
+            problems.append(_unknown(variable, list(fields)))
+            continue
+        try:
+            value = _parse(field, source[variable])
+        except (ValueError, msgspec.ValidationError) as error:
+            problems.append(f"{variable}: {error}")
+            continue
+        branch = tree
+        for part in field.path[:-1]:
+            branch = branch.setdefault(part, {})
+        branch[field.path[-1]] = value
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return _build(Settings, tree)
+
+
+StructT = typing.TypeVar("StructT", bound=msgspec.Struct)
+
+
+def _build(struct: type[StructT], tree: Mapping[str, Any]) -> StructT:
+    hints = typing.get_type_hints(struct)
+    values = {name: _build(hints[name], value) if isinstance(value, dict) else value for name, value in tree.items()}
+    return struct(**values)
+
+
+def rows() -> list[SettingRow]:
+    """The settings table, in the order of the classes above."""
+
+    def shown(value: Any) -> str:
+        match value:
+            case None | ():
+                return ""
+            case bool():
+                return str(value).lower()
+            case tuple():
+                return ",".join(value)
+            case _:
+                return str(value)
+
+    def row(field: _Field) -> SettingRow:
+        description = next((meta.description for meta in field.metas if meta.description), "")
+        return SettingRow(field.variable, description, shown(field.default))
+
+    return [row(field) for field in _fields(Settings)]
+
+
+def table() -> str:
+    """The settings table as a Markdown page; `docs/settings.md` is this text."""
+    head = [
+        "# Settings",
+        "",
+        "Generated from `gateway/settings.py` by `lakegate settings-table`. Durations are written `500ms`, `30s`, `5m`",
+        "or `1h`; lists are separated by commas. A variable with our prefix that is not in this table is refused.",
+        "",
+        "| Variable | Meaning | Default |",
+        "| --- | --- | --- |",
+    ]
+    lines = [
+        f"| `{row.variable}` | {row.description} | {f'`{row.default}`' if row.default else ''} |" for row in rows()
+    ]
+    return "\n".join([*head, *lines]) + "\n"
+
+
+def export_metrics_directory(directory: str) -> None:
+    """Tell the Prometheus client of worker processes, which reads only the environment, where to keep its counters."""
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
+
+
+def cache_directory(settings: Settings) -> str:
+    """Where tools and archives are kept: the setting, ``$XDG_CACHE_HOME/lakegate`` or ``~/.cache/lakegate``."""
+    if settings.embedded.cache_dir is not None:
+        return settings.embedded.cache_dir
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "lakegate")
+
+
+def search_path() -> str:
+    """The ``PATH`` to look for programs in."""
+    return os.environ.get("PATH", os.defpath)
+
+
+def java_home() -> str | None:
+    """The JDK named by ``JAVA_HOME``, if any."""
+    return os.environ.get("JAVA_HOME") or None
+
+
+def tool_environment(**changes: str) -> dict[str, str]:
+    """The environment for package managers and compilers: the user's own, so their mirrors and proxies apply."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)} | changes
