@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# METADATA
+# title: Only callers of a known kind
+# description: A kind the policies were not written for is denied until they are.
+# schemas:
+#   - input: schema.input
+package gateway.guardrails.actors
+
+# METADATA
+# description: The kinds of callers the guardrails know how to judge.
+known_kinds := {"user", "role", "system"}
+
+# METADATA
+# description: Nobody of an unknown kind may do anything.
+denials contains denial if {
+	some index, _ in input.questions
+	not _known
+	denial := {
+		"question": index,
+		"code": "unknown_actor_kind",
+		"message": "The policies do not know this kind of caller.",
+	}
+}
+
+# METADATA
+# description: |
+#   The caller's kind is known. A rule of its own, because `not input.actor.kind in known_kinds` is undefined, and so
+#   denies nothing, for a request without a kind.
+_known if input.actor.kind in known_kinds

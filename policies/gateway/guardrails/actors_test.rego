@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+package gateway.guardrails.actors_test
+
+import data.gateway.guardrails.actors
+
+# METADATA
+# description: Two questions of a caller of this kind.
+request(kind) := {"actor": {"id": "x", "kind": kind}, "questions": [{}, {}]}
+
+test_known_kinds_are_not_denied if {
+	every kind in ["user", "role", "system"] {
+		actors.denials == set() with input as request(kind)
+	}
+}
+
+test_every_question_of_an_unknown_kind_is_denied if {
+	every kind in ["anonymous", "", "User", null, ["user"]] {
+		found := actors.denials with input as request(kind)
+		{denial.question | some denial in found} == {0, 1}
+		{denial.code | some denial in found} == {"unknown_actor_kind"}
+	}
+}
+
+test_a_request_without_an_actor_is_denied if {
+	count(actors.denials) == 1 with input as {"questions": [{}]}
+}

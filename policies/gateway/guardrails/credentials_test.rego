@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+package gateway.guardrails.credentials_test
+
+import data.gateway.guardrails.credentials
+
+# METADATA
+# description: What is asked for on this resource under these rules.
+asked(resource, rules) := {object.remove(obligation, ["question"]) | some obligation in found} if {
+	found := credentials.obligations with input as {"questions": [{"resource": resource}]}
+		with data.policy_data.credentials as {"rules": rules}
+}
+
+# METADATA
+# description: Whether these rules can be read.
+readable(rules) if {
+	found := credentials.denials with input as {"questions": [{}]}
+		with data.policy_data.credentials as {"rules": rules}
+	found == set()
+}
+
+# METADATA
+# description: A table of the warehouse main.
+table(namespace, name) := {"type": "table", "warehouse": "main", "namespace": namespace, "name": name}
+
+# METADATA
+# description: A quarter of an hour.
+short := {"max_credential_seconds": 900}
+
+test_a_rule_without_a_place_applies_everywhere if {
+	asked(table(["sales"], "orders"), [{"ask": short}]) == {short}
+}
+
+test_a_rule_for_a_warehouse_applies_in_that_warehouse if {
+	rules := [{"warehouse": "main", "ask": {"no_vending": true}}]
+	asked(table(["sales"], "orders"), rules) == {{"no_vending": true}}
+	asked(object.union(table(["sales"], "orders"), {"warehouse": "main2"}), rules) == set()
+	asked(object.union(table(["sales"], "orders"), {"warehouse": "MAIN"}), rules) == {{"no_vending": true}}
+}
+
+test_a_rule_for_a_namespace_applies_to_it_and_below_and_not_beside_or_above if {
+	rules := [{"namespace": ["sales", "emea"], "ask": {"append_only": true}}]
+	asked(table(["sales", "emea"], "orders"), rules) == {{"append_only": true}}
+	asked(table(["sales", "emea", "deep"], "orders"), rules) == {{"append_only": true}}
+	asked(table(["Sales", "EMEA"], "orders"), rules) == {{"append_only": true}}
+	asked(table(["sales"], "orders"), rules) == set()
+	asked(table(["sales", "apac"], "orders"), rules) == set()
+	asked(table(["emea", "sales"], "orders"), rules) == set()
+	asked(table(["sales.emea"], "orders"), rules) == set()
+}
+
+test_a_star_stands_for_anything_in_a_name if {
+	rules := [{"namespace": ["pii*"], "table": "*_raw", "ask": short}]
+	asked(table(["pii_eu"], "orders_raw"), rules) == {short}
+	asked(table(["pii.eu"], "a.b_raw"), rules) == {short}
+	asked(table(["pii_eu"], "orders"), rules) == set()
+	asked(table(["public"], "orders_raw"), rules) == set()
+}
+
+test_what_has_no_known_name_is_guarded if {
+	rules := [{"warehouse": "main", "namespace": ["pii"], "table": "people", "ask": short}]
+	asked({"type": "table", "warehouse": null, "namespace": ["pii"], "name": "people"}, rules) == {short}
+	asked({"type": "table", "warehouse": "main", "namespace": null, "name": "people"}, rules) == {short}
+	asked({"type": "table", "warehouse": "main", "namespace": ["pii"], "name": null}, rules) == {short}
+}
+
+test_a_rule_for_a_table_is_kept_for_its_namespace_where_the_table_is_to_be_made if {
+	rules := [{"namespace": ["pii"], "table": "people", "ask": short}]
+	asked({"type": "namespace", "warehouse": "main", "namespace": ["pii"], "name": "pii"}, rules) == {short}
+	asked({"type": "namespace", "warehouse": "main", "namespace": ["sales"], "name": "people"}, rules) == set()
+}
+
+test_each_rule_asks_for_itself_and_each_question_is_judged_alone if {
+	found := credentials.obligations with input as {"questions": [
+		{"resource": table(["a"], "t")},
+		{"resource": table(["b"], "t")},
+	]}
+		with data.policy_data.credentials as {"rules": [
+			{"namespace": ["b"], "ask": {"no_vending": true}},
+			{"ask": short},
+		]}
+	found == {
+		{"question": 0, "max_credential_seconds": 900},
+		{"question": 1, "max_credential_seconds": 900},
+		{"question": 1, "no_vending": true},
+	}
+}
+
+test_rules_that_can_be_read_deny_nothing if {
+	readable([])
+	readable([{"ask": short}])
+	readable([{"warehouse": "w", "namespace": ["a", "b*"], "table": "t", "ask": {"no_vending": true, "append_only": false}}])
+	readable([{"ask": {"max_credential_seconds": 0}}])
+}
+
+test_rules_that_cannot_be_read_deny_everything if {
+	not readable(null)
+	not readable({"ask": short})
+	every rule in [
+		{},
+		"rule",
+		{"ask": {}},
+		{"ask": ["no_vending"]},
+		{"ask": {"max_credential_seconds": -1}},
+		{"ask": {"max_credential_seconds": 1.5}},
+		{"ask": {"max_credential_seconds": "900"}},
+		{"ask": {"no_vending": "true"}},
+		{"ask": {"append_only": 1}},
+		{"ask": {"read_only": true}},
+		{"ask": {"no_vending": true, "read_only": true}},
+		{"warehouse": ["main"], "ask": short},
+		{"namespace": "sales", "ask": short},
+		{"namespace": [["sales"]], "ask": short},
+		{"table": null, "ask": short},
+		{"tables": "people", "ask": short},
+	] {
+		not readable([rule])
+		not readable([{"ask": short}, rule])
+	}
+}
+
+test_each_question_is_denied_while_rules_are_missing if {
+	found := credentials.denials with input as {"questions": [{}, {}]} with data.policy_data.credentials as {}
+	{denial.question | some denial in found} == {0, 1}
+	{denial.code | some denial in found} == {"credential_rules_unreadable"}
+}
+
+test_as_shipped_nothing_is_asked_for if {
+	found := credentials.obligations with input as {"questions": [{"resource": table(["sales"], "orders")}]}
+	found == set()
+	credentials.denials == set() with input as {"questions": [{}]}
+}

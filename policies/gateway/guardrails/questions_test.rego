@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+package gateway.guardrails.questions_test
+
+import data.gateway.guardrails.questions
+
+# METADATA
+# description: The indexes of the questions that are denied.
+denied(asked) := {denial.question | some denial in found} if {
+	found := questions.denials with input as {"questions": asked}
+}
+
+test_every_known_type_is_understood if {
+	every type in ["server", "project", "warehouse", "namespace", "table", "user", "role"] {
+		denied([{"operation": "load", "resource": {"type": type}}]) == set()
+	}
+}
+
+test_only_the_question_that_is_not_understood_is_denied if {
+	good := {"operation": "load_table", "resource": {"type": "table"}}
+	denied([good, {"operation": "load_table", "resource": {"type": "tables"}}, good]) == {1}
+	denied([good, {"operation": "load_table"}]) == {1}
+	denied([{"operation": "", "resource": {"type": "table"}}]) == {0}
+	denied([{"operation": " \t", "resource": {"type": "table"}}]) == {0}
+	denied([{"operation": 1, "resource": {"type": "table"}}]) == {0}
+	denied([{"resource": {"type": "table"}}, good]) == {0}
+	denied(["load_table"]) == {0}
+}
+
+test_the_denial_has_its_code if {
+	{denial.code | some denial in questions.denials} == {"question_not_understood"} with input as {"questions": [{}]}
+}

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# METADATA
+# title: What the gateway asks
+# description: |
+#   OpenFGA decides who is related to what. The policies decide under which circumstances: they may deny, shorten
+#   credentials or add obligations, and can never allow what OpenFGA refuses. Every question is allowed unless a
+#   guardrail denies it. A guardrail is a package below gateway.guardrails; it is asked by being there.
+# schemas:
+#   - input: schema.input
+package gateway
+
+# METADATA
+# title: The entry point
+# description: |
+#   One answer per question, in the order of the questions. No `valid_until` is given, so nothing is remembered and a
+#   change of the policy data counts from the next request on. Without a list of questions this is undefined, which
+#   the gateway takes for a refusal.
+# entrypoint: true
+decisions := {"decisions": answers} if {
+	is_array(input.questions)
+	answers := [answer | some index, _ in input.questions; answer := _answer(index)]
+}
+
+# METADATA
+# description: The answer to the question at this index.
+_answer(index) := {
+	"allow": count(_reasons(index)) == 0,
+	"reasons": [reason | some reason in _reasons(index)],
+	"obligations": _obligations(index),
+}
+
+# METADATA
+# description: Why the question is denied; one denial is enough.
+_reasons(index) := {{"code": denial.code, "message": denial.message} |
+	some denial in data.gateway.guardrails[_].denials
+	denial.question == index
+}
+
+# METADATA
+# description: What the guardrails ask for, the strictest of each kind; a kind nobody asks for is left out.
+_obligations(index) := object.union_n([_shortest_life(index), _switches(index), _hidden_operations(index)])
+
+# METADATA
+# description: The shortest of all lives of credentials that are asked for.
+_shortest_life(index) := {"max_credential_seconds": min(seconds)} if {
+	seconds := {asked.max_credential_seconds | some asked in _asked(index)}
+	count(seconds) > 0
+} else := {}
+
+# METADATA
+# description: A switch is on if anybody wants it on.
+_switches(index) := {name: true |
+	some name in ["append_only", "no_vending"]
+	some asked in _asked(index)
+	asked[name] == true
+}
+
+# METADATA
+# description: Whatever anybody wants hidden is hidden.
+_hidden_operations(index) := {"hide_operations": [name | some name in names]} if {
+	names := {name | some asked in _asked(index); some name in asked.hide_operations}
+	count(names) > 0
+} else := {}
+
+# METADATA
+# description: The obligations that guardrails ask for on this question, one by one.
+_asked(index) := {asked |
+	some asked in data.gateway.guardrails[_].obligations
+	asked.question == index
+}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+package system.authz_test
+
+import data.system.authz
+
+# METADATA
+# description: OPA's environment with both tokens set.
+both := {"env": {"LAKEGATE_OPA_GATEWAY_TOKEN": "token-of-the-gateway", "LAKEGATE_OPA_OPERATOR_TOKEN": "token-of-the-operator"}}
+
+# METADATA
+# description: Whether this token may do that, under this environment.
+may(token, method, path, environment) if {
+	authz.allow with input as {"identity": token, "method": method, "path": path, "params": {}}
+		with opa.runtime as environment
+}
+
+# METADATA
+# description: The path of the one question.
+decisions := ["v1", "data", "gateway", "decisions"]
+
+# METADATA
+# description: The path of a piece of policy data.
+contractors := ["v1", "data", "policy_data", "contractors"]
+
+# METADATA
+# description: Paths at which policies, configuration or other documents could be read or changed.
+elsewhere := [
+	["v1", "policies"],
+	["v1", "policies", "gateway", "main.rego"],
+	["v1", "data"],
+	["v1", "data", "gateway"],
+	["v1", "data", "gateway", "guardrails"],
+	["v1", "data", "gateway", "decisions", "decisions"],
+	["v1", "data", "system", "authz", "allow"],
+	["v1", "data", "policy_data2"],
+	["v0", "data", "gateway", "decisions"],
+	["v1", "query"],
+	["v1", "compile"],
+	["v1", "compile", "gateway", "decisions"],
+	["v1", "config"],
+	["v1", "status"],
+	["metrics"],
+	["health", "live"],
+	[],
+]
+
+test_the_gateway_asks_its_question_and_looks_for_life if {
+	may("token-of-the-gateway", "POST", decisions, both)
+	may("token-of-the-gateway", "GET", ["health"], both)
+}
+
+test_the_gateway_may_do_nothing_else if {
+	every method in ["GET", "PUT", "PATCH", "DELETE", "HEAD"] {
+		not may("token-of-the-gateway", method, decisions, both)
+		not may("token-of-the-gateway", method, contractors, both)
+	}
+	not may("token-of-the-gateway", "POST", contractors, both)
+	not may("token-of-the-gateway", "POST", ["health"], both)
+	every path in elsewhere {
+		every method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+			not may("token-of-the-gateway", method, path, both)
+		}
+	}
+}
+
+test_the_gateway_may_not_ask_for_an_explanation if {
+	not authz.allow with input as {
+		"identity": "token-of-the-gateway",
+		"method": "POST",
+		"path": decisions,
+		"params": {"explain": ["full"]},
+	}
+		with opa.runtime as both
+}
+
+test_the_operator_reads_and_replaces_policy_data if {
+	every method in ["GET", "PUT", "PATCH"] {
+		may("token-of-the-operator", method, contractors, both)
+		may("token-of-the-operator", method, ["v1", "data", "policy_data"], both)
+		may("token-of-the-operator", method, ["v1", "data", "policy_data", "credentials", "rules", "0"], both)
+	}
+	may("token-of-the-operator", "GET", ["health"], both)
+}
+
+test_the_operator_may_do_nothing_else if {
+	not may("token-of-the-operator", "POST", decisions, both)
+	not may("token-of-the-operator", "POST", contractors, both)
+	not may("token-of-the-operator", "DELETE", contractors, both)
+	not may("token-of-the-operator", "PUT", ["health"], both)
+	not may("token-of-the-operator", "PUT", array.concat(contractors, ["..", "..", "gateway"]), both)
+	every path in elsewhere {
+		every method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+			not may("token-of-the-operator", method, path, both)
+		}
+	}
+}
+
+test_other_tokens_may_do_nothing if {
+	every token in ["", "other", "token-of-the-gateway ", null, true] {
+		not may(token, "POST", decisions, both)
+		not may(token, "GET", ["health"], both)
+		not may(token, "PUT", contractors, both)
+	}
+}
+
+test_no_token_may_do_nothing if {
+	not authz.allow with input as {"method": "POST", "path": decisions} with opa.runtime as both
+	not authz.allow with input as {"method": "GET", "path": ["health"]} with opa.runtime as both
+}
+
+test_an_empty_or_missing_token_in_the_environment_matches_nobody if {
+	every environment in [
+		{},
+		{"env": {}},
+		{"env": {"LAKEGATE_OPA_GATEWAY_TOKEN": "", "LAKEGATE_OPA_OPERATOR_TOKEN": ""}},
+	] {
+		every token in ["", null, "null", "undefined"] {
+			not may(token, "POST", decisions, environment)
+			not may(token, "GET", ["health"], environment)
+			not may(token, "PUT", contractors, environment)
+		}
+	}
+}
+
+test_one_missing_token_leaves_the_other_as_it_is if {
+	gateway_only := {"env": {"LAKEGATE_OPA_GATEWAY_TOKEN": "token-of-the-gateway"}}
+	may("token-of-the-gateway", "POST", decisions, gateway_only)
+	not may("", "PUT", contractors, gateway_only)
+	operator_only := {"env": {"LAKEGATE_OPA_OPERATOR_TOKEN": "token-of-the-operator"}}
+	may("token-of-the-operator", "PUT", contractors, operator_only)
+	not may("", "POST", decisions, operator_only)
+}
+
+test_one_token_for_both_is_no_operator if {
+	same := {"env": {"LAKEGATE_OPA_GATEWAY_TOKEN": "one", "LAKEGATE_OPA_OPERATOR_TOKEN": "one"}}
+	may("one", "POST", decisions, same)
+	not may("one", "PUT", contractors, same)
+}
