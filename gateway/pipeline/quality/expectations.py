@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expectations: what should hold of a dataset, as data, and counting how often it does not.
+
+An expectation of rows is a SQL condition that *violates* it; null counts as no violation, so a rule about a value says
+nothing about its absence. All row expectations of a dataset are counted in one pass. A unique key is an expectation of
+the set and takes a pass of its own.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+import msgspec
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+
+class Severity(StrEnum):
+    """What a violation beyond the tolerated share does: `warn` records it, `fail` stops the run as well."""
+
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Outcome(StrEnum):
+    """What became of an expectation."""
+
+    PASSED = "passed"
+    WARNED = "warned"
+    FAILED = "failed"
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
+    """Of each row: `violated_by` (a SQL condition) holds for at most `tolerated_share` (0 to 1) of the rows."""
+
+    name: str
+    description: str
+    severity: Severity
+    violated_by: str
+    tolerated_share: float = 0.0
+
+
+class UniqueKey(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the set: no two rows agree in `columns`. Every row beyond the first of its key is a violation."""
+
+    name: str
+    description: str
+    severity: Severity
+    columns: tuple[str, ...]
+    tolerated_share: float = 0.0
+
+
+class NotEmpty(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the set: it has at least `rows` rows. Every row missing is a violation."""
+
+    name: str
+    description: str
+    severity: Severity
+    rows: int = 1
+    tolerated_share: float = 0.0
+
+
+Rule = Expectation | UniqueKey | NotEmpty
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """One expectation, counted on one dataset."""
+
+    dataset: str
+    expectation: str
+    description: str
+    severity: Severity
+    rows_checked: int
+    violations: int
+    tolerated_share: float
+    outcome: Outcome
+
+
+def judge(dataset: str, rule: Rule, rows: int, violations: int) -> Result:
+    """Turns a count into a result: within the tolerated share it passed, beyond it the severity decides."""
+    share = violations / rows if rows else float(violations > 0)
+    if share <= rule.tolerated_share:
+        outcome = Outcome.PASSED
+    else:
+        outcome = Outcome.FAILED if rule.severity is Severity.FAIL else Outcome.WARNED
+    return Result(
+        dataset=dataset,
+        expectation=rule.name,
+        description=rule.description,
+        severity=rule.severity,
+        rows_checked=rows,
+        violations=violations,
+        tolerated_share=rule.tolerated_share,
+        outcome=outcome,
+    )
+
+
+def evaluate(dataset: str, frame: DataFrame, rules: Sequence[Rule]) -> list[Result]:
+    """Counts every rule on `frame`; the results stand in the order of the rules."""
+    by_row = [rule for rule in rules if isinstance(rule, Expectation)]
+    counted = [f.count_if(f.expr(rule.violated_by)).alias(f"rule_{number}") for number, rule in enumerate(by_row)]
+    row = frame.agg(f.count("*").alias("rows"), *counted).collect()[0]
+    rows = int(row["rows"])
+    violations = {rule.name: int(row[f"rule_{number}"]) for number, rule in enumerate(by_row)}
+    for rule in rules:
+        match rule:
+            case UniqueKey(columns=columns):
+                violations[rule.name] = rows - frame.select(*columns).distinct().count()
+            case NotEmpty(rows=wanted):
+                violations[rule.name] = max(0, wanted - rows)
+            case _:
+                pass
+    return [judge(dataset, rule, rows, violations[rule.name]) for rule in rules]
+
+
+def failures(results: Iterable[Result]) -> list[Result]:
+    """The results that must stop a run."""
+    return [result for result in results if result.outcome is Outcome.FAILED]

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SQL for several principals in one engine: a line of JSON in, a line of JSON out.
+
+A question carries its own token and gets a session of its own, used for this one statement only, so what a principal
+may do is decided anew each time: the way to watch a grant or a revocation take effect without an engine start each.
+Tokens travel through the pipe, never on a command line.
+"""
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from gateway.pipeline.config import PipelineConfig, RestCatalog
+from gateway.pipeline.errors import ConfigError, cause_of
+from gateway.pipeline.session import as_principal, start_engine
+
+MAX_ROWS = 1000
+_MAX_MESSAGE = 2000
+
+
+class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One statement as the holder of `token`."""
+
+    token: str
+    statement: str
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Rows as text (at most `MAX_ROWS`), or the error: the innermost cause Java names, and its message."""
+
+    seconds: float
+    rows: list[list[str | None]] = []
+    error: str | None = None
+    message: str | None = None
+
+
+def ask(root: SparkSession, catalog: RestCatalog, question: Question) -> Answer:
+    """Runs one statement in a session of its own."""
+    started = time.monotonic()
+    principal = msgspec.structs.replace(catalog, token=question.token, credential=None, token_endpoint=None, scope=None)
+    try:
+        rows = as_principal(root, principal).sql(question.statement).take(MAX_ROWS)
+    # Py4J errors that Spark does not translate are plain exceptions of another hierarchy; each is an answer here.
+    except Exception as error:
+        name, message = cause_of(error)
+        return Answer(seconds=_since(started), error=name, message=message.replace(question.token, "…")[:_MAX_MESSAGE])
+    texts = [[None if value is None else str(value) for value in row] for row in rows]
+    return Answer(seconds=_since(started), rows=texts)
+
+
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 2)
+
+
+def serve(config: PipelineConfig, questions: BinaryIO, answers: BinaryIO) -> int:
+    """Answers questions until `questions` ends. The first line out is `{"seconds": …}`: the engine is ready."""
+    if not isinstance(config.catalog, RestCatalog):
+        raise ConfigError("statements: only a REST catalog knows principals")
+    work_dir = Path(config.engine.work_dir)
+    work_dir.mkdir(parents=True, exist_ok=True)
+    scratch = tempfile.mkdtemp(prefix="statements-", dir=work_dir)
+    started = time.monotonic()
+    root = start_engine(msgspec.structs.replace(config.engine, work_dir=scratch))
+    try:
+        _reply(answers, Answer(seconds=_since(started)))
+        for line in questions:
+            try:
+                question = msgspec.json.decode(line, type=Question)
+            except msgspec.MsgspecError as error:
+                _reply(answers, Answer(seconds=0.0, error="MalformedQuestion", message=str(error)))
+                continue
+            _reply(answers, ask(root, config.catalog, question))
+    finally:
+        root.stop()
+        shutil.rmtree(scratch, ignore_errors=True)
+    return 0
+
+
+def _reply(answers: BinaryIO, answer: Answer) -> None:
+    answers.write(msgspec.json.encode(answer) + b"\n")
+    answers.flush()

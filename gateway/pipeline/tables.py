@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What touches a table: creating it, finding out what has changed, and merging exactly that.
+
+A write that changes nothing is not made. `plan_changes` compares natural keys and row hashes with what the table holds;
+when nothing differs no snapshot is written, so the metadata location of a table tells whether anything happened to it.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from gateway.pipeline.schemas import ROW_HASH, UPDATED_AT, Table
+
+_OPERATION = "_operation"
+_OLD_HASH = "_old_hash"
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """How many rows a write inserted, updated and deleted."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    @property
+    def any(self) -> bool:
+        return (self.inserted + self.updated + self.deleted) > 0
+
+
+class Fingerprint(msgspec.Struct, frozen=True):
+    """The state of a table: equal fingerprints mean that not even the metadata was written in between."""
+
+    metadata_location: str
+    snapshot_id: int | None
+
+
+def create_statement(table: Table) -> str:
+    """The `CREATE TABLE` of a table. It is no commit and no error when the table exists already."""
+    columns = ", ".join(
+        f"`{field.name}` {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}"
+        for field in table.schema.fields
+    )
+    partitioning = f" PARTITIONED BY ({table.partitioned_by})" if table.partitioned_by else ""
+    comment = table.comment.replace("'", "\\'")
+    return f"CREATE TABLE IF NOT EXISTS {table.ident} ({columns}) USING iceberg{partitioning} COMMENT '{comment}'"
+
+
+def with_row_hash(frame: DataFrame, table: Table) -> DataFrame:
+    """`frame` reduced to the table's business columns, cast to its types, plus `_row_hash` over all of them.
+
+    The hash is SHA-256 over a JSON document rather than Spark's `xxhash64` over columns: that one skips nulls, so a
+    value moving from one column to its neighbour would go unnoticed.
+    """
+    columns = [f.col(name).cast(table.schema[name].dataType).alias(name) for name in table.business_columns]
+    typed = frame.select(*columns)
+    document = f.to_json(f.struct(*[f.col(name) for name in table.business_columns]))
+    return typed.withColumn(ROW_HASH, f.sha2(document, 256))
+
+
+def plan_changes(candidate: DataFrame, current: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """The rows of `candidate` that are new or differ from `current`, and the keys of `current` it no longer has.
+
+    Both have `_row_hash`; the answer has the columns of `candidate` plus `_operation` (insert, update, delete), where
+    the business columns of a delete are null but for the key.
+    """
+    old = current.select(*key, f.col(ROW_HASH).alias(_OLD_HASH))
+    operation = (
+        f.when(f.col(ROW_HASH).isNull(), "delete")
+        .when(f.col(_OLD_HASH).isNull(), "insert")
+        .when(f.col(ROW_HASH) != f.col(_OLD_HASH), "update")
+    )
+    joined = candidate.join(old, list(key), "full_outer").withColumn(_OPERATION, operation)
+    return joined.where(f.col(_OPERATION).isNotNull()).drop(_OLD_HASH)
+
+
+def count_changes(changes: DataFrame) -> Changes:
+    """Counts the operations of `plan_changes`."""
+    counts = {row[_OPERATION]: int(row["count"]) for row in changes.groupBy(_OPERATION).count().collect()}
+    return Changes(counts.get("insert", 0), counts.get("update", 0), counts.get("delete", 0))
+
+
+def merge(session: SparkSession, table: Table, candidate: DataFrame, at: datetime, only: str | None = None) -> Changes:
+    """Makes the table equal to `candidate` (which has `_row_hash`), in one commit, or in none when it is so already.
+
+    With `only` (a SQL condition) the rows for which it does not hold are left alone. Several rows of one key in
+    `candidate` make the engine refuse the merge. `at` is written into the rows changed.
+    """
+    current = session.table(table.ident)
+    planned = plan_changes(candidate, current if only is None else current.where(only), table.key)
+    changes = count_changes(planned)
+    if changes.any:
+        _apply(table, planned.withColumn(UPDATED_AT, f.lit(at).cast("timestamp")))
+    return changes
+
+
+def _apply(table: Table, planned: DataFrame) -> None:
+    """`MERGE INTO` by its DataFrame form: a temporary view as its source is refused by Spark 4.1 over cached rows."""
+    on = " AND ".join(f"`{table.name}`.`{name}` = change.`{name}`" for name in table.key)
+    assignments = {name: f.col(f"change.{name}") for name in table.schema.names}
+    (
+        planned.alias("change")
+        .mergeInto(table.ident, f.expr(on))
+        .whenMatched(f.expr(f"change.{_OPERATION} = 'delete'"))
+        .delete()
+        .whenMatched()
+        .update(assignments)
+        .whenNotMatched(f.expr(f"change.{_OPERATION} = 'insert'"))
+        .insert(assignments)
+        .merge()
+    )
+
+
+def ensure_tables(session: SparkSession, tables: Iterable[Table]) -> None:
+    """Creates the namespaces and tables that are missing; existing ones are left as they are."""
+    wanted = list(tables)
+    existing = {row[0] for row in session.sql("SHOW NAMESPACES").collect()}
+    for namespace in dict.fromkeys(table.namespace for table in wanted):
+        if namespace not in existing:
+            session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+        present = {row["tableName"] for row in session.sql(f"SHOW TABLES IN {namespace}").collect()}
+        for table in wanted:
+            if table.namespace == namespace and table.name not in present:
+                session.sql(create_statement(table))
+
+
+def fingerprint(session: SparkSession, table: Table) -> Fingerprint:
+    """The current metadata file and snapshot of a table, as the catalog answers them."""
+    log = session.table(f"{table.ident}.metadata_log_entries")
+    row = log.orderBy(f.desc("timestamp"), f.desc("latest_sequence_number")).limit(1).collect()[0]
+    return Fingerprint(metadata_location=row["file"], snapshot_id=row["latest_snapshot_id"])
