@@ -220,4 +220,4 @@ class KeyRing:
             self._failure = None
 
     def _unavailable(self, reason: str) -> IdentityProviderUnavailable:
-        return IdentityProviderUnavailable(reason, retry_after_seconds=max(1, round(self._refetch_seconds)))
+        return IdentityProviderUnavailable(reason, retry_after_s=max(1, round(self._refetch_seconds)))

@@ -18,7 +18,7 @@ from gateway.identity.errors import (
         (MissingAuthorizationHeader(), "MissingAuthorizationHeader", 401),
         (AuthenticationFailed("x"), "AuthenticationFailed", 401),
         (NotAuthenticated("x"), "AuthenticationFailed", 401),
-        (IdentityProviderUnavailable("down", retry_after_seconds=1), "IdentityProviderUnavailable", 503),
+        (IdentityProviderUnavailable("down", retry_after_s=1), "IdentityProviderUnavailable", 503),
     ],
 )
 def test_each_error_has_the_type_and_code_that_clients_know(error: CatalogError, kind: str, code: int) -> None:

@@ -96,7 +96,7 @@ async def test_c13_without_any_key_the_answer_is_unavailable_and_says_when_to_co
     ring = provider.ring(**TIMES)
     with pytest.raises(IdentityProviderUnavailable) as caught:
         await ring.candidates("k1", "RS256")
-    assert (caught.value.code, caught.value.retry_after_seconds) == (503, 10)
+    assert (caught.value.code, caught.value.retry_after_s) == (503, 10)
     assert "idp.example" in caught.value.reason
     assert "idp.example" not in str(caught.value), "the client need not know where the provider is"
 
