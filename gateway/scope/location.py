@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locations in an object store, as values that cannot name anything a credential could not be scoped to.
+
+A `Location` holds at least one path segment, so "the whole bucket" is not one: the root is a `BaseLocation`, which no
+policy builder accepts. Comparison is by segments, never by text, so `t1` does not contain `t10`.
+
+Two rules go beyond what S3 itself refuses, because clients and stores disagree on the meaning of such keys and a
+check that reads a key in one way while the store reads it in another is the class of bug behind most escapes: `?` and
+`#` (Iceberg's Java S3 client cuts a key at them), and whitespace, control and format characters of all of Unicode.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from gateway.scope.errors import InvalidLocation
+
+__all__ = ["BaseLocation", "InvalidLocation", "Location", "fold"]
+
+SCHEME_ALIASES: Final = {"s3": "s3", "s3a": "s3", "s3n": "s3"}
+MAX_KEY_BYTES: Final = 1024  # S3 user guide, "Creating object key names"
+# Characters with a meaning in policy patterns or policy variables. `[` and `]` are ranges in stores that match by
+# shell globs.
+PATTERN_CHARACTERS: Final = frozenset("*?${}[]")
+_NEVER: Final = {
+    "\\": "a backslash",
+    "?": "a '?' (read as a query by clients)",
+    "#": "a '#' (read as a fragment by clients)",
+}
+_REFUSED_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"})
+_INVISIBLE_LETTERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")  # letters and symbols that are drawn as a blank
+_NEVER_ENCODED: Final = b"/\\.\x7f" + bytes(range(0x20))
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
+_IPV4_LIKE: Final = re.compile(r"[0-9]+(\.[0-9]+){3}", re.ASCII)
+# Suffixes AWS reserves for names that are not plain buckets: their policies need other ARNs or other actions than ours.
+_RESERVED_SUFFIXES: Final = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
+_RESERVED_PREFIXES: Final = ("xn--", "sthree-", "amzn-s3-demo-")
+
+
+@dataclass(frozen=True, slots=True)
+class BaseLocation:
+    """`scheme://authority[/segment…]`, the place below which a warehouse keeps everything; the path may be empty.
+
+    Built by `S3Profile.base_location()`. Raises `InvalidLocation` for every value that breaks the rules of this
+    module, also when constructed directly.
+    """
+
+    scheme: str
+    authority: str
+    segments: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.scheme not in SCHEME_ALIASES.values():
+            raise InvalidLocation(f"Location scheme {self.scheme!r} is not supported: use one of s3, s3a, s3n")
+        check_bucket(self.authority)
+        for segment in self.segments:
+            _check_segment(segment)
+        if len("/".join(self.segments).encode()) >= MAX_KEY_BYTES:
+            raise InvalidLocation(f"Location is too long: an object key has at most {MAX_KEY_BYTES} bytes")
+
+    @property
+    def text(self) -> str:
+        """Canonical text without a trailing slash, aliases of the scheme resolved: `s3://bucket/a/b`."""
+        return f"{self.scheme}://{'/'.join((self.authority, *self.segments))}"
+
+    @property
+    def prefix_text(self) -> str:
+        """Canonical text with a trailing slash. Clients match it as a plain string prefix."""
+        return self.text + "/"
+
+    @property
+    def key_prefix(self) -> str:
+        """The object keys below this place all start with it: `a/b/`; empty for the root of a bucket."""
+        return "".join(segment + "/" for segment in self.segments)
+
+    @property
+    def overlap_key(self) -> str:
+        """`authority/path/` folded by `fold`: two places overlap exactly when one key starts with the other.
+
+        For the database: compare with `starts_with` or a key range, not with LIKE, as `_` and `%` may occur in it.
+        """
+        return fold(f"{self.authority}/{self.key_prefix}")
+
+    def contains(self, other: "BaseLocation", *, strict: bool = False) -> bool:
+        """Whether `other` is this place or lies below it (`strict`: lies below it), byte by byte, by whole segments."""
+        if (self.scheme, self.authority) != (other.scheme, other.authority):
+            return False
+        if strict and len(other.segments) == len(self.segments):
+            return False
+        return other.segments[: len(self.segments)] == self.segments
+
+    def overlaps(self, other: "BaseLocation") -> bool:
+        """Whether one of both is, contains or lies in the other, twins by letter case or composition included."""
+        mine, theirs = self.overlap_key, other.overlap_key
+        return mine.startswith(theirs) or theirs.startswith(mine)
+
+    def child(self, first: str, *rest: str, escapes_known: bool = False) -> "Location":
+        """The place `first/rest…` below this one; raises `InvalidLocation` for a segment that breaks the rules."""
+        added = (first, *rest)
+        if not escapes_known:
+            for segment in added:
+                refuse_pattern_characters(segment)
+        return Location(self.scheme, self.authority, self.segments + added)
+
+    def ancestors(self) -> "tuple[BaseLocation, ...]":
+        """Every place that strictly contains this one, outermost (the bucket's root) first."""
+        return tuple(
+            Location(self.scheme, self.authority, self.segments[:depth])
+            if depth
+            else BaseLocation(self.scheme, self.authority, ())
+            for depth in range(len(self.segments))
+        )
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Location(BaseLocation):
+    """A place with at least one path segment: what a table may have and what a credential may be scoped to."""
+
+    def __post_init__(self) -> None:
+        BaseLocation.__post_init__(self)
+        if not self.segments:
+            raise InvalidLocation(f"Location {self.text!r} is the root of a bucket: a path below it is needed")
+
+    @classmethod
+    def parse(cls, text: str, *, escapes_known: bool = False) -> "Location":
+        """Read `s3://bucket/path` (or s3a, s3n, in any letter case); one trailing slash is allowed and dropped.
+
+        `escapes_known` says whether the store knows the escapes `${*}`, `${?}` and `${$}` of policies; without them a
+        pattern character cannot be expressed literally and is refused. Raises `InvalidLocation`.
+        """
+        scheme, separator, rest = text.partition("://")
+        canonical = SCHEME_ALIASES.get(scheme.lower() if scheme.isascii() else "")
+        if not separator or canonical is None:
+            raise InvalidLocation(f"Location {_shown(text)} must start with s3://, s3a:// or s3n://")
+        authority, _, path = rest.partition("/")
+        path = path.removesuffix("/")
+        segments = tuple(path.split("/")) if path else ()
+        if not escapes_known:
+            for segment in segments:
+                refuse_pattern_characters(segment)
+        return cls(canonical, authority, segments)
+
+
+def fold(text: str) -> str:
+    """Fold away every difference some store, file system or database is known to ignore when it compares keys.
+
+    Wider than `str.casefold`, because stores fold by other tables (Go lowers U+0130 to a plain `i`, Python does not):
+    compatibility decomposition, combining marks dropped, then case folded. It may call two different keys twins,
+    never the reverse; it only decides what may stand side by side, never what a credential reaches.
+    """
+    decomposed = unicodedata.normalize("NFKD", text.casefold().upper().casefold())
+    bare = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return unicodedata.normalize("NFKD", bare.casefold()).replace("ı", "i")
+
+
+def check_bucket(name: str) -> None:
+    """Refuse what is no plain S3 bucket name (S3 user guide, "General purpose bucket naming rules").
+
+    Raises `InvalidLocation`, which says the rule that was broken.
+    """
+    if "@" in name or ":" in name:
+        raise InvalidLocation(f"Bucket {_shown(name)} must be a plain name, without user, password or port")
+    if name.endswith("."):
+        raise InvalidLocation(f"Bucket {_shown(name)} must not end with a dot")
+    if not _BUCKET.fullmatch(name) or ".." in name or ".-" in name or "-." in name:
+        raise InvalidLocation(
+            f"Bucket {_shown(name)} is no valid bucket name: 3 to 63 of a-z, 0-9, dot and hyphen, "
+            "starting and ending with a letter or digit, no two dots together and no dot beside a hyphen"
+        )
+    if _IPV4_LIKE.fullmatch(name):
+        raise InvalidLocation(f"Bucket {_shown(name)} must not look like an IP address")
+    if name.endswith(_RESERVED_SUFFIXES) or name.startswith(_RESERVED_PREFIXES):
+        raise InvalidLocation(
+            f"Bucket {_shown(name)} has a reserved prefix or suffix: only general purpose buckets are supported"
+        )
+
+
+def refuse_pattern_characters(segment: str) -> None:
+    """Refuse what has a meaning in policy patterns, for stores on which it cannot be escaped: `InvalidLocation`."""
+    found = sorted(PATTERN_CHARACTERS.intersection(segment))
+    if found:
+        raise InvalidLocation(
+            f"Path segment {_shown(segment)} holds {' '.join(found)}: the store gives these a meaning in policies and "
+            "has no way to take them literally"
+        )
+
+
+def _check_segment(segment: str) -> None:
+    if not segment:
+        raise InvalidLocation("Location has an empty path segment ('//' or a leading slash)")
+    if "/" in segment:
+        raise InvalidLocation(f"Path segment {_shown(segment)} must not hold a slash")
+    if segment in {".", ".."}:
+        raise InvalidLocation("Location must not hold the path segments '.' or '..'")
+    for character in segment:
+        if character in _NEVER:
+            raise InvalidLocation(f"Path segment {_shown(segment)} must not hold {_NEVER[character]}")
+        if unicodedata.category(character) in _REFUSED_CATEGORIES or character in _INVISIBLE_LETTERS:
+            raise InvalidLocation(
+                f"Path segment {_shown(segment)} holds the character U+{ord(character):04X}: "
+                "whitespace, control, format and unassigned characters are not allowed"
+            )
+    _check_encoded(segment)
+
+
+def _check_encoded(segment: str) -> None:
+    """Refuse percent encodings that any number of decodings turns into a separator, a dot or a control character.
+
+    Others stay: `%20` or `%2A` come from percent-encoded names and change nothing for whoever does not decode them.
+    """
+    current = segment.encode()
+    while b"%" in current:
+        decoded = unquote_to_bytes(current)
+        if decoded == current:
+            return
+        if any(decoded.count(byte) > current.count(byte) for byte in _NEVER_ENCODED):
+            raise InvalidLocation(
+                f"Path segment {_shown(segment)} holds a percent encoded slash, backslash, dot or control character"
+            )
+        current = decoded
+
+
+def _shown(text: str) -> str:
+    """Shortened and with everything unprintable escaped, as it goes into messages and from there into logs."""
+    return ascii(text if len(text) <= 120 else text[:117] + "...")

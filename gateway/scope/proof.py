@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An evaluator of S3 policies that shares no code with the builder, and the closed-world proof made with it.
+
+Semantics after the IAM user guide, "Policy evaluation logic" and "IAM JSON policy elements": implicit deny, an
+explicit Deny wins, values of one condition key are alternatives, keys and operators must all hold, a key missing from
+the request fulfils no positive operator. `Dialect.CASE_BLIND` models stores that compare resources without regard to
+letter case and know neither escapes nor variables (SeaweedFS).
+
+What the evaluator does not understand raises `UnsupportedPolicy`: nothing is proven about a policy one cannot read.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final
+
+from gateway.scope.location import Location
+from gateway.scope.session_policy import AccessLevel
+
+__all__ = ["Dialect", "UnsupportedPolicy", "Violation", "evaluate", "prove_scope"]
+
+
+class Dialect(StrEnum):
+    """Whose reading of a policy to use."""
+
+    AWS = "aws"
+    CASE_BLIND = "case-blind"
+
+
+class UnsupportedPolicy(ValueError):
+    """The document holds an element, operator or variable this evaluator does not judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One answer of the policy that differs from what the location and level call for."""
+
+    action: str
+    bucket: str
+    key: str | None
+    context: tuple[tuple[str, str], ...]
+    expected: bool
+
+    def __str__(self) -> str:
+        verb = "refused" if self.expected else "allowed"
+        return f"{self.action} on {self.bucket!r} key {self.key!r} with {dict(self.context)!r} is {verb}"
+
+
+def evaluate(
+    policy: str,
+    action: str,
+    *,
+    bucket: str,
+    key: str | None = None,
+    context: Mapping[str, str] | None = None,
+    dialect: Dialect = Dialect.AWS,
+    partition: str = "aws",
+) -> bool:
+    """Whether the policy allows `action` on the object `bucket/key`, or on the bucket itself when `key` is None.
+
+    `context` are the request's condition keys (`s3:prefix` …). Raises `UnsupportedPolicy`, `json.JSONDecodeError`.
+    """
+    arn = f"arn:{partition}:s3:::{bucket}" + ("" if key is None else f"/{key}")
+    return _evaluate(_statements(policy), action, arn, dict(context or {}), dialect)
+
+
+def prove_scope(
+    policy: str,
+    location: Location,
+    level: AccessLevel,
+    other_keys: Iterable[str],
+    *,
+    dialect: Dialect = Dialect.AWS,
+    partition: str = "aws",
+) -> list[Violation]:
+    """Compare the policy's answers with what `location` and `level` call for; an empty list is the proof.
+
+    `other_keys`: object keys of the same bucket, of other tables or made up. Whether one lies inside is decided here
+    from the location's text alone. For every key all object actions are asked, and listing with the key and its stems
+    as prefix.
+    """
+    bucket, _, path = location.text.partition("://")[2].partition("/")
+    inside = path + "/"
+    statements = _statements(policy)
+    arn = f"arn:{partition}:s3:::"
+    violations: list[Violation] = []
+
+    def ask(action: str, where: str, key: str | None, context: dict[str, str], *, expected: bool) -> None:
+        resource = arn + where + ("" if key is None else "/" + key)
+        if _evaluate(statements, action, resource, context, dialect) is not expected:
+            violations.append(Violation(action, where, key, tuple(context.items()), expected))
+
+    wanted = _WANTED[level]
+    for key in (*_inside_samples(inside), *other_keys):
+        belongs = key.startswith(inside)
+        for action in _OBJECT_ACTIONS:
+            ask(action, bucket, key, {}, expected=belongs and action in wanted)
+            ask(action, bucket + "-other", key, {}, expected=False)
+        for prefix in _stems(key):
+            ask("s3:ListBucket", bucket, None, {"s3:prefix": prefix}, expected=prefix.startswith(inside))
+    for context in ({}, {"s3:prefix": ""}, {"s3:prefix": path}, {"s3:delimiter": "/"}):
+        ask("s3:ListBucket", bucket, None, context, expected=False)
+    for action in _BUCKET_AND_CONTROL_ACTIONS:
+        for context in ({}, {"s3:prefix": inside}):
+            ask(action, bucket, None, context, expected=False)
+            ask(action, bucket, inside + "data", context, expected=False)
+    return violations
+
+
+_WANTED: Final[dict[AccessLevel, frozenset[str]]] = {
+    AccessLevel.READ: frozenset({"s3:GetObject"}),
+    AccessLevel.READ_WRITE: frozenset(
+        {"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"}
+    ),
+    AccessLevel.READ_WRITE_DELETE: frozenset(
+        {"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts", "s3:DeleteObject"}
+    ),
+}
+_OBJECT_ACTIONS: Final = (
+    "s3:GetObject",
+    "s3:GetObjectVersion",
+    "s3:PutObject",
+    "s3:DeleteObject",
+    "s3:DeleteObjectVersion",
+    "s3:AbortMultipartUpload",
+    "s3:ListMultipartUploadParts",
+    "s3:GetObjectAcl",
+    "s3:PutObjectAcl",
+    "s3:GetObjectTagging",
+    "s3:PutObjectTagging",
+    "s3:RestoreObject",
+    "s3:BypassGovernanceRetention",
+    "s3:PutObjectRetention",
+    "s3:PutObjectLegalHold",
+    "s3:ReplicateObject",
+)
+_BUCKET_AND_CONTROL_ACTIONS: Final = (
+    "s3:ListBucketVersions",
+    "s3:ListBucketMultipartUploads",
+    "s3:ListAllMyBuckets",
+    "s3:CreateBucket",
+    "s3:DeleteBucket",
+    "s3:GetBucketPolicy",
+    "s3:PutBucketPolicy",
+    "s3:DeleteBucketPolicy",
+    "s3:PutBucketAcl",
+    "s3:PutBucketCORS",
+    "s3:PutBucketVersioning",
+    "s3:PutLifecycleConfiguration",
+    "s3:PutReplicationConfiguration",
+    "s3:PutInventoryConfiguration",
+    "s3:PutBucketNotification",
+    "s3:PutBucketTagging",
+    "s3:PutEncryptionConfiguration",
+    "sts:AssumeRole",
+    "sts:GetSessionToken",
+    "sts:GetFederationToken",
+    "iam:CreateAccessKey",
+    "iam:CreateUser",
+    "iam:PassRole",
+)
+
+
+def _inside_samples(inside: str) -> Iterator[str]:
+    yield from (inside, inside + "data/f.parquet", inside + "metadata/00001.json", inside + "deep/er/*/?/${x}/f")
+
+
+def _stems(key: str) -> Iterator[str]:
+    """The key, cut at each of its last slashes with and without the slash, and cut by one character."""
+    yield key
+    yield key[:-1]
+    stem = key
+    for _ in range(4):
+        stem, slash, _rest = stem.rpartition("/")
+        if not slash:
+            return
+        yield stem
+        yield stem + "/"
+
+
+# -- evaluation --------------------------------------------------------------------------------------------------------
+
+
+def _statements(policy: str) -> list[dict[str, Any]]:
+    document = json.loads(policy, object_pairs_hook=_no_twins)
+    if not isinstance(document, dict) or document.keys() - {"Version", "Id", "Statement"}:
+        raise UnsupportedPolicy("the document has unknown elements")
+    if document.get("Version") != "2012-10-17":
+        raise UnsupportedPolicy("only version 2012-10-17 knows variables and escapes")
+    statements = document.get("Statement", [])
+    statements = [statements] if isinstance(statements, dict) else statements
+    known = {"Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition"}
+    for statement in statements:
+        if statement.keys() - known or statement.get("Effect") not in {"Allow", "Deny"}:
+            raise UnsupportedPolicy("a statement has unknown elements or no effect")
+        if ("Action" in statement) == ("NotAction" in statement) or ("Resource" in statement) == (
+            "NotResource" in statement
+        ):
+            raise UnsupportedPolicy(
+                "a statement needs exactly one of Action and NotAction, and of Resource and NotResource"
+            )
+    return list(statements)
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise UnsupportedPolicy("an element occurs twice")
+    return found
+
+
+def _evaluate(
+    statements: list[dict[str, Any]], action: str, arn: str, context: Mapping[str, str], dialect: Dialect
+) -> bool:
+    effects = {s["Effect"] for s in statements if _applies(s, action, arn, context, dialect)}
+    return effects == {"Allow"}
+
+
+def _applies(statement: dict[str, Any], action: str, arn: str, context: Mapping[str, str], dialect: Dialect) -> bool:
+    actions = _strings(statement.get("Action", statement.get("NotAction")))
+    named = any(_pattern_match(pattern.lower(), action.lower(), {}, dialect, fold=False) for pattern in actions)
+    if named is ("NotAction" in statement):
+        return False
+    resources = _strings(statement.get("Resource", statement.get("NotResource")))
+    covered = any(_pattern_match(pattern, arn, context, dialect, fold=True) for pattern in resources)
+    if covered is ("NotResource" in statement):
+        return False
+    return all(
+        _operator_holds(operator, name, _strings(values), context, dialect)
+        for operator, keys in statement.get("Condition", {}).items()
+        for name, values in keys.items()
+    )
+
+
+def _operator_holds(operator: str, name: str, values: list[str], context: Mapping[str, str], dialect: Dialect) -> bool:
+    present = {key.lower(): value for key, value in context.items()}
+    base = operator.removesuffix("IfExists")
+    value = present.get(name.lower())
+    if base == "Null":
+        return [str(value is None).lower()] == values
+    negated = base in {"StringNotEquals", "StringNotLike"}
+    if value is None:
+        return operator.endswith("IfExists") or (negated and dialect is Dialect.AWS)
+    match base:
+        case "StringLike" | "StringNotLike":
+            found = any(_pattern_match(v, value, context, dialect, fold=False) for v in values)
+        case "StringEquals" | "StringNotEquals":
+            found = any(_plain(v, context, dialect) == value for v in values)
+        case "StringEqualsIgnoreCase":
+            found = any((_plain(v, context, dialect) or "").casefold() == value.casefold() for v in values)
+        case _:
+            raise UnsupportedPolicy(f"condition operator {operator!r}")
+    return found is not negated
+
+
+def _strings(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return list(value)
+    raise UnsupportedPolicy("a string or a list of strings was expected")
+
+
+def _expand(pattern: str, context: Mapping[str, str], dialect: Dialect) -> list[tuple[str, bool]] | None:
+    """The pattern as pieces (text, is a wild card); None when it names a variable the request does not carry."""
+    pieces: list[tuple[str, bool]] = []
+    for found in _PIECE.finditer(pattern):
+        text = found[0]
+        if dialect is Dialect.AWS and found["variable"] is not None:
+            name = found["variable"]
+            value = name if name in {"*", "?", "$"} else context.get(name)
+            if value is None:
+                return None
+            pieces.append((value, False))
+        elif found["variable"] is not None:
+            # Unknown syntax is taken as it stands, and a wild card inside of it works as one.
+            pieces.extend((character, character in "*?") for character in text)
+        else:
+            pieces.append((text, text in {"*", "?"}))
+    return pieces
+
+
+_PIECE: Final = re.compile(r"\$\{(?P<variable>[^}]*)\}|[*?]|[^*?$]+|\$", re.DOTALL)
+
+
+def _plain(pattern: str, context: Mapping[str, str], dialect: Dialect) -> str | None:
+    """The value for an equality, where `*` and `?` are ordinary characters."""
+    pieces = _expand(pattern, context, dialect)
+    return None if pieces is None else "".join(text for text, _ in pieces)
+
+
+def _pattern_match(pattern: str, text: str, context: Mapping[str, str], dialect: Dialect, *, fold: bool) -> bool:
+    pieces = _expand(pattern, context, dialect)
+    if pieces is None:
+        return False
+    blind = fold and dialect is Dialect.CASE_BLIND
+    expression = "".join(_WILD[piece] if wild else re.escape(piece) for piece, wild in pieces)
+    return _compiled(expression, blind).fullmatch(text) is not None
+
+
+_WILD: Final = {"*": ".*", "?": "."}
+
+
+@lru_cache(maxsize=256)
+def _compiled(expression: str, blind: bool) -> re.Pattern[str]:
+    return re.compile(expression, re.DOTALL | (re.IGNORECASE if blind else re.NOFLAG))

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The inline session policy of AssumeRole: the smallest document that opens one prefix and nothing else.
+
+Only narrow Allows, never a conditional Deny: some stores skip a Deny whose condition key they do not know. Never the
+bare prefix in the list condition: `LIST prefix=ns/t1` would show names below `ns/t10`. Clients that list without the
+trailing slash get a refusal; that is the price of the fence.
+"""
+
+import json
+import re
+from enum import StrEnum
+from typing import Final
+
+from gateway.scope.errors import PolicyTooLarge
+from gateway.scope.location import Location, refuse_pattern_characters
+
+__all__ = ["MAX_POLICY_CHARACTERS", "AccessLevel", "PolicyTooLarge", "build_session_policy"]
+
+MAX_POLICY_CHARACTERS: Final = 2048  # STS API reference, AssumeRole, parameter Policy
+
+_SPECIAL: Final = re.compile(r"[*?$]")
+
+
+class AccessLevel(StrEnum):
+    """How much of a table's prefix a credential opens. `read-write` can add and overwrite, but not delete."""
+
+    READ = "read"
+    READ_WRITE = "read-write"
+    READ_WRITE_DELETE = "read-write-delete"
+
+
+_READ: Final = ("s3:GetObject",)
+# Big files are written in parts: a writer must see and give up its own uploads.
+_WRITE: Final = (*_READ, "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+_OBJECT_ACTIONS: Final = {
+    AccessLevel.READ: _READ,
+    AccessLevel.READ_WRITE: _WRITE,
+    AccessLevel.READ_WRITE_DELETE: (*_WRITE, "s3:DeleteObject"),
+}
+
+
+def build_session_policy(
+    location: Location,
+    level: AccessLevel,
+    *,
+    escapes_known: bool,
+    kms_key_arn: str | None = None,
+    partition: str = "aws",
+) -> str:
+    """Make the policy for `level` on every key below `location`, as compact JSON of at most 2,048 characters.
+
+    `escapes_known`: the store takes `${*}`, `${?}` and `${$}` as the literal characters (AWS does). Raises
+    `InvalidLocation` when the location needs an escape the store does not know, `PolicyTooLarge` when the document
+    exceeds the limit: it is never widened, shortened or left out instead.
+    """
+    if not escapes_known:
+        for segment in location.segments:
+            refuse_pattern_characters(segment)
+    prefix = _literal(location.key_prefix)
+    bucket_arn = f"arn:{partition}:s3:::{location.authority}"
+    statements: list[dict[str, object]] = [
+        {"Effect": "Allow", "Action": list(_OBJECT_ACTIONS[level]), "Resource": f"{bucket_arn}/{prefix}*"},
+        {
+            "Effect": "Allow",
+            "Action": "s3:ListBucket",
+            "Resource": bucket_arn,
+            "Condition": {"StringLike": {"s3:prefix": f"{prefix}*"}},
+        },
+    ]
+    if kms_key_arn is not None:
+        actions = ["kms:Decrypt"] if level is AccessLevel.READ else ["kms:Decrypt", "kms:GenerateDataKey"]
+        statements.append({"Effect": "Allow", "Action": actions, "Resource": kms_key_arn})
+    # Not escaped to ASCII: the limit counts characters, and one letter would become six.
+    policy = json.dumps({"Version": "2012-10-17", "Statement": statements}, ensure_ascii=False, separators=(",", ":"))
+    if len(policy) > MAX_POLICY_CHARACTERS:
+        raise PolicyTooLarge(
+            f"The session policy for the location has {len(policy)} characters, the store takes "
+            f"{MAX_POLICY_CHARACTERS}: shorten the location's path"
+        )
+    return policy
+
+
+def _literal(text: str) -> str:
+    return _SPECIAL.sub(lambda found: "${" + found[0] + "}", text)

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why no temporary credential was made."""
+
+from gateway.iceberg.errors import CatalogError
+
+
+class ShortTermCredentialError(CatalogError, code=412):
+    """The store made no usable session. The message never holds the store's words; `reason` is one of a closed set."""
+
+    def __init__(self, message: str, reason: str = "failed") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class BelowCredentialFloor(CatalogError, code=403):
+    """The allowed life is shorter than the shortest session a store makes; what remains is remote signing."""
+
+
+class LocationOutsideWarehouse(CatalogError, code=403):
+    """The table's location does not lie below the warehouse's base as the profile has it now."""

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Role session names: how the store's own logs tell who acted with a vended credential.
+
+A readable part for people and a digest for certainty: two principals whose readable parts look alike after cleaning
+still have different names, and an auditor who knows a principal can compute the name to search for.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["SessionIdentity", "session_name"]
+
+MAX_CHARACTERS: Final = 64  # STS API reference, AssumeRole, parameter RoleSessionName: 2 to 64 of [\w+=,.@-]
+_DIGEST_CHARACTERS: Final = 16
+_NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_+=,.@-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionIdentity:
+    """For whom a credential is made.
+
+    `principal` is the full id (`<idp>~<subject>`), `role` the assumed role's id if there is one.
+    `readable` may be a user name; it goes into the name but not into the digest, because it can change and be chosen.
+    `context` digests all else that may make two answers differ (groups, table, obligations); it is for the cache alone.
+    """
+
+    principal: str
+    role: str | None = None
+    readable: str | None = None
+    context: str = ""
+
+
+def session_name(identity: SessionIdentity) -> str:
+    """`<readable>-<16 hexadecimal characters>`, at most 64 characters of those AssumeRole takes."""
+    readable = identity.readable or identity.principal.partition("~")[2] or identity.principal
+    cleaned = _NOT_ALLOWED.sub("-", readable).strip("-")[: MAX_CHARACTERS - _DIGEST_CHARACTERS - 1] or "x"
+    return f"{cleaned}-{principal_digest(identity.principal, identity.role)}"
+
+
+def principal_digest(principal: str, role: str | None) -> str:
+    """16 hexadecimal characters of SHA-256 over both ids, each framed by its length."""
+    framed = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in (principal, role or ""))
+    return hashlib.sha256(framed).hexdigest()[:_DIGEST_CHARACTERS]

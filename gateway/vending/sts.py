@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AssumeRole with an inline session policy. The only module that knows boto3.
+
+boto3 blocks, so calls run in threads of this object's own pool: a store that hangs must not occupy the threads others
+use. Only what is safe to repeat and likely to pass is repeated: connection errors and 5xx. AssumeRole changes
+nothing.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from threading import Lock
+from typing import Any, Final, Protocol, cast
+
+import boto3
+import botocore.exceptions
+from botocore.config import Config
+
+from gateway.scope.credential import S3AccessKey, S3Credential, TemporaryCredential
+from gateway.scope.errors import PolicyTooLarge
+from gateway.scope.profile import Flavor, S3Profile
+from gateway.vending.errors import ShortTermCredentialError
+
+__all__ = ["ShortTermCredentialError", "Sts", "TemporaryCredential"]
+
+CONNECT_SECONDS: Final = 2.0
+READ_SECONDS: Final = 5.0
+TOTAL_SECONDS: Final = 10.0
+ATTEMPTS: Final = 3
+MAX_CLIENTS: Final = 128
+MAX_THREADS: Final = 8
+# How far the store's clock may be from ours before a session that ends later than asked is taken for a broken promise.
+CLOCK_TOLERANCE: Final = timedelta(minutes=5)
+
+# Stores that have no roles (MinIO and its kin) still want the parameter; the session is of the calling key then.
+_NO_ROLE: Final = "arn:aws:iam::000000000000:role/none"
+
+_REASONS: Final = {
+    "AccessDenied": ("refused", "the storage refused to assume the role: check its trust policy and the credential"),
+    "InvalidClientTokenId": ("credential", "the storage does not know the credential"),
+    "InvalidAccessKeyId": ("credential", "the storage does not know the credential"),
+    "SignatureDoesNotMatch": ("credential", "the storage does not accept the credential's secret"),
+    "ExpiredToken": ("credential", "the gateway's own storage credential has expired"),
+    "ExpiredTokenException": ("credential", "the gateway's own storage credential has expired"),
+    "MalformedPolicyDocument": ("policy", "the storage did not accept the session policy"),
+    "NotImplemented": ("unsupported", "the storage does not support session policies"),
+    "RegionDisabledException": ("region", "STS is switched off in the profile's region"),
+}
+
+LatencyCallback = Callable[[float, str], None]
+
+
+class _StsClient(Protocol):
+    def assume_role(self, **parameters: Any) -> dict[str, Any]: ...
+
+
+def _no_metrics(_seconds: float, _outcome: str) -> None:
+    return None
+
+
+class Sts:
+    """Makes temporary credentials. Close it with `close`.
+
+    `system_identities`: whether profiles may use the gateway's own cloud identity. `on_latency` is told the seconds
+    of each call and its outcome (`ok` or the reason of the error), on the event loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        system_identities: bool = False,
+        on_latency: LatencyCallback = _no_metrics,
+        connect_seconds: float = CONNECT_SECONDS,
+        read_seconds: float = READ_SECONDS,
+        total_seconds: float = TOTAL_SECONDS,
+    ) -> None:
+        self._system_identities = system_identities
+        self._on_latency = on_latency
+        self._config = {"connect_timeout": connect_seconds, "read_timeout": read_seconds}
+        self._total_seconds = total_seconds
+        self._clients: OrderedDict[tuple[str | None, str, str], _StsClient] = OrderedDict()
+        self._lock = Lock()
+        self._pool = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="sts")
+
+    async def assume(
+        self, *, profile: S3Profile, credential: S3Credential, policy: str, session_name: str, seconds: int
+    ) -> TemporaryCredential:
+        """A session of the profile's STS role that can do what `policy` allows, for `seconds` (900 to 43,200).
+
+        Raises `ShortTermCredentialError`, or `PolicyTooLarge` when the store's packed limit is exceeded.
+        """
+        if not policy.strip():
+            raise ValueError("a session policy is required: without one the session has all rights of the role")
+        parameters = {
+            **self._session(profile, credential, profile.session_role_arn, session_name, seconds),
+            "Policy": policy,
+        }
+        if profile.sts_session_tags:
+            parameters["Tags"] = [{"Key": key, "Value": value} for key, value in profile.sts_session_tags.items()]
+        return await self._measured(profile, credential, parameters, seconds)
+
+    async def assume_own_role(
+        self, profile: S3Profile, credential: S3Credential, *, session_name: str = "lakegate", seconds: int = 3600
+    ) -> TemporaryCredential:
+        """A session of `assume-role-arn` with all its rights, for the gateway's own files; never handed out."""
+        if profile.assume_role_arn is None:
+            raise ValueError("the profile names no assume-role-arn")
+        parameters = self._session(profile, credential, profile.assume_role_arn, session_name, seconds)
+        return await self._measured(profile, credential, parameters, seconds)
+
+    def close(self) -> None:
+        """Give up the threads; calls under way end by their own timeouts."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _session(
+        self, profile: S3Profile, credential: S3Credential, role: str | None, session_name: str, seconds: int
+    ) -> dict[str, Any]:
+        if role is None and profile.flavor is Flavor.AWS:
+            raise ShortTermCredentialError("The storage profile names no role to assume", "profile")
+        parameters: dict[str, Any] = {
+            "RoleArn": role or _NO_ROLE,
+            "RoleSessionName": session_name,
+            "DurationSeconds": seconds,
+        }
+        if credential.external_id is not None:
+            parameters["ExternalId"] = credential.external_id
+        return parameters
+
+    async def _measured(
+        self, profile: S3Profile, credential: S3Credential, parameters: dict[str, Any], seconds: int
+    ) -> TemporaryCredential:
+        if not isinstance(credential, S3AccessKey) and not self._system_identities:
+            raise ShortTermCredentialError("System identities are not enabled in this gateway", "profile")
+        started, outcome = time.monotonic(), "failed"
+        try:
+            async with asyncio.timeout(self._total_seconds):
+                loop = asyncio.get_running_loop()
+                answer = await loop.run_in_executor(self._pool, self._call, profile, credential, parameters, started)
+            outcome = "ok"
+        except TimeoutError:
+            outcome = "unreachable"
+            raise _unreachable() from None
+        except ShortTermCredentialError as error:
+            outcome = error.reason
+            raise
+        finally:
+            self._on_latency(time.monotonic() - started, outcome)
+        return _temporary(answer, seconds)
+
+    def _call(
+        self, profile: S3Profile, credential: S3Credential, parameters: dict[str, Any], started: float
+    ) -> dict[str, Any]:
+        """Runs in a thread. No botocore exception leaves it: their texts hold addresses, ARNs and the store's words."""
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return self._client(profile, credential).assume_role(**parameters)
+            except botocore.exceptions.ClientError as error:
+                code = str(error.response.get("Error", {}).get("Code", ""))
+                status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+                failure = _by_code(code)
+                again = status >= 500 and status != 501 and code != "NotImplemented"
+            except (botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError):
+                failure, again = _unreachable(), True
+            except botocore.exceptions.BotoCoreError:
+                failure, again = (
+                    ShortTermCredentialError("The storage's answer or the request to it is malformed"),
+                    False,
+                )
+            pause = 0.1 * 2**attempt
+            if not again or attempt == ATTEMPTS or time.monotonic() - started + pause > self._total_seconds:
+                raise failure
+            time.sleep(pause)
+
+    def _client(self, profile: S3Profile, credential: S3Credential) -> _StsClient:
+        endpoint = profile.sts_endpoint or profile.endpoint
+        key = (endpoint, profile.region, credential.digest)
+        with self._lock:
+            if key in self._clients:
+                self._clients.move_to_end(key)
+                return self._clients[key]
+        client = self._new_client(endpoint, profile.region, credential)
+        with self._lock:
+            self._clients[key] = client
+            while len(self._clients) > MAX_CLIENTS:
+                self._clients.popitem(last=False)
+        return client
+
+    def _new_client(self, endpoint: str | None, region: str, credential: S3Credential) -> _StsClient:
+        # A session of its own: boto3's default one is global and not safe between threads while a client is made.
+        session = boto3.session.Session()
+        static = credential if isinstance(credential, S3AccessKey) else None
+        # The environment and shared configuration must not redirect the call: the endpoint is the profile's alone.
+        options: dict[str, Any] = {"ignore_configured_endpoint_urls": True}  # known to botocore, not to its type stubs
+        config = Config(
+            connect_timeout=self._config["connect_timeout"],
+            read_timeout=self._config["read_timeout"],
+            retries={"total_max_attempts": 1, "mode": "standard"},
+            signature_version="v4",
+            max_pool_connections=MAX_THREADS,
+            **options,
+        )
+        client: Any = session.client(
+            "sts",
+            region_name=region,
+            endpoint_url=endpoint,
+            config=config,
+            aws_access_key_id=static.access_key_id if static else None,
+            aws_secret_access_key=static.secret_access_key if static else None,
+        )
+        return cast(_StsClient, client)
+
+
+def _temporary(answer: dict[str, Any], seconds: int) -> TemporaryCredential:
+    found = answer.get("Credentials") or {}
+    expiry = found.get("Expiration")
+    fields = [found.get(name) for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")]
+    if not all(isinstance(field, str) and field for field in fields) or not isinstance(expiry, datetime):
+        raise ShortTermCredentialError("The storage answered without a session token or an expiry", "incomplete")
+    expires_at = expiry.replace(tzinfo=UTC) if expiry.tzinfo is None else expiry.astimezone(UTC)
+    if expires_at > datetime.now(UTC) + timedelta(seconds=seconds) + CLOCK_TOLERANCE:
+        raise ShortTermCredentialError("The storage made a session that lives longer than asked for", "too-long")
+    return TemporaryCredential(
+        access_key_id=found["AccessKeyId"],
+        secret_access_key=found["SecretAccessKey"],
+        session_token=found["SessionToken"],
+        expires_at=expires_at,
+    )
+
+
+def _by_code(code: str) -> ShortTermCredentialError | PolicyTooLarge:
+    if code == "PackedPolicyTooLarge":
+        return PolicyTooLarge(
+            "The session policy and tags exceed the store's packed limit: shorten the location's path"
+        )
+    reason, text = _REASONS.get(code, ("failed", "the storage did not make a session"))
+    return ShortTermCredentialError(f"No temporary credential: {text}", reason)
+
+
+def _unreachable() -> ShortTermCredentialError:
+    return ShortTermCredentialError(
+        "No temporary credential: the storage's STS endpoint did not answer in time", "unreachable"
+    )

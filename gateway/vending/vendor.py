@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vending: one credential for one table's prefix, after location and authorization are settled.
+
+The caller holds the decision; here the location is checked once more against the warehouse as it is *now*, so that a
+table left outside by a narrowed warehouse gets no credentials. Policy and life are settled before the store is asked
+anything.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from gateway.scope.credential import S3Credential, TemporaryCredential
+from gateway.scope.location import Location
+from gateway.scope.profile import S3Profile
+from gateway.scope.session_policy import AccessLevel, build_session_policy
+from gateway.vending.cache import CredentialCache, VendKey, uncached
+from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse
+from gateway.vending.session_name import SessionIdentity, session_name
+from gateway.vending.sts import Sts
+
+__all__ = ["FLOOR_SECONDS", "NoCredentials", "Vended", "Vendor"]
+
+FLOOR_SECONDS: Final = 900  # STS API reference, AssumeRole, parameter DurationSeconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vended:
+    """A credential with all the audit record needs to tell of it; no field but `temporary` holds a secret.
+
+    `prefix` ends with a slash: clients match it as a plain string prefix.
+    """
+
+    temporary: TemporaryCredential
+    prefix: str
+    level: AccessLevel
+    expires_at: datetime
+    session_name: str
+    role_arn: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoCredentials:
+    """The warehouse hands out none; `reason` is for the audit record and the operator."""
+
+    reason: str
+
+
+class Vendor:
+    """Makes `Vended` credentials through `sts`. `cache` decides whether a call may be saved."""
+
+    def __init__(self, sts: Sts, *, cache: CredentialCache = uncached) -> None:
+        self._sts = sts
+        self._cache = cache
+
+    async def vend(
+        self,
+        *,
+        profile: S3Profile,
+        profile_version: str,
+        credential: S3Credential | None,
+        location: Location,
+        level: AccessLevel,
+        seconds: int,
+        session: SessionIdentity,
+    ) -> Vended | NoCredentials:
+        """A credential for every key below `location` that `level` allows, for at most `seconds`.
+
+        `seconds` is the shortest of what policy and grant leave; the profile's `sts-token-validity-seconds` shortens
+        it further. Raises `LocationOutsideWarehouse`, `BelowCredentialFloor`, `PolicyTooLarge`, `InvalidLocation`:
+        all of them before the store is asked; then `ShortTermCredentialError`.
+        """
+        if not profile.sts_enabled:
+            return NoCredentials("sts-enabled is false in the storage profile")
+        if credential is None:
+            return NoCredentials("the warehouse has no storage credential")
+        if not profile.base_location().contains(location, strict=True):
+            raise LocationOutsideWarehouse(
+                "The table's location is outside of its warehouse: no credentials are handed out"
+            )
+        life = min(seconds, profile.sts_token_validity_seconds)
+        if life < FLOOR_SECONDS:
+            raise BelowCredentialFloor(
+                f"A credential may live {max(life, 0)} seconds here and the store makes none below {FLOOR_SECONDS}"
+            )
+        policy = build_session_policy(
+            location,
+            level,
+            escapes_known=profile.escapes_known,
+            kms_key_arn=profile.aws_kms_key_arn,
+            partition=profile.partition,
+        )
+        name = session_name(session)
+        key = VendKey(
+            principal=session.principal,
+            role=session.role,
+            context=session.context,
+            session_name=name,
+            location=location,
+            level=level,
+            profile_version=profile_version,
+            credential_digest=credential.digest,
+            seconds=life,
+        )
+
+        async def make() -> TemporaryCredential:
+            return await self._sts.assume(
+                profile=profile, credential=credential, policy=policy, session_name=name, seconds=life
+            )
+
+        temporary = await self._cache(key, make)
+        return Vended(
+            temporary=temporary,
+            prefix=location.prefix_text,
+            level=level,
+            expires_at=temporary.expires_at,
+            session_name=name,
+            role_arn=profile.session_role_arn,
+        )
