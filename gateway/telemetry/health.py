@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Health of the systems a gateway depends on, polled in the background so that `/health` never waits and cannot be used
+to load them."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Literal, Self
+
+import msgspec
+
+from gateway.telemetry.logs import get_logger
+
+Status = Literal["ok", "error", "unknown"]
+Check = Callable[[], Awaitable[None]]
+"""Returns when the dependency is fine and raises anything when it is not."""
+
+_STALE_AFTER_ROUNDS = 3
+
+log = get_logger("gateway.telemetry.health")
+
+
+class DependencyHealth(msgspec.Struct, frozen=True, rename={"last_check": "lastCheck"}):
+    """One dependency; `last_check` in milliseconds since 1970, None before the first check ended."""
+
+    name: str
+    status: Status
+    last_check: int | None
+
+
+class HealthReport(msgspec.Struct, frozen=True):
+    """The body of `GET /health`; `health` is the worst status of all. Answer 200 when `healthy`, else 503."""
+
+    health: Status
+    services: dict[str, list[DependencyHealth]]
+    maintenance_mode: str
+
+    @property
+    def healthy(self) -> bool:
+        """True when every dependency is known to be fine."""
+        return self.health == "ok"
+
+
+class HealthMonitor:
+    """Polls registered checks every `interval_seconds`, all at once, each at most `timeout_seconds`.
+
+    `async with monitor:` polls while inside. A result that is older than three rounds is `unknown`: a monitor that
+    died must not go on saying what it last saw.
+    """
+
+    def __init__(
+        self,
+        *,
+        interval_seconds: float = 10.0,
+        timeout_seconds: float = 5.0,
+        maintenance_mode: str = "off",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Raises `ValueError` unless 0 < timeout <= interval."""
+        if not 0 < timeout_seconds <= interval_seconds:
+            raise ValueError("0 < timeout_seconds <= interval_seconds is required")
+        self._interval = interval_seconds
+        self._timeout = timeout_seconds
+        self._maintenance_mode = maintenance_mode
+        self._clock = clock
+        self._checks: dict[tuple[str, str], Check] = {}
+        self._results: dict[tuple[str, str], tuple[Status, float | None]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def register(self, service: str, name: str, check: Check) -> None:
+        """Add a dependency, e.g. ("catalog", "write_pool"). Raises `ValueError` for a name that is taken."""
+        if (service, name) in self._checks:
+            raise ValueError(f"the health check {service}/{name} is registered already")
+        self._checks[service, name] = check
+        self._results[service, name] = ("unknown", None)
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._poll(), name="health")
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def check_now(self) -> HealthReport:
+        """Run every check once and report."""
+        await asyncio.gather(*(self._run(key, check) for key, check in self._checks.items()))
+        return self.report()
+
+    def report(self) -> HealthReport:
+        """What is known right now; asks nobody."""
+        services: dict[str, list[DependencyHealth]] = {}
+        for (service, name), (status, checked_at) in self._results.items():
+            shown = status if self._is_recent(checked_at) else "unknown"
+            last_check = None if checked_at is None else round(checked_at * 1000)
+            services.setdefault(service, []).append(DependencyHealth(name, shown, last_check))
+        return HealthReport(_worst(services), services, self._maintenance_mode)
+
+    def _is_recent(self, checked_at: float | None) -> bool:
+        return checked_at is not None and self._clock() - checked_at <= _STALE_AFTER_ROUNDS * self._interval
+
+    async def _poll(self) -> None:
+        while True:
+            await self.check_now()
+            await asyncio.sleep(self._interval)
+
+    async def _run(self, key: tuple[str, str], check: Check) -> None:
+        before, status, reason = self._results[key][0], "ok", ""
+        try:
+            async with asyncio.timeout(self._timeout):
+                await check()
+        except Exception as error:
+            # Whatever a client library raises: to be reported as unhealthy is the meaning of every failure here.
+            status, reason = "error", f"{type(error).__name__}: {error}"
+        self._results[key] = ("ok" if status == "ok" else "error", self._clock())
+        if status != before:
+            service, name = key
+            if status == "error":
+                log.warning("dependency.failed", service=service, name=name, reason=reason)
+            else:
+                log.info("dependency.recovered", service=service, name=name)
+
+
+def _worst(services: dict[str, list[DependencyHealth]]) -> Status:
+    statuses = {dependency.status for group in services.values() for dependency in group}
+    if "error" in statuses:
+        return "error"
+    return "unknown" if "unknown" in statuses else "ok"

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every Prometheus metric of a gateway, in one object that `app.py` makes once.
+
+Label values come from closed sets (or are operation names, of which there are as many as classes), so no client can
+make the number of time series grow.
+
+With several workers the values live in memory-mapped files that every worker reads when one of them is scraped; the
+library decides that when it is first imported, by the variable PROMETHEUS_MULTIPROC_DIR. Whoever starts the workers
+sets it to an empty directory for each start.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+DecisionOutcome = Literal["allowed", "hidden", "forbidden", "unavailable"]
+DeterminedBy = Literal["openfga", "opa", "both", "none"]
+Engine = Literal["openfga", "opa", "total"]
+StsOutcome = Literal["ok", "refused", "failed", "timeout"]
+Durability = Literal["transaction", "group", "buffered", "refused"]
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+# Seconds. Requests and object stores: a cached load is about a millisecond, a commit may take seconds.
+_REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+# Decisions: half a millisecond is a good answer on the same machine, beyond a second the engine is in trouble.
+_DECISION_BUCKETS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)
+
+
+class Metrics:
+    """All metrics. Make one per process; a second one for the same registry is refused by the library."""
+
+    content_type = CONTENT_TYPE_LATEST
+
+    def __init__(self, *, registry: CollectorRegistry | None = None, multiprocess_dir: Path | None = None) -> None:
+        """`multiprocess_dir` is the directory of all workers' values, None for one process that answers for itself.
+
+        Raises `ValueError` when the library was imported in the other mode: every worker would then answer for itself
+        alone, and counters would jump from scrape to scrape.
+        """
+        if multiprocess_dir is not None and values.ValueClass is values.MutexValue:
+            raise ValueError(
+                "PROMETHEUS_MULTIPROC_DIR must be in the environment before the first import of prometheus_client"
+            )
+        self._multiprocess_dir = multiprocess_dir
+        self._registry = registry if registry is not None else CollectorRegistry()
+        self._define_requests()
+        self._define_decisions()
+        self._define_audit_and_tuples()
+
+    def _define_requests(self) -> None:
+        self._requests = Counter(
+            "lakegate_http_requests",
+            "Requests answered, by operation ('unmatched' where no route fits).",
+            ("method", "operation", "status"),
+            registry=self._registry,
+        )
+        self._request_seconds = Histogram(
+            "lakegate_http_request_duration_seconds",
+            "From the first byte of the request to the last of the answer.",
+            ("operation",),
+            buckets=_REQUEST_BUCKETS,
+            registry=self._registry,
+        )
+        self._sts_seconds = Histogram(
+            "lakegate_sts_duration_seconds",
+            "Calls that mint storage credentials.",
+            ("outcome",),
+            buckets=_REQUEST_BUCKETS,
+            registry=self._registry,
+        )
+
+    def _define_decisions(self) -> None:
+        self._decisions = Counter(
+            "lakegate_decisions",
+            "Decisions of the door, by what came out and which engine made it so.",
+            ("operation", "outcome", "determined_by"),
+            registry=self._registry,
+        )
+        self._decision_seconds = Histogram(
+            "lakegate_decision_duration_seconds",
+            "Time an engine took for a decision; 'total' is the door's own, both engines together.",
+            ("engine",),
+            buckets=_DECISION_BUCKETS,
+            registry=self._registry,
+        )
+
+    def _define_audit_and_tuples(self) -> None:
+        self._audit_records = Counter(
+            "lakegate_audit_records",
+            "Audit records, by how they were made durable.",
+            ("durability",),
+            registry=self._registry,
+        )
+        self._outbox_pending = Gauge(
+            "lakegate_outbox_pending",
+            "Tuple keys that PostgreSQL knows and OpenFGA may not yet.",
+            multiprocess_mode="mostrecent",
+            registry=self._registry,
+        )
+        self._tuple_seconds = Histogram(
+            "lakegate_tuple_delivery_duration_seconds",
+            "From the commit of an outbox row to OpenFGA's confirmation.",
+            buckets=_REQUEST_BUCKETS,
+            registry=self._registry,
+        )
+
+    def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
+        """Count one answer. `operation` is None when no route matched; unknown methods count as OTHER."""
+        name = operation or "unmatched"
+        self._requests.labels(method if method in _METHODS else "OTHER", name, str(status)).inc()
+        self._request_seconds.labels(name).observe(seconds)
+
+    def decided(self, *, operation: str, outcome: DecisionOutcome, determined_by: DeterminedBy) -> None:
+        """Count one decision of the door."""
+        self._decisions.labels(operation, outcome, determined_by).inc()
+
+    def decision_took(self, engine: Engine, seconds: float) -> None:
+        """Record how long one engine, or the whole decision, took."""
+        self._decision_seconds.labels(engine).observe(seconds)
+
+    def sts_took(self, outcome: StsOutcome, seconds: float) -> None:
+        """Record one call to the token service."""
+        self._sts_seconds.labels(outcome).observe(seconds)
+
+    def audited(self, durability: Durability, records: int = 1) -> None:
+        """Count audit records: written in the change's own transaction, by group commit, from the buffer, or
+        refused.
+        """
+        self._audit_records.labels(durability).inc(records)
+
+    def outbox_counted(self, pending: int) -> None:
+        """Set the number of tuple keys that wait for delivery, as just read from PostgreSQL."""
+        self._outbox_pending.set(pending)
+
+    def tuple_delivered(self, seconds: float) -> None:
+        """Record how long a tuple was on its way to OpenFGA."""
+        self._tuple_seconds.observe(seconds)
+
+    def render(self) -> bytes:
+        """The metrics of all workers in the text format of Prometheus, to be sent as `content_type`."""
+        if self._multiprocess_dir is None:
+            return generate_latest(self._registry)
+        everyone = CollectorRegistry()
+        # The library's multiprocess module has no annotations, unlike the rest of it.
+        MultiProcessCollector(everyone, path=str(self._multiprocess_dir))  # type: ignore[no-untyped-call]
+        return generate_latest(everyone)
+
+    def worker_ended(self, pid: int) -> None:
+        """Forget the live gauges of a worker that is gone; its counters go on counting, as they should."""
+        if self._multiprocess_dir is not None:
+            mark_process_dead(pid, path=str(self._multiprocess_dir))  # type: ignore[no-untyped-call]  # as above

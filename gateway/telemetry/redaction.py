@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PURE: takes secrets out of anything that is about to be logged.
+
+The first fence is that no code passes a secret to a log call. This is the second, for the day somebody does: by the
+name of a field, and by what a text looks like. It prefers to hide too much.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+from uuid import UUID
+
+import msgspec
+
+REDACTED = "[redacted]"
+MAX_DEPTH = 8
+MAX_ITEMS = 200
+MAX_TEXT_CHARACTERS = 16_384
+
+_NAMES = (
+    r"authorization|pass(?:word|wd|phrase)|pwd|secret|token|credentials?|api[-_. ]?key|access[-_. ]?key"
+    r"|account[-_. ]?key|private[-_. ]?key"
+    r"|signing[-_. ]?key|encryption[-_. ]?key|session[-_. ]?key|sas[-_. ]?key|cookie|assertion"
+    r"|code[-_. ]?verifier|signature|dsn|x-amz-security-token"
+)
+_SECRET_KEY = re.compile(_NAMES, re.IGNORECASE)
+
+# What follows the name of a secret in running text, in JSON (also JSON inside JSON) and in a query string. All repeats
+# are bounded: a log line must not become expensive by what a client wrote into it.
+_NAMED = re.compile(
+    rf"""(?P<name>(?:{_NAMES})[A-Za-z0-9_.-]{{0,40}})(?P<between>(?:\\{{0,8}}["'])?\s{{0,8}}(?:[:=]|%3[AaDd])\s{{0,8}})"""
+    r"""(?:(?P<quote>\\{0,8}["']).{0,4096}?(?P=quote)|\\{0,8}["'].{0,4096}"""
+    r"""|(?:(?:bearer|basic|digest|negotiate)\s{1,8})?[^\s"'&,;)}\]]{1,4096})""",
+    re.IGNORECASE | re.DOTALL,
+)
+_SCHEME = re.compile(
+    r"\b(?P<scheme>bearer|basic|negotiate|dpop)(?:\s+|%20)(?P<value>[A-Za-z0-9\-._~+/]{6,}=*)", re.IGNORECASE
+)
+# A base64url part that decodes to '{"', '{ ' or '{' and a line break, then a second part: a JWS or JWE, whole or cut
+# off.
+_JWT = re.compile(
+    r"(?<![A-Za-z0-9])e(?:y[A-Z]|w[a-zA-Z])[A-Za-z0-9_-]{6,}(?:\.|%2E)[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*)*"
+)
+_AWS_KEY_ID = re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{8,}")
+_AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])")
+_USERINFO = re.compile(r"(?<=://)[^\s/@\"']+@")
+_PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+
+# Each text the patterns above can match contains one of these in lower case; nearly all lines contain none, and looking
+# for them costs a tenth of the patterns.
+_HINTS = (
+    *("auth", "pass", "pwd", "secret", "token", "credential", "key", "cookie", "assertion", "verifier", "signature"),
+    *("dsn", "bearer", "basic", "negotiate", "dpop", "ey", "ew", "://", "akia", "asia", "abia", "acca"),
+)
+
+
+def redact_text(text: str) -> str:
+    """`text` without what looks like a secret, cut at `MAX_TEXT_CHARACTERS`, and always encodable as UTF-8."""
+    if len(text) > MAX_TEXT_CHARACTERS:
+        text = text[:MAX_TEXT_CHARACTERS] + "…"
+    if not text.isascii():
+        # A lone surrogate has no UTF-8 form; a log call must not fail because of a name a client chose.
+        text = text.encode("utf-8", "backslashreplace").decode()
+    if len(text) >= 40:
+        text = _AWS_SECRET.sub(_unless_plain, text)
+    lowered = text.lower()
+    if not any(hint in lowered for hint in _HINTS):
+        return text
+    text = _PEM.sub(REDACTED, text)
+    text = _JWT.sub(REDACTED, text)
+    text = _NAMED.sub(rf"\g<name>\g<between>{REDACTED}", text)
+    text = _SCHEME.sub(rf"\g<scheme> {REDACTED}", text)
+    text = _USERINFO.sub(f"{REDACTED}@", text)
+    return _AWS_KEY_ID.sub(REDACTED, text)
+
+
+def _unless_plain(match: re.Match[str]) -> str:
+    """Forty characters of one kind are a digest or a path; a generated secret mixes letter cases and digits."""
+    text = match[0]
+    mixed = any(map(str.isupper, text)) and any(map(str.islower, text)) and any(map(str.isdigit, text))
+    return REDACTED if mixed else text
+
+
+def redact_fields(fields: Mapping[str, object]) -> dict[str, object]:
+    """All fields of one log event, redacted; the values of the result are of types that encode to JSON."""
+    return dict(_redact_field(name, value, 0) for name, value in fields.items())
+
+
+def _redact_field(name: object, value: object, depth: int) -> tuple[str, object]:
+    shown, is_secret = _judge_name(name.decode("latin-1") if isinstance(name, bytes) else str(name))
+    # None and booleans tell whether there is a secret, and never which.
+    if is_secret and value is not None and not isinstance(value, bool):
+        return shown, REDACTED
+    return shown, _redact(value, depth)
+
+
+@lru_cache(maxsize=1024)
+def _judge_name(name: str) -> tuple[str, bool]:
+    """(the name as it may be shown, whether what it names is a secret). The names of fields are few and come again."""
+    return redact_text(name), _SECRET_KEY.search(name) is not None
+
+
+def _redact(value: object, depth: int) -> object:
+    match value:
+        case None | bool() | float():
+            return value
+        case Enum():
+            return _redact(value.value, depth + 1)
+        case int():
+            return value if -(2**63) <= value < 2**63 else str(value)
+        case str():
+            return redact_text(str(value))
+        case bytes() | bytearray() | memoryview():
+            return redact_text(bytes(value).decode("latin-1"))
+        case datetime() | date() | time() | timedelta() | UUID() | Decimal():
+            return value
+    return _redact_container(value, depth + 1) if depth < MAX_DEPTH else "[too deep]"
+
+
+def _redact_container(value: object, depth: int) -> object:
+    if isinstance(value, msgspec.Struct):
+        return _redact_pairs(((name, getattr(value, name)) for name in value.__struct_fields__), depth)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _redact_pairs(
+            ((field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)), depth
+        )
+    if isinstance(value, Mapping):
+        return _redact_pairs(value.items(), depth)
+    if isinstance(value, list | tuple | set | frozenset):
+        return _redact_items(value, depth)
+    try:
+        return redact_text(repr(value))
+    except Exception as error:
+        # Somebody else's __repr__; the log line is worth more than this field.
+        return f"[unprintable {type(value).__name__}: {type(error).__name__}]"
+
+
+def _redact_pairs(pairs: Iterable[tuple[object, object]], depth: int) -> dict[str, object]:
+    redacted: dict[str, object] = {}
+    for name, value in pairs:
+        if len(redacted) >= MAX_ITEMS:
+            redacted["…"] = "[more]"
+            break
+        shown, redacted_value = _redact_field(name, value, depth)
+        redacted[shown] = redacted_value
+    return redacted
+
+
+def _redact_items(items: Iterable[object], depth: int) -> list[object]:
+    redacted: list[object] = []
+    secret_follows = False
+    for item in items:
+        if len(redacted) >= MAX_ITEMS:
+            redacted.append("[more]")
+            break
+        redacted.append(REDACTED if secret_follows and item is not None else _redact(item, depth))
+        # Pairs as lists: [["authorization", "…"]], the form in which raw headers and argument lists come.
+        secret_follows = isinstance(item, str | bytes) and _names_a_secret(item)
+    return redacted
+
+
+def _names_a_secret(item: str | bytes) -> bool:
+    text = item.decode("latin-1") if isinstance(item, bytes) else item
+    return len(text) <= 64 and " " not in text and _SECRET_KEY.search(text) is not None

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Health as load balancers and people read it."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from gateway.telemetry.health import HealthMonitor
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = 1_750_000_000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+class Dependency:
+    """A system that can be up, down or hanging."""
+
+    def __init__(self) -> None:
+        self.failure: Exception | None = None
+        self.hangs = False
+        self.asked = 0
+
+    async def __call__(self) -> None:
+        self.asked += 1
+        if self.hangs:
+            await asyncio.sleep(3600)
+        if self.failure is not None:
+            raise self.failure
+
+
+async def test_the_body_is_the_one_that_existing_probes_read() -> None:
+    monitor = HealthMonitor(clock=Clock())
+    for service, name in (("catalog", "read_pool"), ("catalog", "write_pool"), ("auth", "openfga"), ("policy", "opa")):
+        monitor.register(service, name, Dependency())
+    seen = {"status": "ok", "lastCheck": 1_750_000_000_000}
+    assert msgspec.json.decode(msgspec.json.encode(await monitor.check_now())) == {
+        "health": "ok",
+        "services": {
+            "catalog": [{"name": "read_pool"} | seen, {"name": "write_pool"} | seen],
+            "auth": [{"name": "openfga"} | seen],
+            "policy": [{"name": "opa"} | seen],
+        },
+        "maintenance_mode": "off",
+    }
+
+
+def test_before_the_first_check_nothing_is_claimed() -> None:
+    monitor = HealthMonitor()
+    monitor.register("auth", "openfga", Dependency())
+    report = monitor.report()
+    assert (report.health, report.healthy) == ("unknown", False)
+    assert report.services["auth"][0].last_check is None
+
+
+@pytest.mark.parametrize(
+    "failure", [OSError("refused"), ValueError("odd"), TimeoutError(), RuntimeError("x" * 100_000)]
+)
+async def test_whatever_a_check_raises_is_an_error_and_heals(failure: Exception) -> None:
+    good, bad = Dependency(), Dependency()
+    monitor = HealthMonitor()
+    monitor.register("catalog", "read_pool", good)
+    monitor.register("auth", "openfga", bad)
+    bad.failure = failure
+    report = await monitor.check_now()
+    assert (report.health, report.healthy) == ("error", False)
+    assert [report.services[service][0].status for service in ("catalog", "auth")] == ["ok", "error"]
+    bad.failure = None
+    assert (await monitor.check_now()).healthy
+
+
+async def test_a_hanging_dependency_is_an_error_and_holds_up_no_other() -> None:
+    hanging, good = Dependency(), Dependency()
+    hanging.hangs = True
+    monitor = HealthMonitor(interval_seconds=1, timeout_seconds=0.05)
+    monitor.register("policy", "opa", hanging)
+    monitor.register("auth", "openfga", good)
+    async with asyncio.timeout(2):
+        report = await monitor.check_now()
+    assert (report.services["policy"][0].status, report.services["auth"][0].status) == ("error", "ok")
+
+
+async def test_a_report_that_grew_old_is_not_repeated() -> None:
+    clock = Clock()
+    monitor = HealthMonitor(interval_seconds=10, clock=clock)
+    monitor.register("auth", "openfga", Dependency())
+    await monitor.check_now()
+    clock.at += 30
+    assert monitor.report().health == "ok"
+    clock.at += 1
+    assert monitor.report().health == "unknown"
+
+
+async def test_polling_starts_at_once_repeats_and_ends() -> None:
+    dependency = Dependency()
+    monitor = HealthMonitor(interval_seconds=0.02, timeout_seconds=0.02)
+    monitor.register("auth", "openfga", dependency)
+    async with monitor:
+        await asyncio.sleep(0.2)
+    polled = dependency.asked
+    assert polled >= 3
+    await asyncio.sleep(0.06)
+    assert dependency.asked == polled
+
+
+async def test_asking_for_health_asks_no_dependency() -> None:
+    dependency = Dependency()
+    monitor = HealthMonitor()
+    monitor.register("auth", "openfga", dependency)
+    for _ in range(100):
+        monitor.report()
+    assert dependency.asked == 0
+
+
+def test_a_name_registered_twice_is_refused() -> None:
+    monitor = HealthMonitor()
+    monitor.register("auth", "openfga", Dependency())
+    with pytest.raises(ValueError, match="auth/openfga"):
+        monitor.register("auth", "openfga", Dependency())
+
+
+def test_times_that_cannot_work_are_refused() -> None:
+    with pytest.raises(ValueError, match="timeout_seconds"):
+        HealthMonitor(interval_seconds=1, timeout_seconds=2)

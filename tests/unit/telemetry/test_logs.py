@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Log lines: one object per line, context of the request, nothing a client can forge."""
+
+import ast
+import asyncio
+import io
+import json
+import logging
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+import gateway
+from gateway.telemetry.logs import add_to_context, configure_logging, get_logger, request_context
+
+TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9.c2lnbmF0dXJlc2lnbmF0dXJl"
+
+
+class Log(io.BytesIO):
+    """What was logged, line by line."""
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.getvalue().splitlines()]
+
+
+@pytest.fixture
+def log() -> Iterator[Log]:
+    """All logging of the process goes here while a test runs, and back afterwards."""
+    root = logging.getLogger()
+    before = (list(root.handlers), root.level)
+    stream = Log()
+    configure_logging(level="INFO", stream=stream)
+    yield stream
+    logging.captureWarnings(False)
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+    root.handlers, root.level = before
+
+
+def test_an_event_is_one_line_of_json(log: Log) -> None:
+    get_logger("gateway.catalog").info("table.committed", table="t-1", updates=3)
+    (line,) = log.lines
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {
+        "event": "table.committed",
+        "level": "info",
+        "source": "gateway.catalog",
+        "table": "t-1",
+        "updates": 3,
+    }
+
+
+def test_library_lines_come_out_the_same_way(log: Log) -> None:
+    logging.getLogger("aiohttp.access").warning("GET %s took %d s", "/x", 3)
+    logging.getLogger("some.library").debug("not shown")
+    (line,) = log.lines
+    assert (line["event"], line["level"], line["source"]) == ("GET /x took 3 s", "warning", "aiohttp.access")
+
+
+def test_warnings_of_python_come_out_the_same_way(log: Log) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        # pytest's own recorder would swallow it; this is the very function that captureWarnings installs.
+        warnings.showwarning = logging._showwarning  # type: ignore[attr-defined]
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+    assert [line["source"] for line in log.lines] == ["py.warnings"]
+
+
+@pytest.mark.parametrize("source", ["ours", "library"])
+def test_an_exception_keeps_its_trace_and_loses_its_secrets(log: Log, source: str) -> None:
+    try:
+        try:
+            raise KeyError(f"password={TOKEN}")
+        except KeyError as inner:
+            raise RuntimeError(f"Authorization: Bearer {TOKEN}") from inner
+    except RuntimeError:
+        if source == "ours":
+            get_logger("x").exception("request.failed")
+        else:
+            logging.getLogger("x").exception("failed with %s", TOKEN)
+    (line,) = log.lines
+    assert "RuntimeError" in line["exception"]
+    assert "KeyError" in line["exception"]
+    assert "test_logs.py" in line["exception"]
+    assert TOKEN[10:] not in log.getvalue().decode()
+
+
+@pytest.mark.parametrize(
+    "evil",
+    [
+        'x\n{"event":"user.granted"}',
+        "x\r\nforged",
+        'x","level":"critical',
+        "x\u2028y",
+        "x\x1b[2Jy",
+        "x\x9b2Jy",
+        "x\u202ey",
+        "x\ud800y",
+        "x\x00y",
+        "\x85",
+    ],
+)
+def test_text_of_a_client_cannot_forge_a_line_or_drive_a_terminal(log: Log, evil: str) -> None:
+    get_logger("x").info("table.created", name=evil, **{evil: 1})
+    logging.getLogger("lib").warning("name %s", evil)
+    raw = log.getvalue()
+    assert raw.count(b"\n") == 2
+    assert len(raw.decode().splitlines()) == 2
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\ud800-\udfff]", raw.decode())
+    ours, library = log.lines
+    assert (ours["event"], ours["level"], library["level"]) == ("table.created", "info", "warning")
+    if "\ud800" not in evil:
+        assert ours["name"] == evil, "escaped, not lost"
+
+
+async def test_lines_of_concurrent_requests_keep_apart(log: Log) -> None:
+    async def handle(number: int) -> None:
+        with request_context(request_id=f"r-{number}"):
+            await asyncio.sleep(0)
+            add_to_context(operation="LoadTable", actor=f"oidc~{number}")
+            await asyncio.sleep(0)
+            get_logger("x").info("table.loaded", number=number)
+            logging.getLogger("lib").warning("number %d", number)
+
+    await asyncio.gather(*(handle(number) for number in range(20)))
+    for line in log.lines:
+        number = line.get("number", line["event"].removeprefix("number "))
+        assert (line["request_id"], line["actor"], line["operation"]) == (f"r-{number}", f"oidc~{number}", "LoadTable")
+
+
+def test_nothing_of_a_request_is_left_for_the_next_line(log: Log) -> None:
+    with request_context(request_id="r-1"):
+        add_to_context(operation="LoadTable", actor="oidc~alice")
+    get_logger("x").info("outbox.drained")
+    assert log.lines[0].keys() == {"event", "level", "source", "timestamp"}
+
+
+def test_a_library_that_logs_nonsense_breaks_nothing_and_prints_nothing(
+    log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Handed to our handler alone: pytest's own handlers raise for a record like this.
+    (ours,) = [handler for handler in logging.getLogger().handlers if type(handler).__module__.startswith("gateway.")]
+    ours.handle(logging.makeLogRecord({"name": "lib", "levelname": "WARNING", "msg": "%d", "args": (TOKEN,)}))
+    assert [(line["event"], line["source"], line["reason"]) for line in log.lines] == [
+        ("record.lost", "lib", "TypeError")
+    ]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_unknown_level_is_refused() -> None:
+    with pytest.raises(ValueError, match="log level"):
+        configure_logging(level="verbose")
+
+
+EVENT_NAME = re.compile(
+    r"[a-z][a-z_]*(\.[a-z][a-z_]*)*\.[a-z_]*(ed|gan|lost|sent|found|begun|shut|ran|left|kept|made|given)"
+)
+LOG_CALLS = {"debug", "info", "warning", "error", "critical", "exception"}
+
+
+def test_every_event_is_named_noun_then_past_tense() -> None:
+    package = Path(gateway.__file__).parent
+    wrong = []
+    for source in package.rglob("*.py"):
+        for call in ast.walk(ast.parse(source.read_text())):
+            if (
+                not isinstance(call, ast.Call)
+                or not isinstance(call.func, ast.Attribute)
+                or call.func.attr not in LOG_CALLS
+            ):
+                continue
+            if not isinstance(call.func.value, ast.Name) or call.func.value.id not in ("log", "_log", "logger"):
+                continue
+            name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+            if not isinstance(name, str) or EVENT_NAME.fullmatch(name) is None:
+                wrong.append(f"{source.relative_to(package)}:{call.lineno}: {name!r}")
+    assert wrong == [], "log events are literals like 'table.committed'; what varies goes into fields"
