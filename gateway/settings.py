@@ -372,6 +372,12 @@ def table() -> str:
     return "\n".join([*head, *lines]) + "\n"
 
 
+def asyncpg_url(url: Secret) -> str:
+    """A PostgreSQL URL in SQLAlchemy's spelling for asyncpg; it holds the password."""
+    scheme, separator, rest = url.reveal().partition("://")
+    return f"postgresql+asyncpg{separator}{rest}" if scheme in ("postgresql", "postgres") else url.reveal()
+
+
 def export_metrics_directory(directory: str) -> None:
     """Tell the Prometheus client of worker processes, which reads only the environment, where to keep its counters."""
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory

@@ -18,10 +18,10 @@ _START_SECONDS = 60.0
 class Gateway:
     """One gateway with its configuration in ``LAKEGATE__`` variables of its environment, and nowhere else."""
 
-    def __init__(self, ports: Ports, variables: Mapping[str, str]) -> None:
+    def __init__(self, ports: Ports, variables: Mapping[str, str], temporary: Path) -> None:
         self.url = f"http://{LOOPBACK}:{ports.gateway}"
         checkout = Path(__file__).parents[2]
-        self._environment = {"PYTHONPATH": str(checkout), "LC_ALL": "C.UTF-8", **variables}
+        self._environment = {"PYTHONPATH": str(checkout), "LC_ALL": "C.UTF-8", "TMPDIR": str(temporary), **variables}
 
     async def migrate(self, children: Children) -> None:
         """Bring database and relationship model up to date; PostgreSQL and OpenFGA must be up."""

@@ -46,7 +46,7 @@ class Opa:
                     f"--addr={LOOPBACK}:{self._port}",
                     "--authentication=token",
                     "--authorization=basic",
-                    "--disable-telemetry",
+                    "--skip-version-check",
                     "--log-level=error",
                     "--shutdown-grace-period=2",
                     # Tests and schemas lie beside the policies and are no part of them.

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make` shows what there is. Everything but `lock` works from locked, hashed dependencies.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
+
+.PHONY: help setup demo up test test-long check policies bench lock clean
+
+help: ## Show this
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
+		printf '  \033[1m%-10s\033[0m %s\n' "$$name" "$$what"; done
+
+setup: $(ENVIRONMENT) ## Install everything that is needed, once; the other targets do it by themselves
+	@$(BIN)/python -m gateway.embedded.install
+
+$(ENVIRONMENT): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Lakegate needs Python 3.11 or newer; name one: make PYTHON=python3.12 …" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+		echo "No virtual environment could be made; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@echo "Installing the Python environment; the first time about a minute"
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --no-deps -r requirements.lock || { \
+		echo "The Python packages could not be installed. Is the package index reachable? pip's own settings apply." >&2; exit 1; }
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --no-index -e .
+	@rm -f $(VENV)/.installed-* && touch $@
+
+demo: setup ## Run the pipeline on real data through the door, then show that the door is real
+	@$(BIN)/lakegate demo
+
+up: setup ## Run the whole stack on this machine until Ctrl-C
+	@$(BIN)/lakegate up
+
+check: setup ## Format, lint, types, room contracts, relationship model, policies
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy --strict gateway
+	$(BIN)/lint-imports
+	$(BIN)/python -m gateway.embedded.policies
+
+policies: setup ## Check and test the relationship model and the Rego policies alone
+	@$(BIN)/python -m gateway.embedded.policies
+
+test: setup ## All tests but the long ones
+	$(BIN)/python -m pytest -m 'not long'
+
+test-long: setup ## The tests that take minutes
+	$(BIN)/python -m pytest -m long --timeout 1200
+
+bench: setup ## Measure, each figure next to a floor of the same run
+	$(BIN)/python -m tests.bench
+
+lock: ## Resolve the dependencies anew (needs uv)
+	$(COMPILE) --upgrade pyproject.toml requirements.in -o requirements.lock
+	$(COMPILE) --upgrade pyproject.toml -c requirements.lock -o requirements-serve.lock
+	$(COMPILE) --upgrade requirements-idp.in -o requirements-idp.lock
+	$(COMPILE) --upgrade requirements-go.in -o requirements-go.lock
+
+clean: ## Remove what was made in this checkout; the cache in the home directory stays
+	rm -rf $(VENV) .lakegate build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``lakegate`` command: one function for each verb, which imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from gateway.settings import Settings
+
+_FAILED = 1
+_DEFAULT_DATA = Path(".lakegate")
+
+
+def _settings(require: Callable[[Settings], object] | None = None) -> Settings:
+    """Read the settings; a problem with them ends the command with its description."""
+    from gateway import settings
+
+    try:
+        read = settings.load()
+        if require is not None:
+            require(read)
+    except settings.SettingsError as error:
+        raise click.ClickException(f"the settings cannot be used\n{error}") from None
+    return read
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Lakegate: an Iceberg REST catalog in which every operation is decided."""
+
+
+@main.command()
+def version() -> None:
+    """Print the version."""
+    try:
+        click.echo(installed_version("lakegate"))
+    except PackageNotFoundError:
+        click.echo("unknown (not installed)")
+
+
+@main.command()
+def serve() -> None:
+    """Serve the catalog and management APIs until a signal says stop."""
+    from gateway import serving
+    from gateway.settings import Settings
+
+    serving.serve(_settings(Settings.require_serving))
+
+
+@main.command()
+def migrate() -> None:
+    """Bring the database schema and the relationship model up to date. Safe to repeat and to run twice at once."""
+    from gateway.db.migrate import run_migrations
+    from gateway.fga.model import push_model
+    from gateway.settings import Settings, asyncpg_url
+
+    settings = _settings(Settings.write_url)
+    engine = settings.openfga
+
+    async def run() -> str:
+        await run_migrations(asyncpg_url(settings.write_url()))
+        key = engine.api_key.reveal() if engine.api_key else None
+        return (await push_model(engine.endpoint, key, engine.store_name)).model_id
+
+    model = asyncio.run(run())
+    click.echo(f"the database has the newest schema; the relationship model is {model}")
+
+
+@main.command("wait-for-db")
+@click.option("-r", "--retries", default=15, show_default=True, type=click.IntRange(min=0))
+@click.option("-b", "--backoff", default=2.0, show_default=True, help="Seconds between two tries.")
+def wait_for_db(retries: int, backoff: float) -> None:
+    """Wait until the primary takes connections; exit 1 if it does not."""
+    from urllib.parse import urlsplit
+
+    from gateway.embedded.pg_ready import accepts_connections
+    from gateway.settings import Settings
+
+    url = urlsplit(_settings(Settings.write_url).write_url().reveal())
+    host, port = url.hostname or "127.0.0.1", url.port or 5432
+
+    async def wait() -> bool:
+        for attempt in range(retries + 1):
+            if await accepts_connections(host, port, timeout=backoff):
+                return True
+            if attempt < retries:
+                await asyncio.sleep(backoff)
+        return False
+
+    if not asyncio.run(wait()):
+        raise click.ClickException(f"PostgreSQL at {host}:{port} took no connection after {retries + 1} tries")
+
+
+@main.command()
+def healthcheck() -> None:
+    """Ask the gateway of these settings whether it is well; exit 1 if not."""
+    import httpx
+
+    settings = _settings()
+    # An address to listen on everywhere is none to connect to.
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.bind_ip, settings.bind_ip)
+    try:
+        answer = httpx.get(f"http://{host}:{settings.listen_port}/health", timeout=5.0, trust_env=False)
+    except httpx.TransportError as error:
+        raise click.ClickException(f"no answer: {error}") from None
+    click.echo(answer.text)
+    if answer.status_code != httpx.codes.OK:
+        sys.exit(_FAILED)
+
+
+@main.command()
+@click.option("--ready-file", type=click.Path(dir_okay=False, path_type=Path), help="Write addresses and keys there.")
+@click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=_DEFAULT_DATA, show_default=True)
+@click.option("--empty", is_flag=True, help="Leave the server un-bootstrapped.")
+def up(ready_file: Path | None, data: Path, empty: bool) -> None:
+    """Run the whole stack on this machine until Ctrl-C."""
+    from gateway.embedded import up as embedded
+
+    _embedded(embedded.run(_settings(), data=data.resolve(), ready_file=ready_file, empty=empty))
+
+
+@main.command()
+def demo() -> None:
+    """Run the pipeline on real data and show that the door is real."""
+    from gateway.embedded import demo as embedded
+
+    sys.exit(_embedded(embedded.run(_settings())))
+
+
+@main.command("settings-table", hidden=True)
+def settings_table() -> None:
+    """Print the table of all settings, the text of docs/settings.md."""
+    from gateway import settings
+
+    click.echo(settings.table(), nl=False)
+
+
+def _embedded(work: Coroutine[Any, Any, int | None]) -> int:
+    from gateway.embedded.errors import StackError
+
+    try:
+        return asyncio.run(work) or 0
+    except StackError as error:
+        raise click.ClickException(str(error)) from None
+
+
+if __name__ == "__main__":
+    main()

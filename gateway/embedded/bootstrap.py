@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A first server, project and warehouse, made over the public HTTP API; doing it again is harmless."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from gateway.embedded.errors import StackError
+from gateway.embedded.object_store import BUCKET
+from gateway.embedded.stack import DEFAULT_PROJECT, Stack
+
+WAREHOUSE = "demo"
+ADMINISTRATOR = "admin"
+
+_PROGRAMS = ("etl",)
+_GRANTS = (("select", "alice"), ("modify", "bob"), ("create", "bob"))
+_CALL_SECONDS = 60.0
+
+
+class Management:
+    """The management API as one user. Errors carry the server's own words, which name no secret."""
+
+    def __init__(self, base: str, token: str) -> None:
+        self._client = httpx.AsyncClient(
+            base_url=f"{base}/management/v1/",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=_CALL_SECONDS,
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Management:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    async def get(self, path: str) -> Any:
+        """The decoded answer of a GET."""
+        return (await self._call("GET", path, None)).json()
+
+    async def post(self, path: str, body: dict[str, Any], *, already: int | None = None) -> Any:
+        """The decoded answer of a POST, None if it has no body or its status is ``already``.
+
+        Raises:
+            StackError: any other status than success.
+        """
+        answer = await self._call("POST", path, body, already)
+        return answer.json() if answer.content and answer.is_success else None
+
+    async def _call(
+        self, method: str, path: str, body: dict[str, Any] | None, already: int | None = None
+    ) -> httpx.Response:
+        try:
+            answer = await self._client.request(method, path, json=body)
+        except httpx.TransportError as error:
+            raise StackError(f"the gateway did not answer {method} /management/v1/{path}: {error!r}") from error
+        if not answer.is_success and answer.status_code != already:
+            raise StackError(f"{method} /management/v1/{path} answered {answer.status_code}: {answer.text[:500]}")
+        return answer
+
+
+async def run(stack: Stack) -> str:
+    """Bootstrap the server as ``admin``, register all users, make the warehouse and give the first grants.
+
+    Returns the warehouse's name. ``alice`` may read everything in it, ``bob`` read and write, ``carol`` nothing.
+
+    Raises:
+        StackError: the gateway refused a step.
+    """
+    token = await stack.identity_provider.token(ADMINISTRATOR)
+    async with Management(stack.gateway.url, token) as admin:
+        if not (await admin.get("info"))["bootstrapped"]:
+            await admin.post("bootstrap", {"accept-terms-of-use": True, "user-name": ADMINISTRATOR})
+        await asyncio.gather(*(_register(stack, name) for name in stack.secrets.clients))
+        warehouse = await _warehouse(admin, stack)
+        for privilege, user in _GRANTS:
+            body = {"writes": [{"type": privilege, "user": f"oidc~{user}"}]}
+            path = f"permissions/warehouse/{warehouse}/assignments"
+            await admin.post(path, body, already=httpx.codes.CONFLICT)
+    return WAREHOUSE
+
+
+async def _register(stack: Stack, name: str) -> None:
+    kind = "application" if name in _PROGRAMS else "human"
+    async with Management(stack.gateway.url, await stack.identity_provider.token(name)) as user:
+        await user.post("user", {"name": name, "user-type": kind, "update-if-exists": True})
+
+
+async def _warehouse(admin: Management, stack: Stack) -> str:
+    """The id of the demonstration's warehouse, made if it is not there."""
+    known = await admin.get("warehouse")
+    for warehouse in known["warehouses"]:
+        if warehouse["name"] == WAREHOUSE:
+            return str(warehouse["warehouse-id"])
+    made = await admin.post(
+        "warehouse",
+        {
+            "warehouse-name": WAREHOUSE,
+            "project-id": DEFAULT_PROJECT,
+            "storage-profile": {**stack.object_store.profile(), "bucket": BUCKET, "key-prefix": WAREHOUSE},
+            "storage-credential": {
+                "type": "s3",
+                "credential-type": "access-key",
+                "access-key-id": stack.secrets.s3_access_key,
+                "secret-access-key": stack.secrets.s3_secret_key,
+            },
+            "delete-profile": {"type": "hard"},
+        },
+    )
+    return str(made["warehouse-id"])

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person needs at the terminal: addresses, users, and configuration to paste into an engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gateway.embedded.ready import Ready
+
+_SPARK = """\
+spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
+spark.sql.catalog.lakegate=org.apache.iceberg.spark.SparkCatalog
+spark.sql.catalog.lakegate.type=rest
+spark.sql.catalog.lakegate.uri={catalog}
+spark.sql.catalog.lakegate.warehouse={warehouse}
+spark.sql.catalog.lakegate.rest.auth.type=oauth2
+spark.sql.catalog.lakegate.token=$TOKEN
+spark.sql.catalog.lakegate.token-refresh-enabled=false
+spark.sql.catalog.lakegate.header.X-Iceberg-Access-Delegation=vended-credentials"""
+
+_PYICEBERG = """\
+load_catalog("lakegate", type="rest", uri="{catalog}", warehouse="{warehouse}", token=os.environ["TOKEN"])"""
+
+_DUCKDB = """\
+CREATE SECRET lakegate (TYPE ICEBERG, TOKEN '…');
+ATTACH '{warehouse}' AS lakegate (TYPE ICEBERG, ENDPOINT '{catalog}', SECRET lakegate,
+                          ACCESS_DELEGATION_MODE 'vended_credentials');"""
+
+_TRINO = """\
+connector.name=iceberg
+iceberg.catalog.type=rest
+iceberg.rest-catalog.uri={catalog}
+iceberg.rest-catalog.warehouse={warehouse}
+iceberg.rest-catalog.security=OAUTH2
+iceberg.rest-catalog.oauth2.token=…
+iceberg.rest-catalog.session=USER
+iceberg.rest-catalog.vended-credentials-enabled=true
+iceberg.rest-catalog.nested-namespace-enabled=true
+fs.native-s3.enabled=true
+s3.endpoint={endpoint}
+s3.region={region}
+s3.path-style-access=true"""
+
+_HOW_TO_ASK = """\
+TOKEN=$(curl -s -u {user}:{secret} -d grant_type=client_credentials {endpoint} \\
+  | python3 -c 'import json,sys; print(json.load(sys.stdin)["access_token"])')"""
+
+
+def _places(ready: Ready, data: Path) -> Table:
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    rows = {
+        "catalog": ready.catalog_uri,
+        "management": ready.management_uri,
+        "warehouse": ready.warehouse or "none: the server waits for its bootstrap",
+        "identity provider": ready.issuer,
+        "object store": f"{ready.s3.endpoint}, bucket {ready.s3.bucket}",
+        "OpenFGA": ready.openfga.url,
+        "OPA": ready.opa.url,
+        "data, logs, secrets": str(data),
+    }
+    for name, value in rows.items():
+        table.add_row(Text(name, style="bold"), Text(value))
+    return table
+
+
+def _block(console: Console, title: str, text: str) -> None:
+    console.rule(title, align="left", style="dim")
+    # Meant for copying: no markup, no colours, no breaking of lines.
+    console.print(Text(text), soft_wrap=True)
+
+
+def show(console: Console, ready: Ready, data: Path) -> None:
+    """Print it all. The client secrets are those of generated users on this machine; tokens are not shown."""
+    console.rule("Lakegate is up", style="green")
+    console.print(_places(ready, data))
+    tokens = "\n".join(
+        f"# {name}\n"
+        + _HOW_TO_ASK.format(user=user.client_id, secret=user.client_secret, endpoint=ready.token_endpoint)
+        for name, user in ready.users.items()
+    )
+    _block(console, "A token, good for one hour", tokens)
+    fields = {
+        "catalog": ready.catalog_uri,
+        "warehouse": ready.warehouse or "WAREHOUSE",
+        "endpoint": ready.s3.endpoint,
+        "region": ready.s3.region,
+    }
+    for title, template in (("Spark", _SPARK), ("PyIceberg", _PYICEBERG), ("DuckDB", _DUCKDB), ("Trino", _TRINO)):
+        _block(console, title, template.format(**fields))
+    console.rule("Ctrl-C stops everything", style="dim")

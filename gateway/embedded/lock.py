@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One stack for one data directory. The supervisor holds the lock too, so it ends only with the last child."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gateway.embedded.errors import StackError
+
+_PAUSE_SECONDS = 0.1
+
+
+@contextmanager
+def held(data: Path, *, patience: float) -> Iterator[int]:
+    """Hold the lock of a data directory and give its file descriptor.
+
+    A stack that was killed a moment ago is still being taken down; ``patience`` is how long to wait for it, in seconds.
+
+    Raises:
+        StackError: another stack uses the directory.
+    """
+    descriptor = os.open(data / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise StackError(f"another stack runs on {data}; stop it or name another directory") from None
+                time.sleep(_PAUSE_SECONDS)
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m gateway.embedded.policies``: check and test the relationship model and the Rego policies.
+
+The programs come from where the stack has them, so a policy is tested by the version that will judge by it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from gateway import settings as all_settings
+from gateway.embedded import toolchain
+from gateway.embedded.errors import StackError, ToolMissing
+
+MODEL_TESTS = "fga_model/tests/*.fga.yaml"
+COVERAGE_PERCENT = 90
+
+
+def _fga() -> Path:
+    found = shutil.which("fga", path=sysconfig.get_path("scripts"))
+    if found is None:
+        raise ToolMissing("the fga program is missing; run `make setup`")
+    return Path(found)
+
+
+def commands(checkout: Path, opa: Path, fga: Path) -> list[list[str]]:
+    """Every check, as an argument list to run in the checkout. Empty folders are errors: a test that is not there fails.
+
+    Raises:
+        StackError: there are no model tests or no policies.
+    """
+    if not list(checkout.glob(MODEL_TESTS)):
+        raise StackError(f"no relationship model tests found at {checkout / MODEL_TESTS}")
+    if not list((checkout / "policies").rglob("*_test.rego")):
+        raise StackError(f"no policy tests found in {checkout / 'policies'}")
+    return [
+        # The tests name the model beside their folder, which the program calls an external file.
+        [str(fga), "model", "test", "--allow-external-files", "--tests", MODEL_TESTS],
+        [str(opa), "check", "--strict", "--schema", "policies/schemas", "policies"],
+        [str(opa), "fmt", "--list", "--fail", "policies"],
+        [str(opa), "test", "policies"],
+        # With a threshold, `opa test` prints only the coverage, so it is a run of its own.
+        [str(opa), "test", "--coverage", f"--threshold={COVERAGE_PERCENT}", "--format=json", "policies"],
+    ]
+
+
+def main() -> int:
+    """Run every check, even after a failure; the exit code is 0 when all passed."""
+    checkout = toolchain.CHECKOUT
+    failed = []
+    try:
+        todo = commands(checkout, toolchain.locate(all_settings.load()).opa, _fga())
+    except (StackError, all_settings.SettingsError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    for argv in todo:
+        quiet = "--coverage" in argv
+        done = subprocess.run(
+            argv, cwd=checkout, stdin=subprocess.DEVNULL, capture_output=quiet, text=True, check=False
+        )
+        if done.returncode != 0:
+            failed.append(" ".join([Path(argv[0]).name, *argv[1:]]))
+            if quiet:
+                print(done.stdout[-2000:], done.stderr, file=sys.stderr)
+    for line in failed:
+        print(f"failed: {line}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

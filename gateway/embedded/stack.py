@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All parts of the stack, started together in the order their needs allow."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from gateway.embedded import lock, object_store, openfga, ports, postgres
+from gateway.embedded.children import Child, Children
+from gateway.embedded.errors import ChildFailed, StackError
+from gateway.embedded.gateway import Gateway
+from gateway.embedded.identity_provider import AUDIENCE, IdentityProvider
+from gateway.embedded.object_store import ObjectStore
+from gateway.embedded.opa import Opa
+from gateway.embedded.openfga import OpenFga
+from gateway.embedded.ports import LOOPBACK, Ports
+from gateway.embedded.postgres import Postgres
+from gateway.embedded.ready import ObjectStoreAccess, OpaAccess, OpenFgaAccess, Ready, User
+from gateway.embedded.secrets import Secrets, load_or_generate
+from gateway.embedded.toolchain import Tools
+
+DEFAULT_PROJECT = "00000000-0000-0000-0000-000000000000"
+
+_STARTS = 3
+_LOCK_PATIENCE_SECONDS = 20.0
+_LONGEST_SOCKET_DIRECTORY = 60  # a socket's whole path may have 107 bytes, on macOS 103
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to start: the data directory, the programs, and two switches.
+
+    ``fast``: PostgreSQL does not wait for the disk. ``with_gateway``: False leaves the gateway out, for tests of the
+    other parts.
+    """
+
+    data: Path
+    tools: Tools
+    fast: bool = False
+    with_gateway: bool = True
+    gateway_settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Stack:
+    """A running stack: its parts, their addresses and how to describe them to others."""
+
+    plan: Plan
+    ports: Ports
+    secrets: Secrets
+    children: Children
+    identity_provider: IdentityProvider
+    object_store: ObjectStore
+    openfga: OpenFga
+    opa: Opa
+    postgres: Postgres
+    gateway: Gateway
+    running: dict[str, Child] = field(default_factory=dict)
+
+    async def start(self) -> None:
+        """Start every part, side by side where one does not need the other.
+
+        Raises:
+            ChildFailed: a part did not come up. The caller stops the rest by leaving ``children``.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._start_data())
+            group.create_task(self._keep(self.identity_provider.start(self.children)))
+            group.create_task(self._keep(self.object_store.start(self.children)))
+            group.create_task(self._keep(self.opa.start(self.children)))
+        if self.plan.with_gateway:
+            await self._keep(self.gateway.start(self.children))
+            (self.plan.data / "served").touch(mode=0o600)
+
+    async def _start_data(self) -> None:
+        await self._keep(self.postgres.start(self.children))
+        await self._keep(self.openfga.start(self.children))
+        if self.plan.with_gateway:
+            await self.gateway.migrate(self.children)
+
+    async def _keep(self, starting: Coroutine[None, None, Child]) -> None:
+        child = await starting
+        self.running[child.name] = child
+
+    async def ready(self, warehouse: str | None) -> Ready:
+        """Describe the stack, with a fresh token for each user; ``warehouse`` is the name of the one it has."""
+        store, model = await self.openfga.store_and_model() if self.plan.with_gateway else ("", "")
+        tokens = await asyncio.gather(*map(self.identity_provider.token, self.secrets.clients))
+        users = {
+            name: User(id=f"oidc~{name}", token=token, client_id=name, client_secret=secret)
+            for (name, secret), token in zip(self.secrets.clients.items(), tokens, strict=True)
+        }
+        return Ready(
+            catalog_uri=f"{self.gateway.url}/catalog",
+            management_uri=f"{self.gateway.url}/management",
+            issuer=self.identity_provider.issuer,
+            token_endpoint=self.identity_provider.token_endpoint,
+            project_id=DEFAULT_PROJECT,
+            warehouse=warehouse,
+            users=users,
+            s3=ObjectStoreAccess(
+                endpoint=self.object_store.url,
+                region=object_store.REGION,
+                bucket=object_store.BUCKET,
+                access_key=self.secrets.s3_access_key,
+                secret_key=self.secrets.s3_secret_key,
+                profile=self.object_store.profile(),
+            ),
+            postgres=postgres.url(postgres.GATEWAY_ROLE, self.secrets.postgres_gateway, self.ports.postgres),
+            openfga=OpenFgaAccess(url=self.openfga.url, store_id=store, model_id=model, token=self.secrets.openfga),
+            opa=OpaAccess(url=self.opa.url, token=self.secrets.opa_operator),
+            pids={name: _with_workers(child) for name, child in self.running.items()},
+        )
+
+
+def _with_workers(child: Child) -> list[int]:
+    """The pid of a part; for the gateway also those of its workers."""
+    if child.name != "gateway":
+        return [child.pid]
+    return [child.pid, *(worker.pid for worker in psutil.Process(child.pid).children(recursive=True))]
+
+
+def _gateway_variables(plan: Plan, chosen: Ports, secrets: Secrets) -> dict[str, str]:
+    variables = {
+        "BIND_IP": LOOPBACK,
+        "LISTEN_PORT": str(chosen.gateway),
+        "METRICS__PORT": str(chosen.metrics),
+        "BASE_URI": f"http://{LOOPBACK}:{chosen.gateway}",
+        "PG_DATABASE_URL_WRITE": postgres.url(postgres.GATEWAY_ROLE, secrets.postgres_gateway, chosen.postgres),
+        "PG_ENCRYPTION_KEY": secrets.encryption_key,
+        "OPENID_PROVIDER_URI": f"http://{LOOPBACK}:{chosen.identity_provider}",
+        "OPENID_AUDIENCE": AUDIENCE,
+        "OPENFGA__ENDPOINT": f"http://{LOOPBACK}:{chosen.openfga_http}",
+        "OPENFGA__STORE_NAME": openfga.STORE_NAME,
+        "OPENFGA__API_KEY": secrets.openfga,
+        "OPA__URL": f"http://{LOOPBACK}:{chosen.opa}",
+        "OPA__TOKEN": secrets.opa_gateway,
+    }
+    return {f"LAKEGATE__{name}": value for name, value in (variables | dict(plan.gateway_settings)).items()}
+
+
+def _assemble(plan: Plan, chosen: Ports, secrets: Secrets, children: Children, sockets: Path) -> Stack:
+    tools = plan.tools
+    return Stack(
+        plan=plan,
+        ports=chosen,
+        secrets=secrets,
+        children=children,
+        identity_provider=IdentityProvider(
+            tools.nanoidp, plan.data / "identity-provider", chosen.identity_provider, secrets
+        ),
+        object_store=ObjectStore(tools.weed, plan.data / "object-store", sockets, chosen, secrets),
+        openfga=OpenFga(tools.openfga, chosen, secrets),
+        opa=Opa(tools.opa, tools.policies, chosen.opa, secrets),
+        postgres=Postgres(
+            plan.data / "postgres", chosen.postgres, secrets, programs=tools.postgres_directory, fast=plan.fast
+        ),
+        gateway=Gateway(chosen, _gateway_variables(plan, chosen, secrets), sockets),
+    )
+
+
+def _choose_ports(data: Path) -> Ports:
+    """Ports for this start: those of the last one wherever they are free.
+
+    Raises:
+        StackError: the object store's port is taken. Tables of earlier starts are found at that address.
+    """
+    kept = ports.load(data / "ports.json")
+    chosen = ports.pick(kept)
+    if kept is not None and chosen.s3 != kept.s3 and (data / "served").exists():
+        raise StackError(
+            f"the warehouse of {data} is served at port {kept.s3}, which another program uses now; "
+            "stop that program or start with another data directory"
+        )
+    ports.save(data / "ports.json", chosen)
+    return chosen
+
+
+def _socket_directory() -> Path:
+    base = Path(tempfile.gettempdir())
+    if len(str(base)) > _LONGEST_SOCKET_DIRECTORY:
+        base = Path("/tmp")  # noqa: S108 - the directory made in it is private and has a random name
+    return Path(tempfile.mkdtemp(prefix="lakegate-", dir=base))
+
+
+@asynccontextmanager
+async def running(plan: Plan) -> AsyncIterator[Stack]:
+    """Run a stack as long as the block lasts; nothing of it is left afterwards, whether it came up or not.
+
+    Raises:
+        StackError: it could not be started; when another program took a port in between, only after three tries.
+    """
+    plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    logs = plan.data / "logs"
+    logs.mkdir(mode=0o700, exist_ok=True)
+    with lock.held(plan.data, patience=_LOCK_PATIENCE_SECONDS) as lock_descriptor:
+        secrets = load_or_generate(plan.data / "secrets.json")
+        started = False
+        for attempt in range(1, _STARTS + 1):
+            sockets = _socket_directory()
+            children = Children(logs, keep_open=[lock_descriptor], remove=[sockets])
+            try:
+                async with children:
+                    stack = _assemble(plan, _choose_ports(plan.data), secrets, children, sockets)
+                    try:
+                        await stack.start()
+                    except* ChildFailed as failures:
+                        raise _first(failures) from None
+                    started = True
+                    yield stack
+                    return
+            except ChildFailed as failure:
+                if started or not failure.port_taken or attempt == _STARTS:
+                    raise
+            finally:
+                shutil.rmtree(sockets, ignore_errors=True)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The failure to report of several at once: one that is worth another start comes first."""
+    failures: list[BaseException] = []
+    pending: list[BaseException] = [group]
+    while pending:
+        error = pending.pop()
+        if isinstance(error, BaseExceptionGroup):
+            pending.extend(error.exceptions)
+        else:
+            failures.append(error)
+    failures.sort(key=lambda error: not getattr(error, "port_taken", False))
+    return failures[0]

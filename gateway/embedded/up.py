@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lakegate up``: run the stack, say how to use it, stay until a signal says stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from gateway.embedded import bootstrap, guide, ready, stack, toolchain
+from gateway.embedded.children import Child
+from gateway.embedded.errors import StackError
+from gateway.embedded.stack import Plan, Stack
+from gateway.settings import Settings
+
+
+async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty: bool) -> None:
+    """Run the stack until SIGINT, SIGTERM or SIGHUP.
+
+    ``data``: directory of all data. ``ready_file``: written once everything is ready, removed at the end.
+    ``empty``: leave the server un-bootstrapped.
+
+    Raises:
+        StackError: it could not be started, or was told to stop before it was ready.
+    """
+    plan = Plan(data=data, tools=toolchain.locate(settings), fast=settings.embedded.fast)
+    up = asyncio.Event()
+    try:
+        if not await until_signal(_stay(plan, ready_file, empty, up)) and not up.is_set():
+            raise StackError("stopped before the stack was ready")
+    finally:
+        if ready_file is not None:
+            ready_file.unlink(missing_ok=True)
+
+
+async def until_signal(work: Coroutine[None, None, None]) -> bool:
+    """Do ``work``; on SIGINT, SIGTERM or SIGHUP cancel it and wait for its clean-up. True if it was not cancelled.
+
+    A second signal does not cut the clean-up short: it is what leaves nothing behind.
+    """
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    signalled: list[int] = []
+
+    def on_signal(number: int) -> None:
+        if not signalled:
+            task.cancel()
+        signalled.append(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not signalled:
+            raise
+        return False
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+    return True
+
+
+async def _stay(plan: Plan, ready_file: Path | None, empty: bool, up: asyncio.Event) -> None:
+    console = Console(stderr=True)
+    if ready_file is not None:
+        ready_file.unlink(missing_ok=True)  # one from an earlier run says nothing about this one
+    status = console.status("Starting the stack …")
+    status.start()
+    try:
+        async with stack.running(plan) as running:
+            warehouse = None if empty else await bootstrap.run(running)
+            described = await running.ready(warehouse)
+            if ready_file is not None:
+                ready.write(ready_file, described)
+            status.stop()
+            up.set()
+            guide.show(Console(), described, plan.data)
+            await _watch(running, console)
+    finally:
+        status.stop()
+
+
+async def _watch(running: Stack, console: Console) -> None:
+    """Tell about each part that ends on its own. The others stay: what they do without it is worth seeing."""
+
+    async def tell(child: Child) -> None:
+        code = await asyncio.shield(child.exited)
+        console.print(f"[red]{escape(child.name)} ended with code {code}[/red]; its log is {escape(str(child.log))}")
+
+    await asyncio.gather(*map(tell, running.running.values()))
+    raise StackError("every part of the stack has ended")

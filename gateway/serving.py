@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lakegate serve``: Granian with its workers, and the metrics of all of them on a port of their own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from wsgiref.simple_server import WSGIServer
+
+from granian import Granian
+from granian.constants import Interfaces, Loops
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+
+from gateway.settings import Settings, export_metrics_directory
+
+_TARGET = "gateway.app:create_app"
+_HEADER_SECONDS = 15
+_KEEP_ALIVE = True
+_DRAIN_SECONDS = 5
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGINT or SIGTERM; returns after the workers have finished what they had begun.
+
+    Each worker builds its own application from ``gateway.app:create_app``. A worker that dies is replaced.
+    """
+    # Before the workers start: the Prometheus client in them looks for this directory when it is imported.
+    directory = tempfile.mkdtemp(prefix="lakegate-metrics-")
+    export_metrics_directory(directory)
+    metrics = _serve_metrics(settings, directory)
+    try:
+        Granian(
+            _TARGET,
+            factory=True,
+            address=settings.bind_ip,
+            port=settings.listen_port,
+            interface=Interfaces.ASGI,
+            loop=Loops.uvloop,
+            workers=settings.workers,
+            websockets=False,
+            http1_settings=HTTP1Settings(header_read_timeout=_HEADER_SECONDS * 1000, keep_alive=_KEEP_ALIVE),
+            log_level=LogLevels(settings.log_level),
+            log_access=False,
+            respawn_failed_workers=True,
+            workers_kill_timeout=_DRAIN_SECONDS,
+            process_name="lakegate",
+        ).serve()
+    finally:
+        metrics.shutdown()
+        metrics.server_close()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _serve_metrics(settings: Settings, directory: str) -> WSGIServer:
+    """Serve the sum over all workers at ``/metrics`` from a thread of this process, which handles no request."""
+    from prometheus_client import CollectorRegistry, start_http_server
+    from prometheus_client.multiprocess import MultiProcessCollector
+
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, path=directory)  # type: ignore[no-untyped-call]  # its constructor has no types
+    server, _ = start_http_server(settings.metrics.port, settings.bind_ip, registry)
+    return server

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The embedded stack for integration tests: one for the whole session, started as a user would start it.
+
+`stack` is bootstrapped: project, warehouse `demo`, users, the first grants. Tests share it, so each makes its own
+namespaces and grants. A test that stops a part or needs an empty server starts its own with `start_stack`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway.embedded import ready
+from gateway.embedded.ready import Ready
+
+_START_SECONDS = 120.0
+_STOP_SECONDS = 40.0
+
+StartStack = Callable[..., Ready]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.integration)
+
+
+@contextmanager
+def _up(*, data: Path | None = None, empty: bool = False) -> Iterator[Ready]:
+    """`lakegate up` as a child, ended with SIGTERM; its exit code must be 0."""
+    with tempfile.TemporaryDirectory(prefix="lakegate-test-", ignore_cleanup_errors=True) as scratch:
+        place = Path(scratch) / "data" if data is None else data
+        ready_file = Path(scratch) / "ready.json"
+        log = Path(scratch) / "up.log"
+        arguments = ["up", "--ready-file", str(ready_file), "--data", str(place), *(["--empty"] if empty else [])]
+        environment = os.environ | {"LAKEGATE__EMBEDDED__FAST": "true"}
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "gateway.cli", *arguments],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            _wait(process, ready_file, log, place)
+            yield ready.read(ready_file)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(_STOP_SECONDS)
+            if data is None:
+                _remove(place)
+        assert code == 0, log.read_text()
+
+
+def _wait(process: subprocess.Popen[bytes], ready_file: Path, log: Path, data: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while not ready_file.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            logs = "\n".join(f"== {path.name}\n{path.read_text()[-1500:]}" for path in sorted(data.glob("logs/*.log")))
+            pytest.fail(f"the stack did not come up:\n{log.read_text()[-3000:]}\n{logs}", pytrace=False)
+        time.sleep(0.05)
+
+
+def _remove(data: Path) -> None:
+    from gateway.embedded import account
+
+    account.remove_data(data / "postgres")
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[Ready]:
+    """A running, bootstrapped stack, shared by the session."""
+    with _up() as running:
+        yield running
+
+
+@pytest.fixture
+def start_stack() -> Iterator[StartStack]:
+    """Start a stack of one's own: `start_stack(empty=True)`, `start_stack(data=path)`; stopped after the test."""
+    with ExitStack() as started:
+
+        def start(*, data: Path | None = None, empty: bool = False) -> Ready:
+            return started.enter_context(_up(data=data, empty=empty))
+
+        yield start
