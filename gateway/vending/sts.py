@@ -19,7 +19,7 @@ import boto3
 import botocore.exceptions
 from botocore.config import Config
 
-from gateway.scope.credential import S3AccessKey, S3Credential, TemporaryCredential
+from gateway.scope.credential import S3AccessKey, S3Credential, S3SystemIdentity, TemporaryCredential
 from gateway.scope.errors import PolicyTooLarge
 from gateway.scope.profile import Flavor, S3Profile
 from gateway.vending.errors import ShortTermCredentialError
@@ -50,6 +50,7 @@ _REASONS: Final = {
     "RegionDisabledException": ("region", "STS is switched off in the profile's region"),
 }
 
+AnyS3Credential = S3Credential | TemporaryCredential
 LatencyCallback = Callable[[float, str], None]
 
 
@@ -111,6 +112,25 @@ class Sts:
         parameters = self._session(profile, credential, profile.assume_role_arn, session_name, seconds)
         return await self._measured(profile, credential, parameters, seconds)
 
+    async def reassumes(self, profile: S3Profile, temporary: TemporaryCredential) -> bool:
+        """Whether a vended credential can assume the role again *without* a session policy, out of its prefix.
+
+        False only when the store says no; raises `ShortTermCredentialError` when it says nothing understandable.
+        """
+        client = self._new_client(profile.sts_endpoint or profile.endpoint, profile.region, temporary)
+        parameters = {"RoleArn": profile.session_role_arn or _NO_ROLE, "RoleSessionName": "lakegate-check"}
+        try:
+            async with asyncio.timeout(self._total_seconds):
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(self._pool, self._call, client, parameters, time.monotonic())
+        except ShortTermCredentialError as error:
+            if error.reason in {"refused", "credential"}:
+                return False
+            raise
+        except TimeoutError:
+            raise _unreachable() from None
+        return True
+
     def close(self) -> None:
         """Give up the threads; calls under way end by their own timeouts."""
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -138,7 +158,8 @@ class Sts:
         try:
             async with asyncio.timeout(self._total_seconds):
                 loop = asyncio.get_running_loop()
-                answer = await loop.run_in_executor(self._pool, self._call, profile, credential, parameters, started)
+                client = await loop.run_in_executor(self._pool, self._client, profile, credential)
+                answer = await loop.run_in_executor(self._pool, self._call, client, parameters, started)
             outcome = "ok"
         except TimeoutError:
             outcome = "unreachable"
@@ -150,19 +171,17 @@ class Sts:
             self._on_latency(time.monotonic() - started, outcome)
         return _temporary(answer, seconds)
 
-    def _call(
-        self, profile: S3Profile, credential: S3Credential, parameters: dict[str, Any], started: float
-    ) -> dict[str, Any]:
+    def _call(self, client: _StsClient, parameters: dict[str, Any], started: float) -> dict[str, Any]:
         """Runs in a thread. No botocore exception leaves it: their texts hold addresses, ARNs and the store's words."""
         attempt = 0
         while True:
             attempt += 1
             try:
-                return self._client(profile, credential).assume_role(**parameters)
+                return client.assume_role(**parameters)
             except botocore.exceptions.ClientError as error:
                 code = str(error.response.get("Error", {}).get("Code", ""))
                 status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-                failure = _by_code(code)
+                failure = _by_code(code, status)
                 again = status >= 500 and status != 501 and code != "NotImplemented"
             except (botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError):
                 failure, again = _unreachable(), True
@@ -190,10 +209,10 @@ class Sts:
                 self._clients.popitem(last=False)
         return client
 
-    def _new_client(self, endpoint: str | None, region: str, credential: S3Credential) -> _StsClient:
+    def _new_client(self, endpoint: str | None, region: str, credential: AnyS3Credential) -> _StsClient:
         # A session of its own: boto3's default one is global and not safe between threads while a client is made.
         session = boto3.session.Session()
-        static = credential if isinstance(credential, S3AccessKey) else None
+        static = None if isinstance(credential, S3SystemIdentity) else credential
         # The environment and shared configuration must not redirect the call: the endpoint is the profile's alone.
         options: dict[str, Any] = {"ignore_configured_endpoint_urls": True}  # known to botocore, not to its type stubs
         config = Config(
@@ -211,6 +230,7 @@ class Sts:
             config=config,
             aws_access_key_id=static.access_key_id if static else None,
             aws_secret_access_key=static.secret_access_key if static else None,
+            aws_session_token=static.session_token if isinstance(static, TemporaryCredential) else None,
         )
         return cast(_StsClient, client)
 
@@ -232,12 +252,15 @@ def _temporary(answer: dict[str, Any], seconds: int) -> TemporaryCredential:
     )
 
 
-def _by_code(code: str) -> ShortTermCredentialError | PolicyTooLarge:
+def _by_code(code: str, status: int) -> ShortTermCredentialError | PolicyTooLarge:
     if code == "PackedPolicyTooLarge":
         return PolicyTooLarge(
             "The session policy and tags exceed the store's packed limit: shorten the location's path"
         )
-    reason, text = _REASONS.get(code, ("failed", "the storage did not make a session"))
+    unknown = ("failed", "the storage did not make a session")
+    if status in {401, 403}:
+        unknown = ("refused", "the storage refused the credential or the role")
+    reason, text = _REASONS.get(code, unknown)
     return ShortTermCredentialError(f"No temporary credential: {text}", reason)
 
 

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Try a warehouse's storage before it is believed: that it works, and above all that the fence around a table holds.
+
+The second half is the point. A store that ignores the session policy takes every vended credential for the whole
+role, and no error ever shows it. So each promise is tried on the store itself, with downscoped keys of a made-up
+table: inside works; writing, reading and listing in the parent folder and in a sibling whose name merely starts the
+same are refused; a read-only key cannot write; and a vended key cannot shed its policy by assuming the role again.
+Only a refusal counts as a refusal: an unclear answer fails the check.
+
+Names of checks are those of the reference system where it has them.
+"""
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Final
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import msgspec
+
+from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import S3Credential, TemporaryCredential
+from gateway.scope.endpoint import DEFAULT_RULES, EndpointRules, refuse_address
+from gateway.scope.location import Location
+from gateway.scope.profile import S3Profile
+from gateway.scope.session_policy import AccessLevel
+from gateway.storage.files import FileMissing, Files, StorageDenied
+from gateway.vending.session_name import SessionIdentity
+from gateway.vending.sts import Sts
+from gateway.vending.vendor import FLOOR_SECONDS, NoCredentials, Vendor
+
+__all__ = ["Check", "CheckStatus", "ValidationReport", "validate_warehouse_storage"]
+
+TOTAL_SECONDS: Final = 60.0
+CLEANUP_SECONDS: Final = 30.0
+_PROBE: Final = b"lakegate storage check"
+_MAX_PROBES: Final = 100
+
+
+class CheckStatus(StrEnum):
+    """How a check ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defaults=True):
+    """One thing that was tried.
+
+    `reason` says why it was skipped, `error` what went wrong; durations in milliseconds.
+    """
+
+    name: str
+    status: CheckStatus
+    duration_ms: int | None = None
+    reason: str | None = None
+    error: str | None = None
+
+
+class ValidationReport(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """`valid` when no check failed."""
+
+    valid: bool
+    checks: tuple[Check, ...]
+
+
+async def validate_warehouse_storage(
+    profile: S3Profile,
+    credential: S3Credential | None,
+    *,
+    files: Files,
+    sts: Sts,
+    endpoints: EndpointRules = DEFAULT_RULES,
+    total_seconds: float = TOTAL_SECONDS,
+) -> ValidationReport:
+    """Run all checks below a folder of its own under the warehouse's base, and remove that folder whatever happens.
+
+    Never raises for what the storage does: every failure is a failed check. Messages hold nothing of the store's
+    answers.
+    """
+    probe = _Probe(profile, credential, files, sts, endpoints)
+    try:
+        async with asyncio.timeout(total_seconds):
+            await probe.run()
+    except TimeoutError:
+        probe.note_timeout(total_seconds)
+    finally:
+        # Cancelled or timed out: the probe's objects go all the same.
+        await asyncio.shield(probe.clean_up())
+    checks = tuple(probe.checks)
+    return ValidationReport(valid=all(check.status is not CheckStatus.FAILED for check in checks), checks=checks)
+
+
+class _NotProven(CatalogError, code=400):
+    """A promise the storage has to keep was seen broken, or could not be seen kept."""
+
+
+class _Probe:
+    """One run. Checks build on each other: what depends on a failed one is skipped, and says so."""
+
+    def __init__(
+        self, profile: S3Profile, credential: S3Credential | None, files: Files, sts: Sts, endpoints: EndpointRules
+    ) -> None:
+        self.checks: list[Check] = []
+        self._profile = profile
+        self._credential = credential
+        self._files = files
+        self._sts = sts
+        self._endpoints = endpoints
+        self._wrote = False
+        self._running: str | None = None
+        self._folder = profile.base_location().child(f"lakegate-check-{uuid4().hex}")
+        self._table = self._folder.child("table")
+        # Starts with the table's name: only the slash at the end of the policy's pattern keeps it apart.
+        self._sibling = self._folder.child("table2")
+        self._read_write: TemporaryCredential | None = None
+        self._read_only: TemporaryCredential | None = None
+
+    async def run(self) -> None:
+        """All checks in order."""
+        if not await self._check("storage-address-allowed", self._address):
+            return self._skip_rest(
+                "storage-client-initialized", "lakekeeper-read-write", because="the address is refused"
+            )
+        if not await self._check("storage-client-initialized", self._client):
+            return self._skip_rest("lakekeeper-read-write", because="there is no storage client")
+        if not await self._check("lakekeeper-read-write", self._own_read_write):
+            return self._skip_rest(because="the gateway itself cannot read and write")
+        if not self._profile.sts_enabled:
+            return self._skip_rest(because="sts-enabled is false: this warehouse vends no credentials")
+        if not await self._check("vended-credentials-issued", self._issue):
+            return self._skip_rest(*_AFTER_ISSUED, because="no credentials were issued", all_vended=False)
+        await self._check("vended-credentials-read-write", self._inside)
+        await self._check("vended-credentials-scope-enforced", self._outside)
+        await self._check("vended-credentials-policy-enforced", self._read_only_fence)
+        await self._check("vended-credentials-no-role-assumption", self._no_second_role)
+        return None
+
+    async def clean_up(self) -> None:
+        """Remove every object of the probe with the gateway's own credential."""
+        if not self._wrote:
+            self.checks.append(Check(name="cleanup", status=CheckStatus.SKIPPED, reason="nothing was written"))
+            return
+        try:
+            async with asyncio.timeout(CLEANUP_SECONDS):
+                await self._check("cleanup", self._remove)
+        except TimeoutError:
+            self.checks.append(
+                Check(name="cleanup", status=CheckStatus.FAILED, error="the storage did not answer in time")
+            )
+
+    def note_timeout(self, seconds: float) -> None:
+        """Record the check that was running when the time was up."""
+        error = f"not finished within {seconds:g} seconds"
+        self.checks.append(Check(name=self._running or "storage", status=CheckStatus.FAILED, error=error))
+
+    # -- the checks, each raising what went wrong ----------------------------------------------------------------------
+
+    async def _address(self) -> None:
+        """A host name may lead anywhere; what it leads to now is judged like an address written out."""
+        loop = asyncio.get_running_loop()
+        for field, url in (("endpoint", self._profile.endpoint), ("sts-endpoint", self._profile.sts_endpoint)):
+            if url is None:
+                continue
+            parts = urlsplit(url)
+            try:
+                found = await loop.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
+            except OSError:
+                raise _NotProven(f"The host of {field!r} cannot be resolved") from None
+            for *_, address in found:
+                refuse_address(str(address[0]), field, self._endpoints)
+
+    async def _client(self) -> None:
+        if self._credential is None:
+            raise _NotProven("The warehouse has no storage credential")
+        await self._files.list_keys(self._profile, self._credential, self._folder, 1)
+
+    async def _own_read_write(self) -> None:
+        self._wrote = True
+        await self._round_trip(self._own(), self._folder.child("own.txt"))
+        # What the fence has to hide: without objects there, a refusal could not be told from an empty answer.
+        for place in (
+            self._folder.child("parent.txt"),
+            self._sibling.child("other.txt"),
+            self._table.child("kept.txt"),
+        ):
+            await self._files.write(self._profile, self._own(), place.text, _PROBE)
+
+    async def _issue(self) -> None:
+        self._read_write = await self._vend(AccessLevel.READ_WRITE_DELETE)
+        self._read_only = await self._vend(AccessLevel.READ)
+
+    async def _inside(self) -> None:
+        vended = _issued(self._read_write)
+        await self._round_trip(vended, self._table.child("data", "inside.txt"))
+        if not await self._files.list_keys(self._profile, vended, self._table, 1):
+            raise _NotProven("A vended credential does not see the objects of its own table")
+
+    async def _outside(self) -> None:
+        vended, profile, files = _issued(self._read_write), self._profile, self._files
+        for place, where in ((self._folder, "the parent folder"), (self._sibling, "a sibling with the same beginning")):
+            name = "other.txt" if place is self._sibling else "parent.txt"
+            known, new = place.child(name).text, place.child("written.txt").text
+            await _refused(files.write(profile, vended, new, _PROBE), f"write in {where}")
+            await _refused(files.read(profile, vended, known, max_bytes=1024), f"read in {where}")
+            await self._not_deleted(vended, known, f"delete in {where}")
+            await _refused(files.list_keys(profile, vended, place, 1), f"list {where}", nothing_is_fine=True)
+
+    async def _read_only_fence(self) -> None:
+        """The canary: a store that ignores session policies lets a read-only key write."""
+        vended, profile, files = _issued(self._read_only), self._profile, self._files
+        known = self._table.child("kept.txt").text
+        await files.read(profile, vended, known, max_bytes=1024)
+        await _refused(files.write(profile, vended, self._table.child("no.txt").text, _PROBE), "write with read access")
+        await self._not_deleted(vended, known, "delete with read access")
+
+    async def _no_second_role(self) -> None:
+        if await self._sts.reassumes(self._profile, _issued(self._read_write)):
+            raise _NotProven(
+                "A vended credential can assume the role again without a session policy: let the role's trust policy "
+                "name the gateway's own principal only"
+            )
+
+    # -- helpers -------------------------------------------------------------------------------------------------------
+
+    async def _check(self, name: str, action: Callable[[], Awaitable[None]]) -> bool:
+        started, self._running = time.monotonic(), name
+        error: str | None = None
+        try:
+            await action()
+        except CatalogError as failure:
+            error = failure.message
+        self._running = None
+        status = CheckStatus.PASSED if error is None else CheckStatus.FAILED
+        took = round((time.monotonic() - started) * 1000)
+        self.checks.append(Check(name=name, status=status, duration_ms=took, error=error))
+        return error is None
+
+    def _skip_rest(self, *names: str, because: str, all_vended: bool = True) -> None:
+        for name in (*names, *(("vended-credentials-issued", *_AFTER_ISSUED) if all_vended else ())):
+            self.checks.append(Check(name=name, status=CheckStatus.SKIPPED, reason=because))
+
+    async def _round_trip(self, credential: S3Credential | TemporaryCredential, place: Location) -> None:
+        await self._files.write(self._profile, credential, place.text, _PROBE)
+        if await self._files.read(self._profile, credential, place.text, max_bytes=1024) != _PROBE:
+            raise _NotProven("The storage gave back other bytes than were written")
+        await self._files.delete(self._profile, credential, [place.text])
+
+    async def _not_deleted(self, vended: TemporaryCredential, text: str, what: str) -> None:
+        """The object itself is the witness: stores refuse single deletions within an answer that is a success."""
+        with contextlib.suppress(CatalogError):
+            await self._files.delete(self._profile, vended, [text])
+        try:
+            await self._files.read(self._profile, self._own(), text, max_bytes=1024)
+        except FileMissing:
+            raise _NotProven(_LETS.format(what)) from None
+
+    async def _vend(self, level: AccessLevel) -> TemporaryCredential:
+        # Through the same vendor as every table, so that what is tried here is what is handed out.
+        vended = await Vendor(self._sts).vend(
+            profile=self._profile,
+            profile_version="check",
+            credential=self._credential,
+            location=self._table,
+            level=level,
+            seconds=FLOOR_SECONDS,
+            session=SessionIdentity(principal="system~storage-check"),
+        )
+        if isinstance(vended, NoCredentials):
+            raise _NotProven(vended.reason)
+        return vended.temporary
+
+    async def _remove(self) -> None:
+        keys = await self._files.list_keys(self._profile, self._own(), self._folder, _MAX_PROBES)
+        await self._files.delete_below(self._profile, self._own(), self._folder, keys)
+        if not await self._files.is_empty(self._profile, self._own(), self._folder):
+            raise _NotProven(f"Objects below {self._folder.prefix_text!r} could not be removed")
+
+    def _own(self) -> S3Credential:
+        if self._credential is None:
+            raise _NotProven("The warehouse has no storage credential")
+        return self._credential
+
+
+_AFTER_ISSUED: Final = (
+    "vended-credentials-read-write",
+    "vended-credentials-scope-enforced",
+    "vended-credentials-policy-enforced",
+    "vended-credentials-no-role-assumption",
+)
+
+
+_LETS: Final = "The storage lets a vended credential {}: it does not enforce session policies"
+
+
+def _issued(credential: TemporaryCredential | None) -> TemporaryCredential:
+    if credential is None:
+        raise _NotProven("No credential was issued")
+    return credential
+
+
+async def _refused(attempt: Awaitable[object], what: str, *, nothing_is_fine: bool = False) -> None:
+    try:
+        answer = await attempt
+    except StorageDenied:
+        return
+    except CatalogError:
+        raise _NotProven(f"Whether the storage refuses a vended credential to {what} could not be seen") from None
+    if nothing_is_fine and not answer:
+        return
+    raise _NotProven(_LETS.format(what))
