@@ -7,7 +7,7 @@ the client's secret), which therefore never appears on a command line.
 
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
@@ -75,21 +75,32 @@ class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     source_dir: str | None = None
 
 
-def parse_config(document: bytes) -> PipelineConfig:
+class StatementsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where to send statements; who sends them comes with each of them."""
+
+    uri: str
+    warehouse: str
+    engine: Engine
+
+
+Config = TypeVar("Config", PipelineConfig, StatementsConfig)
+
+
+def parse_config(document: bytes, kind: type[Config]) -> Config:
     """Reads a configuration document. Raises `ConfigError` saying which field is wrong; never quotes a value of it."""
     try:
-        return msgspec.json.decode(document, type=PipelineConfig)
+        return msgspec.json.decode(document, type=kind)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
         raise ConfigError(f"pipeline configuration: {error}") from None
 
 
 def read_config(source: str, stdin: BinaryIO) -> PipelineConfig:
-    """Reads the configuration from the file `source`, or from `stdin` when it is `-`.
+    """Reads the configuration of a run from the file `source`, or all of `stdin` when it is `-`.
 
     Raises `ConfigError` when the file cannot be read, or when others than its owner may read it: it holds a secret.
     """
     if source == "-":
-        return parse_config(stdin.read())
+        return parse_config(stdin.read(), PipelineConfig)
     path = Path(source)
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -98,4 +109,4 @@ def read_config(source: str, stdin: BinaryIO) -> PipelineConfig:
         raise ConfigError(f"pipeline configuration {path}: {error.strerror}") from None
     if mode & 0o077:
         raise ConfigError(f"pipeline configuration {path} is readable by others (mode {mode:04o}); it must be 0600")
-    return parse_config(document)
+    return parse_config(document, PipelineConfig)

@@ -5,14 +5,15 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types and has no stubs
 from pyspark.errors import PySparkException
 
-from gateway.pipeline.config import PipelineConfig, read_config
-from gateway.pipeline.errors import PipelineError, cause_of
+from gateway.pipeline.config import PipelineConfig, StatementsConfig, parse_config, read_config
+from gateway.pipeline.errors import ConfigError, PipelineError, cause_of
 from gateway.pipeline.run import run
 from gateway.pipeline.statements import serve
 
@@ -20,12 +21,13 @@ from gateway.pipeline.statements import serve
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m gateway.pipeline", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb, text in (
-        ("run", "run the medallion once; prints its account as one line of JSON"),
-        ("statements", "answer statements, one JSON document a line, each with the token of its principal"),
-    ):
-        command = verbs.add_parser(verb, help=text)
-        command.add_argument("--config", required=True, metavar="FILE", help="JSON, mode 0600; - is standard input")
+    run_verb = verbs.add_parser("run", help="run the medallion once; answers its account as one line of JSON")
+    run_verb.add_argument("--config", required=True, metavar="FILE", help="JSON, mode 0600; - is standard input")
+    run_verb.add_argument("--report", metavar="FILE", help="write the account there instead of to standard output")
+    verbs.add_parser(
+        "statements",
+        help="answer SQL statements: standard input is the configuration in one line, then a question a line",
+    )
     return parser
 
 
@@ -51,14 +53,17 @@ def execute(config: PipelineConfig, out: BinaryIO) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of `python -m gateway.pipeline`; answers the exit status."""
     options = _parser().parse_args(arguments)
+    # The engine's own chatter goes to standard error: standard output carries the answer and nothing else.
+    questions, answers = sys.stdin.buffer, sys.stdout.buffer
     try:
-        config = read_config(options.config, sys.stdin.buffer)
-    except PipelineError as error:
+        with contextlib.redirect_stdout(sys.stderr):
+            if options.verb == "statements":
+                return serve(parse_config(questions.readline(), StatementsConfig), questions, answers)
+            config = read_config(options.config, questions)
+            if options.report is None:
+                return execute(config, answers)
+            with Path(options.report).open("wb") as report:
+                return execute(config, report)
+    except ConfigError as error:
         print(f"pipeline: {error}", file=sys.stderr)
         return error.exit_status
-    # The engine's own chatter goes to standard error: standard output carries the answer and nothing else.
-    answers = sys.stdout.buffer
-    with contextlib.redirect_stdout(sys.stderr):
-        if options.verb == "statements":
-            return serve(config, sys.stdin.buffer, answers)
-        return execute(config, answers)

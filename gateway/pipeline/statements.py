@@ -15,8 +15,8 @@ from typing import BinaryIO
 import msgspec
 from pyspark.sql import SparkSession
 
-from gateway.pipeline.config import PipelineConfig, RestCatalog
-from gateway.pipeline.errors import ConfigError, cause_of
+from gateway.pipeline.config import RestCatalog, StatementsConfig
+from gateway.pipeline.errors import cause_of
 from gateway.pipeline.session import as_principal, start_engine
 
 MAX_ROWS = 1000
@@ -39,13 +39,13 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str | None = None
 
 
-def ask(root: SparkSession, catalog: RestCatalog, question: Question) -> Answer:
+def ask(root: SparkSession, config: StatementsConfig, question: Question) -> Answer:
     """Runs one statement in a session of its own."""
     started = time.monotonic()
-    principal = msgspec.structs.replace(catalog, token=question.token, credential=None, token_endpoint=None, scope=None)
+    principal = RestCatalog(uri=config.uri, warehouse=config.warehouse, token=question.token)
     try:
         rows = as_principal(root, principal).sql(question.statement).take(MAX_ROWS)
-    # Py4J errors that Spark does not translate are plain exceptions of another hierarchy; each is an answer here.
+    # Whatever the statement runs into is the answer, be it Spark's, Java's or the catalog client's error.
     except Exception as error:
         name, message = cause_of(error)
         return Answer(seconds=_since(started), error=name, message=message.replace(question.token, "…")[:_MAX_MESSAGE])
@@ -57,10 +57,8 @@ def _since(started: float) -> float:
     return round(time.monotonic() - started, 2)
 
 
-def serve(config: PipelineConfig, questions: BinaryIO, answers: BinaryIO) -> int:
+def serve(config: StatementsConfig, questions: BinaryIO, answers: BinaryIO) -> int:
     """Answers questions until `questions` ends. The first line out is `{"seconds": …}`: the engine is ready."""
-    if not isinstance(config.catalog, RestCatalog):
-        raise ConfigError("statements: only a REST catalog knows principals")
     work_dir = Path(config.engine.work_dir)
     work_dir.mkdir(parents=True, exist_ok=True)
     scratch = tempfile.mkdtemp(prefix="statements-", dir=work_dir)
@@ -74,7 +72,7 @@ def serve(config: PipelineConfig, questions: BinaryIO, answers: BinaryIO) -> int
             except msgspec.MsgspecError as error:
                 _reply(answers, Answer(seconds=0.0, error="MalformedQuestion", message=str(error)))
                 continue
-            _reply(answers, ask(root, config.catalog, question))
+            _reply(answers, ask(root, config, question))
     finally:
         root.stop()
         shutil.rmtree(scratch, ignore_errors=True)

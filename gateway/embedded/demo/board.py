@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the person at the terminal sees: progress while it runs, and the table of trials at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What happened, and whether it was what should happen."""
+
+    as_expected: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Something to try: who tries what, what should come of it, and how to find out."""
+
+    who: str
+    tried: str
+    expected: str
+    attempt: Callable[[], Awaitable[Observation]]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A trial that was made. ``seconds`` is how long it took."""
+
+    who: str
+    tried: str
+    expected: str
+    observed: str
+    as_expected: bool
+    seconds: float
+
+
+@dataclass(slots=True)
+class Board:
+    """Collects the lines and shows them as they come. ``lines`` is in the order of the trials."""
+
+    console: Console
+    lines: list[Line] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        """A step begins, or something worth knowing happened."""
+        self.console.print(escape(text))
+
+    async def make(self, trial: Trial) -> None:
+        """Make a trial. One that ends in an error of any kind was not as expected: the demonstration goes on."""
+        started = time.monotonic()
+        try:
+            seen = await trial.attempt()
+        except Exception as error:  # a trial must not take the others with it; its line says what went wrong
+            seen = Observation(False, f"{type(error).__name__}: {error}"[:300])
+        line = Line(trial.who, trial.tried, trial.expected, seen.text, seen.as_expected, time.monotonic() - started)
+        self.lines.append(line)
+        mark = "[green]as expected[/]" if line.as_expected else "[bold red]NOT AS EXPECTED[/]"
+        self.console.print(f"  {mark}  {escape(line.who)}: {escape(line.tried)} -> {escape(line.observed)}")
+
+    @property
+    def failed(self) -> list[Line]:
+        """The lines that were not as expected."""
+        return [line for line in self.lines if not line.as_expected]
+
+    def table(self) -> Table:
+        """All lines as a table."""
+        table = Table(show_lines=True, title="What was tried, what should happen, what happened")
+        for name in ("", "who", "tried", "expected", "observed"):
+            table.add_column(name, overflow="fold")
+        table.add_column("s", justify="right")
+        for line in self.lines:
+            mark = "[green]ok[/]" if line.as_expected else "[bold red]NO[/]"
+            cells = (line.who, line.tried, line.expected, line.observed)
+            table.add_row(mark, *map(escape, cells), f"{line.seconds:.1f}")
+        return table

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demonstration from start to end: stack, grants, pipeline twice, trials, table."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from rich.console import Console
+
+from gateway.embedded import bootstrap, jdk, spark_jars, stack, toolchain
+from gateway.embedded.children import Children
+from gateway.embedded.demo import keys, story
+from gateway.embedded.demo.board import Board, Observation, Trial
+from gateway.embedded.demo.people import CALL_SECONDS, Caller, Lake, SetupRefused, callers, register
+from gateway.embedded.demo.spark import Account, SparkTools, Worker, run_pipeline, worker
+from gateway.embedded.demo.world import CONTRACT_GOLD, GOLD, World
+from gateway.embedded.ready import Ready
+from gateway.embedded.stack import Plan
+from gateway.embedded.up import until_signal
+from gateway.settings import Settings, java_home, search_path
+
+DATA = Path(".lakegate")
+FLIGHTS = 336_776
+_CONFLICT = 409
+_INTERRUPTED = 130
+
+
+async def run(settings: Settings, *, data: Path = DATA) -> int:
+    """Start the stack in ``data`` and demonstrate it; the stack ends with it, the data stay for `lakegate up`.
+
+    Returns the exit status: 0 only if every line was as expected.
+
+    Raises:
+        StackError: it came to no table: something is missing, did not start, or refused a step of the set-up.
+    """
+    console = Console()
+    tools = toolchain.locate(settings)
+    home = data.resolve()
+    spark = SparkTools(
+        java_home=jdk.find(java_home(), search_path()),
+        jars=spark_jars.locate(toolchain.cache(settings).jars()),
+        work_dir=home / "spark",
+    )
+    status: list[int] = []
+
+    async def work() -> None:
+        started = time.monotonic()
+        console.print("Starting PostgreSQL, OpenFGA, OPA, the object store, the identity provider and the gateway …")
+        async with stack.running(Plan(data=home, tools=tools, fast=settings.embedded.fast)) as running:
+            ready = await running.ready(await bootstrap.run(running))
+            console.print(f"The stack is up after {time.monotonic() - started:.0f} s; its logs are in {home / 'logs'}")
+            scene = Scene(ready, running.children, spark, home / "logs")
+            status.append(await demonstrate(scene, console))
+
+    finished = await until_signal(work())
+    return status[0] if finished else _INTERRUPTED
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A running, bootstrapped stack; who starts processes in it; Spark; the directory of logs."""
+
+    ready: Ready
+    children: Children
+    spark: SparkTools
+    logs: Path
+
+
+async def demonstrate(scene: Scene, console: Console) -> int:
+    """Grants, pipeline, trials on a running stack. Returns 0 if every line was as expected, else 1."""
+    board = Board(console)
+    started = time.monotonic()
+    scene.spark.work_dir.mkdir(mode=0o700, exist_ok=True)
+    async with httpx.AsyncClient(timeout=CALL_SECONDS, trust_env=False) as http:
+        people = callers(scene.ready, http)
+        lake = await _prepare(people, scene.ready)
+        await _pipeline(board, scene)
+        await _grants(people, lake)
+        board.say("Starting one Spark engine for the trials ...")
+        async with worker(scene.logs, scene.spark, scene.ready) as engine:
+            await _trials(board, _world(scene, people, lake, engine), http)
+    console.print(board.table())
+    return _summary(board, console, scene, time.monotonic() - started)
+
+
+def _world(scene: Scene, people: dict[str, Caller], lake: Lake, engine: Worker) -> World:
+    return World(scene.ready, people, lake, engine)
+
+
+async def _prepare(people: dict[str, Caller], ready: Ready) -> Lake:
+    """Everybody calls once, by which they are registered; `admin` lets `etl` work in the warehouse."""
+    if ready.warehouse is None:
+        raise SetupRefused("the stack has no warehouse; it was started empty")
+    for name in ready.users:
+        await register(people[name], ready.warehouse)
+    reply = await register(people["admin"], ready.warehouse)
+    if reply.status != httpx.codes.OK:
+        raise SetupRefused(f"admin cannot use the warehouse {ready.warehouse}: {reply} {reply.message}")
+    settings = {**reply.body.get("defaults", {}), **reply.body.get("overrides", {})}
+    lake = Lake(ready.warehouse, str(settings["prefix"]))
+    for relation in ("create", "modify"):
+        await _give(lake, people["admin"], "warehouse", lake.prefix, relation, people["etl"])
+    return lake
+
+
+async def _grants(people: dict[str, Caller], lake: Lake) -> None:
+    """What `admin` gives before the trials: one gold table each to two readers, the care for silver to `steward`."""
+    admin = people["admin"]
+    for ident, reader in ((GOLD, "analyst"), (CONTRACT_GOLD, "contractor")):
+        await _give(lake, admin, "table", await lake.table_id(admin, ident), "select", people[reader])
+    silver = await lake.namespace_id(admin, "silver")
+    for relation in ("describe", "manage_grants"):
+        await _give(lake, admin, "namespace", silver, relation, people["steward"])
+
+
+async def _give(lake: Lake, giver: Caller, kind: str, identity: str, relation: str, taker: Caller) -> None:
+    reply = await lake.assign(giver, kind, identity, relation, taker)
+    if reply.status not in (httpx.codes.NO_CONTENT, _CONFLICT):  # a second demonstration finds the grant there
+        raise SetupRefused(
+            f"{giver.name} could not give {taker.name} {relation} on the {kind}: {reply} {reply.message}"
+        )
+
+
+async def _pipeline(board: Board, scene: Scene) -> None:
+    """The medallion twice, as `etl`; the second run must leave every table exactly as it is."""
+    board.say("The pipeline runs as etl: 336,776 flights through bronze, silver and gold ...")
+    first = await run_pipeline("pipeline-1", scene.children, scene.spark, scene.ready, "etl", board.say)
+    board.say("The pipeline runs again, on the same delivery ...")
+    second = await run_pipeline("pipeline-2", scene.children, scene.spark, scene.ready, "etl", board.say)
+
+    async def worked() -> Observation:
+        return _judge_first(first)
+
+    async def idle() -> Observation:
+        moved = sorted(name for name, state in second.states().items() if first.states().get(name) != state)
+        text = f"changed: {', '.join(moved)}" if moved else f"{len(second.tables)} tables, not one metadata file is new"
+        return Observation(not moved and not second.changed, text)
+
+    await board.make(Trial("etl", "run the medallion", f"{FLIGHTS} flights checked, none refused", worked))
+    await board.make(Trial("etl", "run it again", "nothing changes", idle))
+
+
+def _judge_first(account: Account) -> Observation:
+    """All flights were checked and no expectation failed; tells also how long it took and what was warned of."""
+    failed = [finding for finding in account.quality if finding.outcome == "failed"]
+    warned = [finding for finding in account.quality if finding.outcome == "warned"]
+    flights = max(
+        (finding.rows_checked for finding in account.quality if finding.dataset == "silver.flights"), default=0
+    )
+    gaps = sum(1 for finding in account.quality if finding.outcome == "passed" and finding.violations)
+    text = (
+        f"{flights} flights, {len(account.tables)} tables, {len(account.quality)} expectations: {len(failed)} failed, "
+        f"{len(warned)} warned, {gaps} with known gaps; {sum(account.seconds.values()):.0f} s"
+    )
+    return Observation(flights == FLIGHTS and not failed, text)
+
+
+async def _trials(board: Board, world: World, http: httpx.AsyncClient) -> None:
+    board.say("The door is tried ...")
+    for paragraph in (story.strangers, story.one_gold_table, story.no_writing):
+        await _make(board, paragraph(world))
+    planted, trials = await story.vended_key(world)
+    try:
+        await _make(board, trials)
+    finally:
+        await asyncio.to_thread(keys.uproot, world.ready.s3, planted)
+    await _make(board, await story.steward(world))
+    hours = story.Hours(world.ready.opa, http, world.people["contractor"].id)
+    await hours.remember()
+    try:
+        await _make(board, story.contractor(world, hours))
+    finally:
+        await hours.restore()
+    await _make(board, story.foreign_places(world))
+
+
+async def _make(board: Board, trials: list[Trial]) -> None:
+    for trial in trials:
+        await board.make(trial)
+
+
+def _summary(board: Board, console: Console, scene: Scene, seconds: float) -> int:
+    failed = board.failed
+    if failed:
+        console.print(f"[bold red]{len(failed)} of {len(board.lines)} lines were not as expected[/], {seconds:.0f} s.")
+        for line in failed:
+            console.print(f"  {line.who}: {line.tried}: expected {line.expected}, saw {line.observed}", markup=False)
+        console.print(f"The logs of every part, gateway.log and spark.log first, are in {scene.logs}", markup=False)
+        return 1
+    console.print(f"[bold green]All {len(board.lines)} lines were as expected[/], {seconds:.0f} s.")
+    return 0

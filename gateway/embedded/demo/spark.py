@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spark as the demonstration uses it: the pipeline as a job of its own, and a worker for single statements.
+
+Both are `python -m gateway.pipeline`, started as a scheduler would start it; tokens travel through standard input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from gateway.embedded.children import Child, Children, ChildSpec
+from gateway.embedded.errors import ChildFailed
+from gateway.embedded.ready import Ready
+
+RUN_SECONDS = 400.0
+STATEMENT_SECONDS = 120.0
+_LINE_LIMIT = 1 << 22
+_GRACE = 5.0
+_LOOK_AGAIN = 0.5
+_CHECKOUT = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkTools:
+    """The Java, the archives and a directory for what Spark leaves lying about."""
+
+    java_home: Path
+    jars: Sequence[Path]
+    work_dir: Path
+
+    def environment(self) -> dict[str, str]:
+        """The whole environment of a Spark process: nothing of ours leaks into it."""
+        return {
+            "JAVA_HOME": str(self.java_home),
+            "PATH": f"{self.java_home / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+            "PYTHONPATH": str(_CHECKOUT),
+            "PYTHONUNBUFFERED": "1",
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "LC_ALL": "C.UTF-8",
+            "HOME": str(self.work_dir),
+        }
+
+    def engine(self) -> dict[str, Any]:
+        """The engine's part of a pipeline configuration."""
+        return {"jars": [str(jar) for jar in self.jars], "work_dir": str(self.work_dir)}
+
+
+class TableState(msgspec.Struct, frozen=True):
+    """Where a table stands: its metadata file and its snapshot."""
+
+    metadata_location: str
+    snapshot_id: int | None
+
+
+class TableAccount(msgspec.Struct, frozen=True):
+    """What a run did to a table, and where the table stands since."""
+
+    changes: dict[str, int]
+    state: TableState
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One expectation of data quality, counted."""
+
+    dataset: str
+    expectation: str
+    severity: str
+    rows_checked: int
+    violations: int
+    outcome: str
+
+
+class Account(msgspec.Struct, frozen=True):
+    """The pipeline's own account of a run (the part of it that is shown)."""
+
+    delivery: str
+    changed: bool
+    seconds: dict[str, float]
+    tables: dict[str, TableAccount]
+    quality: list[Finding]
+
+    def states(self) -> dict[str, TableState]:
+        """Where every table stood at the end of the run."""
+        return {name: table.state for name, table in self.tables.items()}
+
+
+async def run_pipeline(
+    name: str, children: Children, tools: SparkTools, ready: Ready, user: str, say: Callable[[str], None]
+) -> Account:
+    """Run the medallion once as ``user``; its progress goes to ``say``.
+
+    Raises:
+        ChildFailed: it failed or took too long; the error names its log.
+    """
+    catalog = {
+        "type": "rest",
+        "uri": ready.catalog_uri,
+        "warehouse": ready.warehouse,
+        "token": ready.users[user].token,
+    }
+    report = tools.work_dir / f"{name}.json"
+    report.unlink(missing_ok=True)
+    spec = ChildSpec(
+        name=name,
+        argv=[sys.executable, "-m", "gateway.pipeline", "run", "--config", "-", "--report", str(report)],
+        env=tools.environment(),
+        cwd=tools.work_dir,
+        text=msgspec.json.encode({"catalog": catalog, "engine": tools.engine()}).decode(),
+        order=3,
+    )
+    child = await children.start(spec)
+    code = await _watched(child, say)
+    if code != 0:
+        raise ChildFailed(name, f"ended with status {code}: {_last_words(child.log)}", child.log)
+    return msgspec.json.decode(report.read_bytes(), type=Account)
+
+
+def _last_words(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1][:500] if lines else "it said nothing"
+
+
+async def _watched(child: Child, say: Callable[[str], None]) -> int:
+    """Wait for a child's end and pass on the lines of its log that are the pipeline's own."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + RUN_SECONDS
+    shown = 0
+    while True:
+        done, _ = await asyncio.wait({child.exited}, timeout=_LOOK_AGAIN)
+        lines = child.log.read_text(errors="replace").splitlines() if child.log.exists() else []
+        for line in lines[shown:]:
+            if line.endswith(" ...") or line.startswith("  "):
+                say(f"    {line}")
+        shown = len(lines)
+        if done:
+            return child.exited.result()
+        if loop.time() > deadline:
+            raise ChildFailed(child.name, f"was not done after {RUN_SECONDS:.0f} seconds", child.log)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Rows as text, or an error: its class and its message."""
+
+    seconds: float
+    rows: list[list[str | None]] = []
+    error: str | None = None
+    message: str | None = None
+
+    def refusal(self) -> str:
+        """The error in few words; an empty text when there was none."""
+        first_line = (self.message or "").strip().splitlines()
+        return f"{self.error}: {first_line[0][:160] if first_line else ''}" if self.error else ""
+
+
+class Worker:
+    """An engine that answers one statement after the other, each in a fresh session of whoever asks.
+
+    It ends when its standard input does, and so with whoever started it.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self._process = process
+        self._log = log
+        self._one_at_a_time = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), _GRACE * 2)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+    async def ask(self, token: str, statement: str) -> Answer:
+        """Run a statement as the holder of ``token``.
+
+        Raises:
+            ChildFailed: the engine is gone or does not answer in time.
+        """
+        async with self._one_at_a_time:
+            if self._process.stdin is None:
+                raise ChildFailed("spark", "has no standard input", self._log)
+            self._process.stdin.write(msgspec.json.encode({"token": token, "statement": statement}) + b"\n")
+            await self._process.stdin.drain()
+            return await self.answer()
+
+    async def answer(self) -> Answer:
+        """The next line of the engine."""
+        if self._process.stdout is None:
+            raise ChildFailed("spark", "has no standard output", self._log)
+        try:
+            line = await asyncio.wait_for(self._process.stdout.readline(), STATEMENT_SECONDS)
+        except TimeoutError:
+            raise ChildFailed("spark", f"did not answer within {STATEMENT_SECONDS:.0f} seconds", self._log) from None
+        if not line:
+            raise ChildFailed("spark", "ended unexpectedly", self._log)
+        return msgspec.json.decode(line, type=Answer)
+
+
+@asynccontextmanager
+async def worker(logs: Path, tools: SparkTools, ready: Ready) -> AsyncIterator[Worker]:
+    """Start a worker; the block begins when its engine is up."""
+    log = logs / "spark.log"
+    config = {"uri": ready.catalog_uri, "warehouse": ready.warehouse, "engine": tools.engine()}
+    with log.open("wb") as chatter:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "gateway.pipeline",
+            "statements",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=chatter,
+            env=tools.environment(),
+            cwd=tools.work_dir,
+            limit=_LINE_LIMIT,
+            # Ctrl-C in the terminal reaches the demonstration alone, which then closes the pipe.
+            start_new_session=True,
+        )
+    async with Worker(process, log) as started:
+        if process.stdin is not None:
+            process.stdin.write(msgspec.json.encode(config) + b"\n")
+            await process.stdin.drain()
+        await started.answer()
+        yield started

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the trials share: who is there, what the lake holds, the engine, and the few questions asked again and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from gateway.embedded.demo.board import Observation
+from gateway.embedded.demo.keys import VendedKey, vended
+from gateway.embedded.demo.people import Caller, Lake, Reply, SetupRefused
+from gateway.embedded.demo.spark import Worker
+from gateway.embedded.ready import Ready
+
+GOLD = "gold.route_punctuality"
+OTHER_GOLD = "gold.aircraft_utilisation"
+CONTRACT_GOLD = "gold.carrier_delays_by_weather"
+SILVER = "silver.flights"
+SHARED_SILVER = "silver.weather"
+
+
+@dataclass(slots=True)
+class World:
+    """A running stack after the pipeline. ``handed_out`` collects keys the trials were given, by table."""
+
+    ready: Ready
+    people: dict[str, Caller]
+    lake: Lake
+    spark: Worker
+    handed_out: dict[str, VendedKey] = field(default_factory=dict)
+
+    async def load(self, who: str, ident: str, *, vend: bool = False) -> Reply:
+        """loadTable as ``who``."""
+        return await self.people[who].call("GET", self.lake.table(ident), vend=vend)
+
+    async def metadata_location(self, who: str, ident: str) -> str:
+        """Where the table's current metadata file is."""
+        body = await self.people[who].must("GET", self.lake.table(ident))
+        return str(body["metadata-location"])
+
+    async def key_for(self, who: str, ident: str) -> VendedKey:
+        """A key for the table's storage, and a note that it is out.
+
+        Raises:
+            SetupRefused: the catalog gave none.
+        """
+        reply = await self.load(who, ident, vend=True)
+        key = vended(reply.body) if reply.status == 200 else None
+        if key is None:
+            raise SetupRefused(f"{who} was given no key for {ident}: {reply}")
+        self.handed_out[ident] = key
+        return key
+
+    async def count(self, who: str, ident: str) -> str | None:
+        """The number of rows by Spark, in a fresh session of ``who``; None when it was refused."""
+        answer = await self.spark.ask(self._token(who), f"SELECT count(*) FROM {ident}")  # noqa: S608 - a constant
+        return None if answer.error else str(answer.rows[0][0])
+
+    async def statement_refused(self, who: str, statement: str, signs: tuple[str, ...]) -> Observation:
+        """Whether Spark is refused a statement for a reason that has one of the ``signs`` in its words."""
+        answer = await self.spark.ask(self._token(who), statement)
+        if answer.error is None:
+            return Observation(False, f"it worked: {answer.rows[:1]}")
+        text = f"{answer.error} {answer.message or ''}"
+        return Observation(any(sign in text for sign in signs), answer.refusal())
+
+    def _token(self, who: str) -> str:
+        token = self.people[who].token
+        if token is None:
+            raise SetupRefused(f"{who} has no token")
+        return token
+
+
+def same_status(reply: Reply, status: int, error: str | None = None) -> Observation:
+    """Whether the answer has this status and, if given, this type of error."""
+    return Observation(reply.status == status and error in (None, reply.error), str(reply))
+
+
+def clock(milliseconds: int) -> str:
+    """A moment as HH:MM:SS in UTC."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%H:%M:%SZ")
+
+
+def minutes_left(milliseconds: int) -> float:
+    """Minutes from now until the moment."""
+    return (milliseconds / 1000 - datetime.now(UTC).timestamp()) / 60
+
+
+def names(identifiers: list[dict[str, Any]]) -> list[str]:
+    """The names of table identifiers, sorted."""
+    return sorted(str(identifier["name"]) for identifier in identifiers)
