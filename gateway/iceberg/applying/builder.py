@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The working copy of one table commit, and how it becomes metadata again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec import Raw
+
+from gateway.iceberg.documents import Parts
+from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate
+from gateway.iceberg.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
+from gateway.iceberg.partition import (
+    UNPARTITIONED,
+    UNPARTITIONED_LAST_ID,
+    UNSORTED,
+    PartitionSpec,
+    SortOrder,
+    check_order,
+    check_spec,
+)
+from gateway.iceberg.schema import Schema
+from gateway.iceberg.snapshots import (
+    EncryptedKey,
+    MetadataLogEntry,
+    PartitionStatisticsFile,
+    Snapshot,
+    SnapshotLogEntry,
+    SnapshotRef,
+    StatisticsFile,
+    metadata_log_entry,
+)
+
+PREVIOUS_VERSIONS_MAX: Final = "write.metadata.previous-versions-max"
+DEFAULT_PREVIOUS_VERSIONS: Final = 100
+DELETE_AFTER_COMMIT: Final = "write.metadata.delete-after-commit.enabled"
+CLOCK_TOLERANCE_MS: Final = 60_000
+"""How far a time in a log may lie before the one in front of it (the reference implementation's allowance)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TableBuilder:
+    """Mutable copy of the metadata, plus what this commit did so far.
+
+    `schema_id` and its like are None until a create commit sets them. `updated_ms` is set by added snapshots; otherwise
+    the commit's own time is used.
+    """
+
+    base: TableMetadata | None
+    now_ms: int
+    allowed_format_versions: frozenset[int] = SUPPORTED_FORMAT_VERSIONS
+
+    format_version: int
+    table_uuid: str | None = None
+    location: str | None = None
+    last_sequence_number: int = 0
+    last_column_id: int = 0
+    schemas: Parts[Schema] = field(default_factory=lambda: Parts(Schema))
+    schema_id: int | None = None
+    specs: Parts[PartitionSpec] = field(default_factory=lambda: Parts(PartitionSpec))
+    spec_id: int | None = None
+    last_partition_id: int = UNPARTITIONED_LAST_ID
+    orders: Parts[SortOrder] = field(default_factory=lambda: Parts(SortOrder))
+    order_id: int | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    current_snapshot_id: int | None = None
+    snapshots: Parts[Snapshot] = field(default_factory=lambda: Parts(Snapshot))
+    refs: dict[str, SnapshotRef] = field(default_factory=dict)
+    snapshot_log: Parts[SnapshotLogEntry] = field(default_factory=lambda: Parts(SnapshotLogEntry))
+    metadata_log: Parts[MetadataLogEntry] = field(default_factory=lambda: Parts(MetadataLogEntry))
+    statistics: Parts[StatisticsFile] = field(default_factory=lambda: Parts(StatisticsFile))
+    partition_statistics: Parts[PartitionStatisticsFile] = field(default_factory=lambda: Parts(PartitionStatisticsFile))
+    next_row_id: int = 0
+    encryption_keys: Parts[EncryptedKey] = field(default_factory=lambda: Parts(EncryptedKey))
+    extra: dict[str, Raw] = field(default_factory=dict)
+
+    changed: bool = False
+    updated_ms: int | None = None
+    added_schemas: set[int] = field(default_factory=set)
+    last_added_schema: int | None = None
+    added_specs: set[int] = field(default_factory=set)
+    last_added_spec: int | None = None
+    added_orders: set[int] = field(default_factory=set)
+    last_added_order: int | None = None
+    added_snapshots: dict[int, Snapshot] = field(default_factory=dict)
+    main_moved_to: list[int] = field(default_factory=list)
+    removed_snapshots: bool = False
+
+    @classmethod
+    def empty(
+        cls, *, format_version: int, now_ms: int, allowed: frozenset[int] = SUPPORTED_FORMAT_VERSIONS
+    ) -> TableBuilder:
+        """For a table that does not exist yet."""
+        return cls(base=None, now_ms=now_ms, format_version=format_version, allowed_format_versions=allowed)
+
+    @classmethod
+    def on(
+        cls, base: TableMetadata, *, now_ms: int, allowed: frozenset[int] = SUPPORTED_FORMAT_VERSIONS
+    ) -> TableBuilder:
+        """On top of existing metadata, which stays as it is."""
+        return cls(
+            base=base,
+            now_ms=now_ms,
+            allowed_format_versions=allowed,
+            format_version=base.format_version,
+            table_uuid=base.table_uuid,
+            location=base.location,
+            last_sequence_number=base.last_sequence_number,
+            last_column_id=base.last_column_id,
+            schemas=base.schemas,
+            schema_id=base.current_schema_id,
+            specs=base.partition_specs,
+            spec_id=base.default_spec_id,
+            last_partition_id=base.last_partition_id,
+            orders=base.sort_orders,
+            order_id=base.default_sort_order_id,
+            properties=dict(base.properties),
+            current_snapshot_id=base.current_snapshot_id,
+            snapshots=base.snapshots,
+            refs=dict(base.refs),
+            snapshot_log=base.snapshot_log,
+            metadata_log=base.metadata_log,
+            statistics=base.statistics,
+            partition_statistics=base.partition_statistics,
+            next_row_id=base.next_row_id,
+            encryption_keys=base.encryption_keys,
+            extra=dict(base.extra),
+        )
+
+    def schema(self) -> Schema:
+        """The current schema; raises `InvalidTableUpdate` before there is one."""
+        for schema in self.schemas:
+            if schema.schema_id == self.schema_id:
+                return schema
+        raise InvalidTableUpdate("The table has no current schema: add-schema and set-current-schema must come first")
+
+    def snapshot(self, snapshot_id: int) -> Snapshot | None:
+        """A snapshot by id; those added by this commit are found without parsing the others."""
+        if (added := self.added_snapshots.get(snapshot_id)) is not None:
+            return added
+        if not self.snapshots.may_mention(snapshot_id):
+            return None
+        return next((s for s in self.snapshots if s.snapshot_id == snapshot_id), None)
+
+    def finish(self, base_location: str | None) -> tuple[TableMetadata, tuple[str, ...]]:
+        """The new metadata, and the metadata files that fell out of the log.
+
+        `base_location` is the file `base` was read from; it joins the metadata log. Raises `BadRequestException` when
+        the result would not be a consistent table.
+        """
+        self._fill_create_defaults()
+        schema = self.schema()
+        _check_defaults(self, schema)
+        self.snapshot_log = _cleaned_snapshot_log(self)
+        updated_ms = _update_time(self)
+        expired: tuple[str, ...] = ()
+        if self.base is not None and base_location is not None:
+            expired = self._log_previous(base_location, self.base.last_updated_ms)
+        if self.table_uuid is None or self.location is None or self.schema_id is None:
+            raise InvalidTableUpdate("A new table needs the updates assign-uuid, set-location and set-current-schema")
+        metadata = TableMetadata(
+            format_version=self.format_version,
+            table_uuid=self.table_uuid,
+            location=self.location,
+            last_sequence_number=self.last_sequence_number,
+            last_updated_ms=updated_ms,
+            last_column_id=self.last_column_id,
+            schemas=self.schemas,
+            current_schema_id=self.schema_id,
+            partition_specs=self.specs,
+            default_spec_id=self.spec_id or 0,
+            last_partition_id=self.last_partition_id,
+            sort_orders=self.orders,
+            default_sort_order_id=self.order_id or 0,
+            properties=self.properties,
+            current_snapshot_id=self.current_snapshot_id,
+            snapshots=self.snapshots,
+            refs=self.refs,
+            snapshot_log=self.snapshot_log,
+            metadata_log=self.metadata_log,
+            statistics=self.statistics,
+            partition_statistics=self.partition_statistics,
+            next_row_id=self.next_row_id,
+            encryption_keys=self.encryption_keys,
+            extra=self.extra,
+        )
+        return metadata, expired
+
+    def _fill_create_defaults(self) -> None:
+        """A create commit may leave out a spec and an order; then the table is unpartitioned and unsorted."""
+        if self.spec_id is None:
+            self.spec_id = UNPARTITIONED.spec_id
+            if not any(spec.spec_id == self.spec_id for spec in self.specs):
+                self.specs = self.specs.append(UNPARTITIONED)
+        if self.order_id is None:
+            self.order_id = UNSORTED.order_id
+            if not any(order.order_id == self.order_id for order in self.orders):
+                self.orders = self.orders.append(UNSORTED)
+
+    def _log_previous(self, location: str, timestamp_ms: int) -> tuple[str, ...]:
+        """Add the file the commit was built on to the log, and cut the log to its configured length."""
+        keep = max(1, _int_property(self.properties, PREVIOUS_VERSIONS_MAX, DEFAULT_PREVIOUS_VERSIONS))
+        entries = self.metadata_log.items
+        dropped, kept = (entries[: len(entries) - keep + 1], entries[len(entries) - keep + 1 :])
+        if len(entries) < keep:
+            dropped, kept = (), entries
+        if dropped:
+            self.metadata_log = Parts.of(MetadataLogEntry, kept)
+        self.metadata_log = self.metadata_log.append(metadata_log_entry(location, timestamp_ms))
+        return tuple(entry.metadata_file for entry in dropped)
+
+
+def _check_defaults(builder: TableBuilder, schema: Schema) -> None:
+    """The spec and order new data will be written with must fit the current schema."""
+    spec = next((s for s in builder.specs if s.spec_id == builder.spec_id), None)
+    order = next((o for o in builder.orders if o.order_id == builder.order_id), None)
+    if spec is None:
+        raise InvalidTableUpdate(f"Cannot set default partition spec to unknown spec: {builder.spec_id}")
+    if order is None:
+        raise InvalidTableUpdate(f"Cannot set default sort order to unknown order: {builder.order_id}")
+    unchanged = builder.base is not None and (
+        builder.base.current_schema_id,
+        builder.base.default_spec_id,
+        builder.base.default_sort_order_id,
+    ) == (builder.schema_id, builder.spec_id, builder.order_id)
+    if not unchanged:
+        check_spec(spec, schema)
+        check_order(order, schema)
+
+
+def _cleaned_snapshot_log(builder: TableBuilder) -> Parts[SnapshotLogEntry]:
+    """The log without states nobody ever saw, and without history before a gap.
+
+    A snapshot added by this commit that was current only between two of its updates was never visible. An entry whose
+    snapshot is gone takes all earlier ones with it: otherwise time travel would read the state before it as current
+    during its reign.
+    """
+    unseen = {s for s in builder.main_moved_to if s in builder.added_snapshots and s != builder.current_snapshot_id}
+    if not unseen and not builder.removed_snapshots:
+        return builder.snapshot_log
+    known = {snapshot.snapshot_id for snapshot in builder.snapshots}
+    kept: list[SnapshotLogEntry] = []
+    for entry in builder.snapshot_log:
+        if entry.snapshot_id not in known:
+            if builder.removed_snapshots:
+                kept.clear()
+        elif entry.snapshot_id not in unseen:
+            kept.append(entry)
+    if builder.current_snapshot_id is not None and (not kept or kept[-1].snapshot_id != builder.current_snapshot_id):
+        raise InvalidTableUpdate("Cannot set invalid snapshot log: latest entry is not the current snapshot")
+    if len(kept) == len(builder.snapshot_log):
+        return builder.snapshot_log
+    return Parts.of(SnapshotLogEntry, kept)
+
+
+def _update_time(builder: TableBuilder) -> int:
+    """When the new version came to be.
+
+    A time given by an added snapshot must not lie more than a minute before the logs' latest entries. Our own clock is
+    never the reason to refuse: it is moved up to the latest entry, so that a fast clock elsewhere cannot block a table.
+    """
+    base = builder.base
+    latest = max(
+        base.last_updated_ms if base is not None else 0,
+        max((entry.timestamp_ms for entry in builder.snapshot_log.appended_here), default=0),
+    )
+    if builder.updated_ms is None:
+        return max(builder.now_ms, latest)
+    if builder.updated_ms < latest - CLOCK_TOLERANCE_MS:
+        raise BadRequestException(
+            f"Invalid update timestamp {builder.updated_ms}: before the latest log entry at {latest}"
+        )
+    return builder.updated_ms
+
+
+def _int_property(properties: dict[str, str], name: str, default: int) -> int:
+    text = properties.get(name)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise BadRequestException(f"Table property {name} must have an integer value, not {text!r}") from None

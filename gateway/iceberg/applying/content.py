@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Updates of a table's content and what is kept beside it: snapshots, refs, statistics, properties, keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from gateway.iceberg import codec
+from gateway.iceberg.applying.builder import TableBuilder
+from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate, RetryableValidation
+from gateway.iceberg.metadata import ROW_LINEAGE_FORMAT_VERSION
+from gateway.iceberg.snapshots import (
+    MAIN,
+    EncryptedKey,
+    PartitionStatisticsFile,
+    Snapshot,
+    SnapshotRef,
+    StatisticsFile,
+    log_entry,
+    read_snapshot,
+)
+from gateway.iceberg.updates import (
+    AddEncryptionKey,
+    AddSnapshot,
+    RemoveEncryptionKey,
+    RemovePartitionStatistics,
+    RemoveProperties,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    RemoveStatistics,
+    SetPartitionStatistics,
+    SetProperties,
+    SetSnapshotRef,
+    SetStatistics,
+)
+
+RESERVED_PROPERTIES: Final = frozenset(
+    {
+        "format-version",
+        "uuid",
+        "snapshot-count",
+        "current-snapshot-id",
+        "current-snapshot-summary",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
+    }
+)
+"""Names that describe the metadata itself; they are never stored as properties."""
+
+_COMMIT_PROPERTIES: Final = (
+    "commit.retry.num-retries",
+    "commit.retry.min-wait-ms",
+    "commit.retry.max-wait-ms",
+    "commit.retry.total-timeout-ms",
+)
+
+
+def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
+    """A new snapshot must be newer than all before it; one that is not was built on an outdated table (retryable).
+
+    A snapshot without parent starts the history anew (a replaced table), so its sequence number may lag behind.
+    """
+    snapshot = read_snapshot(update.snapshot, at=f"{at}.snapshot")
+    for parts, noun in ((builder.schemas, "schema"), (builder.specs, "partition spec"), (builder.orders, "sort order")):
+        if not parts:
+            raise InvalidTableUpdate(f"Attempting to add a snapshot before a {noun} is added")
+    if builder.snapshot(snapshot.snapshot_id) is not None:
+        raise InvalidTableUpdate(f"Snapshot already exists for id: {snapshot.snapshot_id}")
+    if (
+        builder.format_version > 1
+        and snapshot.parent_snapshot_id is not None
+        and snapshot.sequence_number <= builder.last_sequence_number
+    ):
+        raise RetryableValidation.of(
+            f"Cannot add snapshot with sequence number {snapshot.sequence_number} "
+            f"older than last sequence number {builder.last_sequence_number}"
+        )
+    if builder.format_version >= ROW_LINEAGE_FORMAT_VERSION:
+        builder.next_row_id = _next_row_id(builder, snapshot)
+    builder.updated_ms = snapshot.timestamp_ms
+    builder.last_sequence_number = max(builder.last_sequence_number, snapshot.sequence_number)
+    builder.snapshots = builder.snapshots.append(snapshot)
+    builder.added_snapshots[snapshot.snapshot_id] = snapshot
+    builder.changed = True
+
+
+def _next_row_id(builder: TableBuilder, snapshot: Snapshot) -> int:
+    """The first row id no snapshot has used: behind the rows of this one, also when it left a gap."""
+    if snapshot.first_row_id is None or snapshot.added_rows is None:
+        raise InvalidTableUpdate("Cannot add a snapshot: first-row-id is null")
+    if snapshot.first_row_id < builder.next_row_id:
+        raise RetryableValidation.of(
+            f"Cannot add a snapshot with first-row-id behind table next-row-id: "
+            f"{snapshot.first_row_id} < {builder.next_row_id}"
+        )
+    return snapshot.first_row_id + snapshot.added_rows
+
+
+def set_snapshot_ref(builder: TableBuilder, update: SetSnapshotRef, at: str) -> None:
+    """`main` is always a branch; moving it makes the snapshot current and adds to the log."""
+    ref = _ref(update)
+    if update.ref_name == MAIN and ref.type != "branch":
+        raise InvalidTableUpdate("Cannot set main to a tag: main must be a branch")
+    if not update.ref_name:
+        raise BadRequestException(f"Malformed request: a ref needs a name at `{at}.ref-name`")
+    if ref.type == "tag" and (ref.min_snapshots_to_keep is not None or ref.max_snapshot_age_ms is not None):
+        member = "minSnapshotsToKeep" if ref.min_snapshots_to_keep is not None else "maxSnapshotAgeMs"
+        raise InvalidTableUpdate(f"Tags do not support setting {member}")
+    existing = builder.refs.get(update.ref_name)
+    if existing is not None and existing.same_as(ref):
+        return
+    snapshot = builder.snapshot(ref.snapshot_id)
+    if snapshot is None:
+        raise InvalidTableUpdate(f"Cannot set {update.ref_name} to unknown snapshot: {ref.snapshot_id}")
+    if ref.snapshot_id in builder.added_snapshots:
+        builder.updated_ms = snapshot.timestamp_ms
+    if update.ref_name == MAIN and builder.current_snapshot_id != ref.snapshot_id:
+        builder.current_snapshot_id = ref.snapshot_id
+        builder.main_moved_to.append(ref.snapshot_id)
+        time = builder.updated_ms if builder.updated_ms is not None else _own_time(builder)
+        builder.snapshot_log = builder.snapshot_log.append(log_entry(ref.snapshot_id, time))
+    builder.refs[update.ref_name] = ref
+    builder.changed = True
+
+
+def _own_time(builder: TableBuilder) -> int:
+    """Now, but not before what the table already records (see `builder._update_time`)."""
+    return max(builder.now_ms, builder.base.last_updated_ms if builder.base is not None else 0)
+
+
+def _ref(update: SetSnapshotRef) -> SnapshotRef:
+    members: dict[str, object] = {"snapshot-id": update.snapshot_id, "type": update.type}
+    optional = {
+        "max-ref-age-ms": update.max_ref_age_ms,
+        "max-snapshot-age-ms": update.max_snapshot_age_ms,
+        "min-snapshots-to-keep": update.min_snapshots_to_keep,
+    }
+    return SnapshotRef.of(members | {name: value for name, value in optional.items() if value is not None})
+
+
+def remove_snapshots(builder: TableBuilder, update: RemoveSnapshots, at: str) -> None:
+    """Takes their statistics and the refs that named them along; unknown ids are ignored, parents left as they are."""
+    gone = frozenset(update.snapshot_ids)
+    kept = builder.snapshots.only(lambda snapshot: snapshot.snapshot_id not in gone)
+    if kept is builder.snapshots:
+        return
+    builder.snapshots = kept
+    builder.statistics = builder.statistics.only(lambda file: file.snapshot_id not in gone)
+    builder.partition_statistics = builder.partition_statistics.only(lambda file: file.snapshot_id not in gone)
+    for name in [name for name, ref in builder.refs.items() if ref.snapshot_id in gone]:
+        _drop_ref(builder, name)
+    for snapshot_id in gone & builder.added_snapshots.keys():
+        del builder.added_snapshots[snapshot_id]
+    builder.removed_snapshots = True
+    builder.changed = True
+
+
+def remove_snapshot_ref(builder: TableBuilder, update: RemoveSnapshotRef, at: str) -> None:
+    """A missing ref is no change; without `main` there is no current snapshot."""
+    if update.ref_name in builder.refs:
+        _drop_ref(builder, update.ref_name)
+        builder.changed = True
+
+
+def _drop_ref(builder: TableBuilder, name: str) -> None:
+    del builder.refs[name]
+    if name == MAIN:
+        builder.current_snapshot_id = None
+
+
+def set_statistics(builder: TableBuilder, update: SetStatistics, at: str) -> None:
+    """One file per snapshot; the last one set holds."""
+    file = StatisticsFile.of(codec.canonical(update.statistics, at=f"{at}.statistics"), at=f"{at}.statistics")
+    if update.snapshot_id is not None and update.snapshot_id != file.snapshot_id:
+        raise BadRequestException(
+            f"Malformed request: snapshot-id {update.snapshot_id} is not that of the statistics, "
+            f"{file.snapshot_id}, at `{at}`"
+        )
+    if any(bytes(known.text) == bytes(file.text) for known in builder.statistics):
+        return
+    builder.statistics = builder.statistics.only(lambda known: known.snapshot_id != file.snapshot_id).append(file)
+    builder.changed = True
+
+
+def remove_statistics(builder: TableBuilder, update: RemoveStatistics, at: str) -> None:
+    """A snapshot without statistics is no change."""
+    kept = builder.statistics.only(lambda file: file.snapshot_id != update.snapshot_id)
+    builder.changed = builder.changed or kept is not builder.statistics
+    builder.statistics = kept
+
+
+def set_partition_statistics(builder: TableBuilder, update: SetPartitionStatistics, at: str) -> None:
+    """One file per snapshot; the last one set holds."""
+    where = f"{at}.partition-statistics"
+    file = PartitionStatisticsFile.of(codec.canonical(update.partition_statistics, at=where), at=where)
+    if any(bytes(known.text) == bytes(file.text) for known in builder.partition_statistics):
+        return
+    others = builder.partition_statistics.only(lambda known: known.snapshot_id != file.snapshot_id)
+    builder.partition_statistics = others.append(file)
+    builder.changed = True
+
+
+def remove_partition_statistics(builder: TableBuilder, update: RemovePartitionStatistics, at: str) -> None:
+    """A snapshot without partition statistics is no change."""
+    kept = builder.partition_statistics.only(lambda file: file.snapshot_id != update.snapshot_id)
+    builder.changed = builder.changed or kept is not builder.partition_statistics
+    builder.partition_statistics = kept
+
+
+def set_properties(builder: TableBuilder, update: SetProperties, at: str) -> None:
+    """Reserved names are dropped, values as they are already are no change."""
+    wanted = persisted_properties(update.updates)
+    check_commit_properties(wanted)
+    if any(builder.properties.get(name) != value for name, value in wanted.items()):
+        builder.properties.update(wanted)
+        builder.changed = True
+
+
+def remove_properties(builder: TableBuilder, update: RemoveProperties, at: str) -> None:
+    """Missing keys are ignored."""
+    for name in update.removals:
+        if builder.properties.pop(name, None) is not None:
+            builder.changed = True
+
+
+def add_encryption_key(builder: TableBuilder, update: AddEncryptionKey, at: str) -> None:
+    """A key id that exists is no change: keys are immutable."""
+    where = f"{at}.encryption-key"
+    members = codec.canonical(update.encryption_key, at=where)
+    key = EncryptedKey.of(_without_nulls(members), at=where)
+    if any(known.key_id == key.key_id for known in builder.encryption_keys):
+        return
+    builder.encryption_keys = builder.encryption_keys.append(key)
+    builder.changed = True
+
+
+def remove_encryption_key(builder: TableBuilder, update: RemoveEncryptionKey, at: str) -> None:
+    """A key id that does not exist is no change."""
+    kept = builder.encryption_keys.only(lambda key: key.key_id != update.key_id)
+    builder.changed = builder.changed or kept is not builder.encryption_keys
+    builder.encryption_keys = kept
+
+
+def persisted_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Without the reserved names."""
+    return {name: value for name, value in properties.items() if name not in RESERVED_PROPERTIES}
+
+
+def check_commit_properties(properties: Mapping[str, str]) -> None:
+    """Commit settings are non-negative integers; raises `BadRequestException`."""
+    for name in _COMMIT_PROPERTIES:
+        text = properties.get(name)
+        if text is not None and not (text.isascii() and text.isdigit()):
+            raise BadRequestException(f"Table property {name} must have non-negative integer value, not {text!r}")
+
+
+def _without_nulls(members: object) -> dict[str, object]:
+    if not isinstance(members, dict):
+        return msgspec.convert(members, dict[str, object])
+    return {name: value for name, value in members.items() if value is not None}

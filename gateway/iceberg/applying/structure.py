@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Updates of a table's structure: identity, format version, location, schemas, specs, sort orders."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from gateway.iceberg.applying.builder import TableBuilder
+from gateway.iceberg.errors import (
+    AssignUuidNotAllowed,
+    BadRequestException,
+    FormatVersionNotAllowed,
+    InvalidTableUpdate,
+    SetLocationNotAllowed,
+)
+from gateway.iceberg.metadata import SUPPORTED_FORMAT_VERSIONS
+from gateway.iceberg.partition import (
+    UNSORTED,
+    UNSORTED_ORDER_ID,
+    assign_field_ids,
+    check_order,
+    check_sequential_ids,
+    check_spec,
+    order_with,
+    read_order,
+    read_spec,
+    spec_with,
+)
+from gateway.iceberg.schema import check_compatibility, read_schema
+from gateway.iceberg.updates import (
+    LAST_ADDED,
+    AddSchema,
+    AddSortOrder,
+    AddSpec,
+    AssignUuid,
+    RemovePartitionSpecs,
+    RemoveSchemas,
+    SetCurrentSchema,
+    SetDefaultSortOrder,
+    SetDefaultSpec,
+    SetLocation,
+    UpgradeFormatVersion,
+)
+
+
+def assign_uuid(builder: TableBuilder, update: AssignUuid, at: str) -> None:
+    """At creation only; the same UUID again is no change."""
+    try:
+        UUID(update.uuid)
+    except ValueError:
+        raise BadRequestException(f"Malformed request: {update.uuid!r} is not a UUID at `{at}.uuid`") from None
+    if builder.base is not None and update.uuid.lower() != builder.base.table_uuid.lower():
+        raise AssignUuidNotAllowed("Cannot reassign the UUID of an existing table")
+    if builder.table_uuid is None or update.uuid.lower() != builder.table_uuid.lower():
+        builder.table_uuid = update.uuid
+        builder.changed = True
+
+
+def upgrade_format_version(builder: TableBuilder, update: UpgradeFormatVersion, at: str) -> None:
+    """Versions only go up; existing snapshots are left as they are."""
+    wanted = update.format_version
+    check_format_version(wanted, builder.allowed_format_versions, current=builder.format_version)
+    if wanted < builder.format_version:
+        raise InvalidTableUpdate(f"Cannot downgrade v{builder.format_version} table to v{wanted}")
+    if wanted != builder.format_version:
+        builder.format_version = wanted
+        builder.changed = True
+
+
+def check_format_version(wanted: int, allowed: frozenset[int], *, current: int | None = None) -> None:
+    """Raises `InvalidTableUpdate` for a version nobody supports, `FormatVersionNotAllowed` for one not permitted here.
+
+    A table that already has the version keeps it.
+    """
+    highest = max(SUPPORTED_FORMAT_VERSIONS)
+    if wanted > highest:
+        raise InvalidTableUpdate(
+            f"Cannot upgrade table to unsupported format version: v{wanted} (supported: v{highest})"
+        )
+    if wanted not in allowed and wanted in SUPPORTED_FORMAT_VERSIONS and wanted != current:
+        permitted = ", ".join(f"v{version}" for version in sorted(allowed))
+        raise FormatVersionNotAllowed(
+            f"Format version v{wanted} is not allowed in this warehouse, allowed: {permitted}"
+        )
+    if wanted < 1:
+        raise InvalidTableUpdate(f"Cannot use format version {wanted}: the lowest is 1")
+
+
+def set_location(builder: TableBuilder, update: SetLocation, at: str) -> None:
+    """At creation only; a trailing slash means nothing."""
+    location = strip_trailing_slash(update.location)
+    if builder.base is not None and location != strip_trailing_slash(builder.base.location):
+        raise SetLocationNotAllowed(f"Cannot move a table: its location stays {builder.base.location}")
+    if builder.base is None and location != builder.location:
+        builder.location = location
+        builder.changed = True
+
+
+def strip_trailing_slash(location: str) -> str:
+    """`s3://b/t//` as `s3://b/t`; a bare `scheme://` keeps its slashes."""
+    while location.endswith("/") and not location.endswith("://"):
+        location = location[:-1]
+    return location
+
+
+def add_schema(builder: TableBuilder, update: AddSchema, at: str) -> None:
+    """Reuses the id of an equal schema, else takes the highest plus one; the client's own id means nothing."""
+    schema = read_schema(update.schema, at=f"{at}.schema")
+    check_compatibility(schema, builder.format_version)
+    if update.last_column_id is not None and update.last_column_id < builder.last_column_id:
+        raise InvalidTableUpdate(
+            f"Invalid last column ID: {update.last_column_id} < {builder.last_column_id} (previous last column ID)"
+        )
+    highest = max(builder.last_column_id, schema.highest_field_id)
+    found = next((known.schema_id for known in builder.schemas if known.same_as(schema)), None)
+    if found is not None and highest == builder.last_column_id:
+        builder.last_added_schema = found if found in builder.added_schemas else None
+        return
+    schema_id = found if found is not None else max((s.schema_id for s in builder.schemas), default=-1) + 1
+    if found is None:
+        builder.schemas = builder.schemas.append(schema.with_id(schema_id))
+    builder.last_column_id = highest
+    builder.added_schemas.add(schema_id)
+    builder.last_added_schema = schema_id
+    builder.changed = True
+
+
+def set_current_schema(builder: TableBuilder, update: SetCurrentSchema, at: str) -> None:
+    """-1 is the schema this commit added last; the default spec and order are checked against it in the end."""
+    schema_id: int | None = update.schema_id
+    if schema_id == LAST_ADDED:
+        schema_id = builder.last_added_schema
+        if schema_id is None:
+            raise InvalidTableUpdate("Cannot set last added schema: no schema has been added")
+    if schema_id == builder.schema_id:
+        return
+    if not any(schema.schema_id == schema_id for schema in builder.schemas):
+        raise InvalidTableUpdate(f"Cannot set current schema to unknown schema: {schema_id}")
+    builder.schema_id = schema_id
+    builder.changed = True
+
+
+def add_spec(builder: TableBuilder, update: AddSpec, at: str) -> None:
+    """Reuses the id of a spec with the same fields, else takes the highest plus one; missing field ids are assigned."""
+    spec = read_spec(update.spec, at=f"{at}.spec")
+    found = next((known.spec_id for known in builder.specs if known.compatible_with(spec)), None)
+    if found is not None:
+        builder.last_added_spec = found if found in builder.added_specs else None
+        return
+    fields = assign_field_ids(
+        spec, builder.specs, last_id=builder.last_partition_id, format_version=builder.format_version
+    )
+    spec_id = max((known.spec_id for known in builder.specs), default=-1) + 1
+    bound = spec_with(spec, spec_id=spec_id, fields=fields)
+    check_spec(bound, builder.schema())
+    if builder.format_version == 1:
+        check_sequential_ids(bound)
+    builder.specs = builder.specs.append(bound)
+    builder.last_partition_id = max(builder.last_partition_id, bound.last_field_id)
+    builder.added_specs.add(spec_id)
+    builder.last_added_spec = spec_id
+    builder.changed = True
+
+
+def set_default_spec(builder: TableBuilder, update: SetDefaultSpec, at: str) -> None:
+    """-1 is the spec this commit added last."""
+    spec_id: int | None = update.spec_id
+    if spec_id == LAST_ADDED:
+        spec_id = builder.last_added_spec
+        if spec_id is None:
+            raise InvalidTableUpdate("Cannot set last added spec: no spec has been added")
+    if spec_id == builder.spec_id:
+        return
+    if not any(spec.spec_id == spec_id for spec in builder.specs):
+        raise InvalidTableUpdate(f"Cannot set default partition spec to unknown spec: {spec_id}")
+    builder.spec_id = spec_id
+    builder.changed = True
+
+
+def add_sort_order(builder: TableBuilder, update: AddSortOrder, at: str) -> None:
+    """Unsorted is always order 0; others reuse the id of an equal order or take the highest plus one, from 1."""
+    order = read_order(update.sort_order, at=f"{at}.sort-order")
+    if not order.fields:
+        order = UNSORTED
+    found = next((known.order_id for known in builder.orders if known.fields == order.fields), None)
+    if found is not None:
+        builder.last_added_order = found if found in builder.added_orders else None
+        return
+    check_order(order, builder.schema())
+    order_id = UNSORTED_ORDER_ID
+    if order.fields:
+        order_id = max((known.order_id for known in builder.orders), default=UNSORTED_ORDER_ID) + 1
+    builder.orders = builder.orders.append(order_with(order, order_id=order_id))
+    builder.added_orders.add(order_id)
+    builder.last_added_order = order_id
+    builder.changed = True
+
+
+def set_default_sort_order(builder: TableBuilder, update: SetDefaultSortOrder, at: str) -> None:
+    """-1 is the order this commit added last."""
+    order_id: int | None = update.sort_order_id
+    if order_id == LAST_ADDED:
+        order_id = builder.last_added_order
+        if order_id is None:
+            raise InvalidTableUpdate("Cannot set last added sort order: no sort order has been added")
+    if order_id == builder.order_id:
+        return
+    if not any(order.order_id == order_id for order in builder.orders):
+        raise InvalidTableUpdate(f"Cannot set default sort order to unknown order: {order_id}")
+    builder.order_id = order_id
+    builder.changed = True
+
+
+def remove_partition_specs(builder: TableBuilder, update: RemovePartitionSpecs, at: str) -> None:
+    """Never the default one; unknown ids are ignored."""
+    if builder.spec_id in update.spec_ids:
+        raise InvalidTableUpdate("Cannot remove the default partition spec")
+    kept = builder.specs.only(lambda spec: spec.spec_id not in update.spec_ids)
+    builder.changed = builder.changed or kept is not builder.specs
+    builder.specs = kept
+
+
+def remove_schemas(builder: TableBuilder, update: RemoveSchemas, at: str) -> None:
+    """Never the current one; unknown ids are ignored."""
+    if builder.schema_id in update.schema_ids:
+        raise InvalidTableUpdate("Cannot remove the current schema")
+    kept = builder.schemas.only(lambda schema: schema.schema_id not in update.schema_ids)
+    builder.changed = builder.changed or kept is not builder.schemas
+    builder.schemas = kept

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON in and out: bounded integers, and decoding whose errors name the place in the sender's own spelling."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from gateway.iceberg.errors import BadRequestException
+
+Int = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+"""`integer` of the specification: 32 bits, so that every reader can hold it."""
+
+Long = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+"""`integer`, `format: int64` of the specification."""
+
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""A size, time or sequence number: 64 bits, not negative."""
+
+ABSENT: Final = msgspec.Raw(b"null")
+"""Default of members kept as raw JSON: the sender left them out, or sent null."""
+
+T = TypeVar("T")
+
+MAX_NESTING: Final = 200
+"""Deepest nesting of JSON that is read; schemas in practice stay below 20."""
+
+_AT = re.compile(r" - at `\$?(?P<path>[^`]*)`")
+_TAG_PATH = re.compile(r"\.(?P<list>updates|requirements)\[\d+\]\.(?:action|type)$")
+
+
+def decode(data: bytes | msgspec.Raw, kind: type[T], *, at: str = "$") -> T:
+    """Decode a request body, or a part of one found at the JSON path `at`.
+
+    Raises `BadRequestException` naming the JSON path of what is wrong, in the kebab-case spelling of the wire, and for
+    an unknown update or requirement the list of known ones (specification: unknown kinds are refused with 400).
+    """
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise BadRequestException(f"Malformed request: {_placed(error, kind, at)}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRequestException(f"Malformed request: the body is not valid JSON: {error}") from None
+    except RecursionError:
+        raise BadRequestException("Malformed request: the body is nested too deeply") from None
+
+
+def encode(value: object) -> bytes:
+    """Compact JSON."""
+    return msgspec.json.encode(value)
+
+
+def canonical(data: bytes | msgspec.Raw, *, at: str = "$") -> Any:
+    """The plain Python values of a JSON text, duplicate keys resolved (the last wins, as with every common reader).
+
+    Text that is stored goes through this once, so that no two readers can see different documents in it. Raises
+    `BadRequestException` for text that is no JSON or nested deeper than `MAX_NESTING`.
+    """
+    value = decode(data, object, at=at)
+    _refuse_deep_nesting(value, at)
+    return value
+
+
+def _refuse_deep_nesting(value: object, at: str) -> None:
+    level: list[object] = [value]
+    for _ in range(MAX_NESTING):
+        below: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(v for v in item.values() if isinstance(v, dict | list))
+            elif isinstance(item, list):
+                below.extend(v for v in item if isinstance(v, dict | list))
+        if not below:
+            return
+        level = below
+    raise BadRequestException(f"Malformed request: nested deeper than {MAX_NESTING} levels at `{at}`")
+
+
+def _placed(error: msgspec.ValidationError, kind: type[object], at: str) -> str:
+    """The library's message with its path, relative to `at`, and with the known kinds where the tag is unknown."""
+    text = str(error)
+    path = "".join(reversed([match["path"] for match in _AT.finditer(text)]))
+    reason = _AT.sub("", text)
+    where = f"{at}{path}"
+    if (tag := _TAG_PATH.search(where)) and reason.startswith("Invalid value"):
+        known = getattr(kind, "UPDATE_KINDS" if tag["list"] == "updates" else "REQUIREMENT_KINDS", ())
+        noun = tag["list"].removesuffix("s")
+        return f"unknown {noun} {reason.removeprefix('Invalid value ')} at `{where}`; known are: {', '.join(known)}"
+    return f"{reason[:1].lower()}{reason[1:]} at `{where}`"

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must hold inside one metadata document, whoever wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.schema import check_structure
+from gateway.iceberg.snapshots import MAIN
+
+if TYPE_CHECKING:
+    from gateway.iceberg.metadata import TableMetadata
+
+
+def check_consistency(metadata: TableMetadata) -> None:
+    """Every part readable, ids unique, pointers to things that exist. Raises `BadRequestException`."""
+    _check_uuid(metadata.table_uuid)
+    _check_unique("schema-id", (schema.schema_id for schema in metadata.schemas))
+    _check_unique("spec-id", (spec.spec_id for spec in metadata.partition_specs))
+    _check_unique("order-id", (order.order_id for order in metadata.sort_orders))
+    for schema in metadata.schemas:
+        check_structure(schema)
+        if schema.highest_field_id > metadata.last_column_id:
+            raise _inconsistent(
+                f"last-column-id is {metadata.last_column_id}, "
+                f"schema {schema.schema_id} has field id {schema.highest_field_id}"
+            )
+    # Reading each default proves that it exists.
+    _ = (metadata.schema, metadata.default_spec, metadata.default_sort_order)
+    _check_snapshots(metadata)
+    for part in (metadata.metadata_log, metadata.statistics, metadata.partition_statistics, metadata.encryption_keys):
+        _ = part.items
+
+
+def _check_snapshots(metadata: TableMetadata) -> None:
+    ids = {snapshot.snapshot_id for snapshot in metadata.snapshots}
+    _check_unique("snapshot-id", (snapshot.snapshot_id for snapshot in metadata.snapshots))
+    for name, ref in metadata.refs.items():
+        if ref.snapshot_id not in ids:
+            raise _inconsistent(f"{ref.type} {name} names the unknown snapshot {ref.snapshot_id}")
+    main = metadata.refs.get(MAIN)
+    if main is not None and main.type != "branch":
+        raise _inconsistent("main is a tag")
+    if (main.snapshot_id if main is not None else None) != metadata.current_snapshot_id:
+        raise _inconsistent(
+            f"Current snapshot ID does not match main branch ({metadata.current_snapshot_id} != "
+            f"{main.snapshot_id if main is not None else None})"
+        )
+    newest = max((snapshot.sequence_number for snapshot in metadata.snapshots), default=0)
+    if metadata.format_version > 1 and newest > metadata.last_sequence_number:
+        raise _inconsistent(f"last-sequence-number is {metadata.last_sequence_number}, a snapshot has {newest}")
+    _ = metadata.snapshot_log.items
+
+
+def _check_uuid(text: str) -> None:
+    try:
+        UUID(text)
+    except ValueError:
+        raise _inconsistent(f"{text[:80]!r} is not a UUID") from None
+
+
+def _check_unique(name: str, ids: Iterable[int]) -> None:
+    seen: set[int] = set()
+    for value in ids:
+        if value in seen:
+            raise _inconsistent(f"{name} {value} exists twice")
+        seen.add(value)
+
+
+def _inconsistent(reason: str) -> BadRequestException:
+    return BadRequestException(f"Table metadata is inconsistent: {reason}")

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first metadata of a table or view, from a create request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from uuid import UUID
+
+from gateway.iceberg.applying.builder import TableBuilder
+from gateway.iceberg.applying.content import check_commit_properties, persisted_properties
+from gateway.iceberg.applying.structure import check_format_version, strip_trailing_slash
+from gateway.iceberg.codec import ABSENT
+from gateway.iceberg.documents import Parts
+from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate
+from gateway.iceberg.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
+from gateway.iceberg.partition import (
+    FIRST_PARTITION_FIELD_ID,
+    UNPARTITIONED,
+    UNSORTED,
+    PartitionField,
+    PartitionSpec,
+    SortOrder,
+    order_with,
+    read_order,
+    read_spec,
+    spec_with,
+)
+from gateway.iceberg.schema import Schema, assign_fresh_ids, check_compatibility, read_schema
+from gateway.iceberg.wire import CreateTableRequest
+
+FORMAT_VERSION_PROPERTY: Final = "format-version"
+DEFAULT_PROPERTIES: Final[Mapping[str, str]] = {"write.parquet.compression-codec": "zstd"}
+"""What the reference implementation writes into every new table."""
+
+
+def new_table_metadata(
+    request: CreateTableRequest,
+    *,
+    table_uuid: UUID,
+    location: str,
+    now_ms: int,
+    default_format_version: int = 2,
+    allowed: frozenset[int] = SUPPORTED_FORMAT_VERSIONS,
+) -> TableMetadata:
+    """The metadata of a new table.
+
+    All column ids are given anew (the client's mean nothing before the table exists), the spec and order follow by
+    column name. The property `format-version` picks the version and is not stored. Raises errors of status 400.
+    """
+    version = _format_version(request.properties or {}, default_format_version)
+    check_format_version(version, allowed)
+    asked = read_schema(request.schema, at="$.schema")
+    check_compatibility(asked, version)
+    schema, last_column_id = assign_fresh_ids(asked)
+    properties = {**DEFAULT_PROPERTIES, **persisted_properties(request.properties or {})}
+    check_commit_properties(properties)
+    builder = TableBuilder.empty(format_version=version, now_ms=now_ms, allowed=allowed)
+    builder.table_uuid = str(table_uuid)
+    builder.location = strip_trailing_slash(location)
+    builder.schemas = Parts.of(Schema, [schema])
+    builder.schema_id = schema.schema_id
+    builder.last_column_id = last_column_id
+    builder.properties = properties
+    if request.partition_spec != ABSENT:
+        spec = _rebound_spec(read_spec(request.partition_spec, at="$.partition-spec"), asked, schema)
+        builder.specs = Parts.of(PartitionSpec, [spec])
+        builder.spec_id = spec.spec_id
+        builder.last_partition_id = spec.last_field_id
+    if request.write_order != ABSENT:
+        order = _rebound_order(read_order(request.write_order, at="$.write-order"), asked, schema)
+        builder.orders = Parts.of(SortOrder, [order])
+        builder.order_id = order.order_id
+    metadata, _ = builder.finish(None)
+    return metadata
+
+
+def _format_version(properties: Mapping[str, str], default: int) -> int:
+    text = properties.get(FORMAT_VERSION_PROPERTY)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 4):
+        raise BadRequestException(f"Property {FORMAT_VERSION_PROPERTY} must be 1, 2 or 3, not {text!r}")
+    return int(text)
+
+
+def _rebound_spec(spec: PartitionSpec, asked: Schema, schema: Schema) -> PartitionSpec:
+    if not spec.fields:
+        return UNPARTITIONED
+    fields = (
+        PartitionField(
+            source_id=_moved(field.source_id, asked, schema, "partition"),
+            field_id=FIRST_PARTITION_FIELD_ID + position,
+            name=field.name,
+            transform=field.transform,
+        )
+        for position, field in enumerate(spec.fields)
+    )
+    return spec_with(spec, spec_id=UNPARTITIONED.spec_id, fields=fields)
+
+
+def _rebound_order(order: SortOrder, asked: Schema, schema: Schema) -> SortOrder:
+    if not order.fields:
+        return UNSORTED
+    source_ids = [_moved(field.source_id, asked, schema, "sort") for field in order.fields]
+    return order_with(order, order_id=UNSORTED.order_id + 1, source_ids=source_ids)
+
+
+def _moved(source_id: int, asked: Schema, schema: Schema, noun: str) -> int:
+    """The new id of a column the request names by its own id."""
+    name = asked.name_of(source_id)
+    column = schema.named(name) if name is not None else None
+    if column is None:
+        raise InvalidTableUpdate(f"Cannot find source column for {noun} field: source id {source_id}")
+    return column.field.id

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a commit does, in the terms authorization decides on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from gateway.iceberg.codec import Long
+from gateway.iceberg.locations import PATH_PROPERTIES
+from gateway.iceberg.metadata import TableMetadata
+from gateway.iceberg.snapshots import MAIN
+from gateway.iceberg.updates import (
+    AddEncryptionKey,
+    AddSnapshot,
+    AssignUuid,
+    RemoveEncryptionKey,
+    RemovePartitionSpecs,
+    RemovePartitionStatistics,
+    RemoveProperties,
+    RemoveSchemas,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    RemoveStatistics,
+    SetLocation,
+    SetPartitionStatistics,
+    SetProperties,
+    SetSnapshotRef,
+    SetStatistics,
+    TableUpdate,
+    UpgradeFormatVersion,
+    ViewUpdate,
+)
+
+PRIVILEGED_PROPERTIES: Final = frozenset({*PATH_PROPERTIES, "gc.enabled", "owner", "trino.run-as-owner"})
+"""Properties that move files, keep files from being cleaned up, or name whose rights an engine uses."""
+
+
+class UpdateKind(StrEnum):
+    """Kinds of change, from the section on authorization of the protocol notes; a commit usually has several."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    DELETE = "delete"
+    REPLACE = "replace"
+    REFS = "refs"
+    MAINTENANCE = "maintenance"
+    ALTER = "alter"
+    PRIVILEGED = "privileged"
+
+
+_MAINTENANCE = (
+    RemoveSnapshots,
+    SetStatistics,
+    RemoveStatistics,
+    SetPartitionStatistics,
+    RemovePartitionStatistics,
+    RemovePartitionSpecs,
+    RemoveSchemas,
+)
+_PRIVILEGED = (AssignUuid, UpgradeFormatVersion, SetLocation, AddEncryptionKey, RemoveEncryptionKey)
+_OPERATIONS: Final[Mapping[str | None, UpdateKind]] = {
+    "append": UpdateKind.APPEND,
+    "overwrite": UpdateKind.OVERWRITE,
+    "delete": UpdateKind.DELETE,
+    "replace": UpdateKind.REPLACE,
+}
+
+
+class _AddedSnapshot(msgspec.Struct, rename="kebab"):
+    snapshot_id: Long | None = None
+    parent_snapshot_id: Long | None = None
+    summary: dict[str, object] | None = None
+
+
+def update_kinds(
+    updates: Sequence[TableUpdate | ViewUpdate], base: TableMetadata | None = None
+) -> frozenset[UpdateKind]:
+    """The kinds of change a commit holds.
+
+    A snapshot counts as what its summary declares; what is undeclared or not understood counts as an overwrite. With
+    `base` an append is believed only if it builds on the ref's current snapshot (one that does not makes existing rows
+    disappear) and its summary reports no removed files. Moving `main` to an older snapshot is an overwrite.
+    """
+    kinds: set[UpdateKind] = set()
+    added: dict[int, _AddedSnapshot] = {}
+    heads: dict[str, int | None] = {n: r.snapshot_id for n, r in base.refs.items()} if base is not None else {}
+    for update in updates:
+        match update:
+            case AddSnapshot():
+                snapshot = _added(update)
+                added[snapshot.snapshot_id or 0] = snapshot
+                kinds.add(_declared(snapshot))
+            case SetSnapshotRef():
+                kinds |= _ref_kinds(update, added, heads, known=base is not None)
+                heads[update.ref_name] = update.snapshot_id
+            case RemoveSnapshotRef():
+                kinds.add(UpdateKind.OVERWRITE if update.ref_name == MAIN else UpdateKind.REFS)
+                heads.pop(update.ref_name, None)
+            case SetProperties() | RemoveProperties():
+                names = update.updates if isinstance(update, SetProperties) else update.removals
+                kinds.add(UpdateKind.ALTER)
+                if not PRIVILEGED_PROPERTIES.isdisjoint(names):
+                    kinds.add(UpdateKind.PRIVILEGED)
+            case _ if isinstance(update, _PRIVILEGED):
+                kinds.add(UpdateKind.PRIVILEGED)
+            case _:
+                kinds.add(UpdateKind.MAINTENANCE if isinstance(update, _MAINTENANCE) else UpdateKind.ALTER)
+    return frozenset(kinds)
+
+
+def target_refs(updates: Sequence[TableUpdate | ViewUpdate]) -> frozenset[str]:
+    """Branches and tags a commit creates, moves or removes."""
+    return frozenset(u.ref_name for u in updates if isinstance(u, SetSnapshotRef | RemoveSnapshotRef))
+
+
+def _ref_kinds(
+    update: SetSnapshotRef, added: Mapping[int, _AddedSnapshot], heads: Mapping[str, int | None], *, known: bool
+) -> set[UpdateKind]:
+    kinds = set() if update.ref_name == MAIN else {UpdateKind.REFS}
+    snapshot = added.get(update.snapshot_id)
+    if snapshot is None:
+        if update.ref_name == MAIN and heads.get(MAIN) != update.snapshot_id:
+            kinds.add(UpdateKind.OVERWRITE)
+        elif update.ref_name == MAIN:
+            kinds.add(UpdateKind.REFS)
+    elif known and update.ref_name in heads and snapshot.parent_snapshot_id != heads[update.ref_name]:
+        kinds.add(UpdateKind.OVERWRITE)
+    return kinds
+
+
+def _added(update: AddSnapshot) -> _AddedSnapshot:
+    try:
+        return msgspec.json.decode(update.snapshot, type=_AddedSnapshot)
+    except msgspec.MsgspecError:
+        return _AddedSnapshot()  # malformed: judged as an overwrite here, refused with its reason when applied
+
+
+def _declared(snapshot: _AddedSnapshot) -> UpdateKind:
+    summary = snapshot.summary or {}
+    operation = summary.get("operation")
+    kind = _OPERATIONS.get(operation if isinstance(operation, str) else None, UpdateKind.OVERWRITE)
+    removed = any(summary.get(name) not in (None, "0") for name in ("deleted-data-files", "deleted-records"))
+    return UpdateKind.OVERWRITE if kind is UpdateKind.APPEND and removed else kind

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every place a document or commit points to, so that callers can demand that all lie within the table's own prefix.
+
+A vended credential, and the catalog's own writes and purges, follow these paths: each one is a way out of the prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from gateway.iceberg import codec
+from gateway.iceberg.metadata import TableMetadata
+from gateway.iceberg.snapshots import PartitionStatisticsFile, Snapshot, StatisticsFile
+from gateway.iceberg.updates import (
+    AddSnapshot,
+    SetLocation,
+    SetPartitionStatistics,
+    SetProperties,
+    SetStatistics,
+    TableUpdate,
+    ViewUpdate,
+)
+
+PATH_PROPERTIES: Final = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
+"""Properties whose value is a place writers put files in; the last two are old names engines still obey."""
+
+
+class Place(Struct, frozen=True):
+    """A location and what names it, for messages: a property, a JSON path."""
+
+    source: str
+    location: str
+
+
+def location_properties(
+    source: TableMetadata | Mapping[str, str] | Sequence[TableUpdate | ViewUpdate],
+) -> tuple[Place, ...]:
+    """Path-like properties that are set: in a document, in plain properties, or by a commit's `set-properties`."""
+    if isinstance(source, TableMetadata):
+        return tuple(_path_properties(source.properties))
+    if isinstance(source, Mapping):
+        return tuple(_path_properties(source))
+    return tuple(place for u in source if isinstance(u, SetProperties) for place in _path_properties(u.updates))
+
+
+def inner_locations(metadata: TableMetadata) -> tuple[Place, ...]:
+    """Every location inside a document except its own `location`: logs, manifest lists, statistics, path properties."""
+    places = [*_path_properties(metadata.properties)]
+    for i, entry in enumerate(metadata.metadata_log):
+        places.append(Place(f"metadata-log[{i}].metadata-file", entry.metadata_file))
+    for i, snapshot in enumerate(metadata.snapshots):
+        places.extend(_snapshot_places(snapshot, f"snapshots[{i}]"))
+    for i, file in enumerate(metadata.statistics):
+        places.append(Place(f"statistics[{i}].statistics-path", file.statistics_path))
+    for i, partition_file in enumerate(metadata.partition_statistics):
+        places.append(Place(f"partition-statistics[{i}].statistics-path", partition_file.statistics_path))
+    return tuple(places)
+
+
+def update_locations(updates: Sequence[TableUpdate | ViewUpdate]) -> tuple[Place, ...]:
+    """Every location a commit brings in: `set-location`, path properties, manifest lists, statistics files.
+
+    Raises `BadRequestException` when one of the documents inside is malformed.
+    """
+    places: list[Place] = []
+    for i, update in enumerate(updates):
+        at = f"updates[{i}]"
+        match update:
+            case SetLocation():
+                places.append(Place(f"{at}.location", update.location))
+            case SetProperties():
+                places.extend(_path_properties(update.updates))
+            case AddSnapshot():
+                snapshot = Snapshot.of(codec.canonical(update.snapshot), at=f"$.{at}.snapshot")
+                places.extend(_snapshot_places(snapshot, f"{at}.snapshot"))
+            case SetStatistics():
+                file = StatisticsFile.of(codec.canonical(update.statistics), at=f"$.{at}.statistics")
+                places.append(Place(f"{at}.statistics.statistics-path", file.statistics_path))
+            case SetPartitionStatistics():
+                where = f"{at}.partition-statistics"
+                partition = PartitionStatisticsFile.of(codec.canonical(update.partition_statistics), at=f"$.{where}")
+                places.append(Place(f"{where}.statistics-path", partition.statistics_path))
+            case _:
+                pass
+    return tuple(places)
+
+
+def _path_properties(properties: Mapping[str, str]) -> Iterator[Place]:
+    for name in PATH_PROPERTIES:
+        if name in properties:
+            yield Place(f"properties.{name}", properties[name])
+
+
+def _snapshot_places(snapshot: Snapshot, at: str) -> Iterator[Place]:
+    if snapshot.manifest_list is not None:
+        yield Place(f"{at}.manifest-list", snapshot.manifest_list)
+    for i, manifest in enumerate(snapshot.manifests or ()):
+        yield Place(f"{at}.manifests[{i}]", manifest)

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Partition specs and sort orders: reading what clients send, binding it to a schema, and the rules for reusing ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from msgspec import Meta, Raw, Struct
+
+from gateway.iceberg import codec
+from gateway.iceberg.codec import Int
+from gateway.iceberg.documents import Part
+from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.schema import Schema
+from gateway.iceberg.types import can_transform, is_primitive, type_name
+
+FIRST_PARTITION_FIELD_ID: Final = 1000
+UNPARTITIONED_LAST_ID: Final = FIRST_PARTITION_FIELD_ID - 1
+UNSORTED_ORDER_ID: Final = 0
+
+Transform = Annotated[str, Meta(min_length=1, max_length=100)]
+
+
+class PartitionField(Struct, frozen=True, rename="kebab", kw_only=True):
+    """One partition value; `field_id` may be left to the catalog."""
+
+    source_id: Int
+    name: str
+    transform: Transform
+    field_id: Int | None = None
+
+    @property
+    def content(self) -> tuple[int, str]:
+        """What the value is, apart from its name and id."""
+        return (self.source_id, self.transform)
+
+
+class PartitionSpec(Part, frozen=True, kw_only=True):
+    """How rows are partitioned."""
+
+    spec_id: Int = 0
+    fields: tuple[PartitionField, ...] = ()
+
+    @property
+    def last_field_id(self) -> int:
+        """Highest partition field id, 999 without fields."""
+        return max((f.field_id for f in self.fields if f.field_id is not None), default=UNPARTITIONED_LAST_ID)
+
+    def compatible_with(self, other: PartitionSpec) -> bool:
+        """Same sources, transforms and names in the same order, whatever the ids (the rule for reusing a spec id)."""
+        return [(f.content, f.name) for f in self.fields] == [(f.content, f.name) for f in other.fields]
+
+
+class SortField(Struct, frozen=True, rename="kebab", kw_only=True):
+    """One sort key."""
+
+    source_id: Int
+    transform: Transform
+    direction: Literal["asc", "desc"]
+    null_order: Literal["nulls-first", "nulls-last"]
+
+
+class SortOrder(Part, frozen=True, kw_only=True):
+    """How rows are sorted within files; order 0 is always unsorted."""
+
+    order_id: Int = 0
+    fields: tuple[SortField, ...] = ()
+
+
+UNPARTITIONED: Final = PartitionSpec.of({"spec-id": 0, "fields": []})
+UNSORTED: Final = SortOrder.of({"order-id": 0, "fields": []})
+
+P = TypeVar("P", PartitionSpec, SortOrder)
+
+
+def read_spec(text: Raw, *, at: str) -> PartitionSpec:
+    """A spec a client sent, not yet bound to a schema; raises `BadRequestException`."""
+    return PartitionSpec.of(_members(text, at), at=at)
+
+
+def read_order(text: Raw, *, at: str) -> SortOrder:
+    """An order a client sent, not yet bound to a schema; raises `BadRequestException`."""
+    return SortOrder.of(_members(text, at), at=at)
+
+
+def spec_with(spec: PartitionSpec, *, spec_id: int, fields: Iterable[PartitionField]) -> PartitionSpec:
+    """The spec under another id and with rebound fields (as many as before); members we do not know are kept."""
+    members = spec.members()
+    old = members.get("fields", [])
+    members["fields"] = [{**known, **_plain(field)} for known, field in zip(old, fields, strict=True)]
+    members.pop("spec-id", None)
+    return PartitionSpec.of({"spec-id": spec_id, **members})
+
+
+def order_with(order: SortOrder, *, order_id: int, source_ids: Sequence[int] | None = None) -> SortOrder:
+    """The order under another id and, when given, with other source ids; members we do not know are kept."""
+    members = order.members()
+    members.pop("order-id", None)
+    if source_ids is not None:
+        members["fields"] = [{**f, "source-id": s} for f, s in zip(members["fields"], source_ids, strict=True)]
+    return SortOrder.of({"order-id": order_id, **members})
+
+
+def check_spec(spec: PartitionSpec, schema: Schema) -> None:
+    """Whether a spec can be used with a schema; raises `BadRequestException` in the reference's words."""
+    names: set[str] = set()
+    for field in spec.fields:
+        if not field.name:
+            raise BadRequestException("Cannot use empty or null partition name")
+        if field.name in names:
+            raise BadRequestException(f"Cannot use partition name more than once: {field.name}")
+        names.add(field.name)
+        if type_name(field.transform) == "void":
+            continue  # the source of a void field may have been dropped
+        _check_source(schema, field, "partition")
+        column = schema.named(field.name)
+        if column is not None and column.field.id != field.source_id:
+            raise BadRequestException(
+                f"Cannot create identity partition sourced from different field in schema: {field.name}"
+            )
+    _refuse_redundant(spec)
+
+
+def check_order(order: SortOrder, schema: Schema) -> None:
+    """Whether an order can be used with a schema; raises `BadRequestException`."""
+    for field in order.fields:
+        _check_source(schema, field, "sort")
+
+
+def check_sequential_ids(spec: PartitionSpec) -> None:
+    """Format version 1 has no partition field ids of its own: they must count from 1000."""
+    ids = [field.field_id for field in spec.fields]
+    if ids != list(range(FIRST_PARTITION_FIELD_ID, FIRST_PARTITION_FIELD_ID + len(ids))):
+        raise BadRequestException(f"Spec does not use sequential IDs that are required in v1: {ids}")
+
+
+def assign_field_ids(
+    spec: PartitionSpec, known: Iterable[PartitionSpec], *, last_id: int, format_version: int
+) -> tuple[PartitionField, ...]:
+    """The spec's fields with every id set.
+
+    Missing ids: version 1 counts from 1000; later versions take the id an equal field (source and transform) had in
+    any spec before, or the next unused one, so that an id keeps one meaning in the table's life. Raises
+    `BadRequestException` when the client gives an id that already means something else.
+    """
+    if format_version == 1:
+        return tuple(
+            _with_id(field, field.field_id if field.field_id is not None else FIRST_PARTITION_FIELD_ID + position)
+            for position, field in enumerate(spec.fields)
+        )
+    meanings: dict[int, set[tuple[int, str]]] = {}
+    for field in (field for other in known for field in other.fields):
+        if field.field_id is not None:
+            meanings.setdefault(field.field_id, set()).add(field.content)
+    taken = {field.field_id for field in spec.fields if field.field_id is not None}
+    next_id = max([last_id, *taken]) + 1
+    result: list[PartitionField] = []
+    for field in spec.fields:
+        field_id = field.field_id
+        if field_id is None:
+            field_id = next((i for i, m in meanings.items() if field.content in m and i not in taken), None)
+            if field_id is None:
+                field_id, next_id = next_id, next_id + 1
+            taken.add(field_id)
+        elif (before := meanings.get(field_id)) and not _same_meaning(field, before):
+            raise BadRequestException(
+                f"Cannot use partition field id {field_id} for {field.name}: it already stands for another field"
+            )
+        result.append(_with_id(field, field_id))
+    if len({field.field_id for field in result}) != len(result):
+        raise BadRequestException(f"Cannot use a partition field id more than once: {[f.field_id for f in result]}")
+    return tuple(result)
+
+
+def _same_meaning(field: PartitionField, before: set[tuple[int, str]]) -> bool:
+    """Void fields stand in for dropped ones, in tables that began as version 1 under the same id."""
+    return field.content in before or field.transform == "void" or any(transform == "void" for _, transform in before)
+
+
+def _check_source(schema: Schema, field: PartitionField | SortField, noun: str) -> None:
+    column = schema.columns.get(field.source_id)
+    shown = field.name if isinstance(field, PartitionField) else f"{field.transform}({field.source_id})"
+    if column is None:
+        raise BadRequestException(f"Cannot find source column for {noun} field: {shown} (source id {field.source_id})")
+    kind = column.field.type
+    if not is_primitive(kind) and type_name(kind) != "variant":
+        verb = "partition" if noun == "partition" else "sort"
+        raise BadRequestException(f"Cannot {verb} by non-primitive source field: {column.dotted}")
+    if not can_transform(field.transform, kind):
+        raise BadRequestException(f"Invalid source type {type_name(kind)} for transform: {field.transform}")
+
+
+def _refuse_redundant(spec: PartitionSpec) -> None:
+    """Two fields of one source with the same transform (or two time transforms' equal names) partition nothing more."""
+    seen: dict[tuple[int, str], str] = {}
+    for field in spec.fields:
+        if type_name(field.transform) == "void":
+            continue
+        if (other := seen.setdefault(field.content, field.name)) != field.name:
+            raise BadRequestException(f"Cannot add redundant partition: {other} conflicts with {field.name}")
+
+
+def _members(text: Raw, at: str) -> dict[str, Any]:
+    members = codec.canonical(text, at=at)
+    if not isinstance(members, dict):
+        raise BadRequestException(f"Malformed request: expected an object at `{at}`")
+    return members
+
+
+def _with_id(field: PartitionField, field_id: int) -> PartitionField:
+    return PartitionField(source_id=field.source_id, name=field.name, transform=field.transform, field_id=field_id)
+
+
+def _plain(field: PartitionField) -> dict[str, object]:
+    return {
+        "source-id": field.source_id,
+        "field-id": field.field_id,
+        "name": field.name,
+        "transform": field.transform,
+    }

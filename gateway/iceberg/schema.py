@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Table schemas: reading, the rules a schema must keep, sameness, and fresh column ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from gateway.iceberg import codec
+from gateway.iceberg.codec import ABSENT, Int
+from gateway.iceberg.documents import Part
+from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.types import (
+    MIN_FORMAT_VERSION,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+    check_primitive,
+    is_primitive,
+    type_name,
+)
+
+DEFAULT_VALUES_MIN_FORMAT_VERSION: Final = 3
+MAX_FIELD_ID: Final = 2_147_483_447
+"""Ids above are reserved for metadata columns (table specification, "Reserved Field IDs")."""
+
+MAX_TYPE_DEPTH: Final = 60
+"""Deepest nesting of column types; keeps walks over types within the interpreter's stack."""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A field at any depth with its place: `path` holds names from the top (`element`, `key`, `value` inside lists and
+    maps), `parents` the enclosing types from the outside in, each with whether it is itself required."""
+
+    field: NestedField
+    path: tuple[str, ...]
+    parents: tuple[tuple[Type, bool], ...] = ()
+
+    @property
+    def dotted(self) -> str:
+        """The full name, `address.street`."""
+        return ".".join(self.path)
+
+
+class Schema(Part, frozen=True, dict=True, kw_only=True):
+    """One schema of a table or view. The columns are parsed when first asked for."""
+
+    schema_id: Int = 0
+    identifier_field_ids: tuple[Int, ...] | None = None
+    fields_json: Raw = msgspec.field(name="fields")
+
+    @cached_property
+    def struct(self) -> StructType:
+        """The top-level struct; raises `BadRequestException` when the columns are malformed."""
+        fields = codec.decode(self.fields_json, tuple[NestedField, ...], at="$.schema.fields")
+        return StructType(fields=fields)
+
+    @property
+    def fields(self) -> tuple[NestedField, ...]:
+        """Top-level columns."""
+        return self.struct.fields
+
+    @cached_property
+    def columns(self) -> Mapping[int, Column]:
+        """Every field at any depth by id. Raises `BadRequestException` for an id used twice or an illegal one."""
+        columns: dict[int, Column] = {}
+        for column in _walk(self.struct):
+            if (other := columns.get(column.field.id)) is not None:
+                raise BadRequestException(
+                    f"Invalid schema: field id {column.field.id} is used by {other.dotted} and {column.dotted}"
+                )
+            if not 0 <= column.field.id <= MAX_FIELD_ID:
+                raise BadRequestException(
+                    f"Invalid schema: field id {column.field.id} of {column.dotted} is not within 0 and {MAX_FIELD_ID}"
+                )
+            columns[column.field.id] = column
+        return columns
+
+    @property
+    def identifiers(self) -> frozenset[int]:
+        """Ids of the identifier fields."""
+        return frozenset(self.identifier_field_ids or ())
+
+    @property
+    def highest_field_id(self) -> int:
+        """Highest id at any depth; 0 without columns."""
+        return max(self.columns, default=0)
+
+    def name_of(self, field_id: int) -> str | None:
+        """Full dotted name of a field, None when the schema has no such id."""
+        column = self.columns.get(field_id)
+        return column.dotted if column else None
+
+    def named(self, name: str) -> Column | None:
+        """The field with this full dotted name, spelled exactly so."""
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Column]:
+        return {column.dotted: column for column in self.columns.values()}
+
+    def with_id(self, schema_id: int) -> Schema:
+        """The same schema under another id; members we do not know are kept."""
+        if self.schema_id == schema_id and "schema-id" in self.members():
+            return self
+        members = self.members()
+        members.pop("schema-id", None)
+        return Schema.of({"type": "struct", "schema-id": schema_id, **members})
+
+    def same_as(self, other: Schema) -> bool:
+        """Equal columns and identifier fields, whatever the id (the rule for reusing an id)."""
+        return self.struct == other.struct and self.identifiers == other.identifiers
+
+
+def read_schema(text: Raw | bytes, *, at: str) -> Schema:
+    """A schema a client sent, checked as far as the format version does not matter. Raises `BadRequestException`."""
+    members = codec.canonical(text, at=at)
+    if not isinstance(members, dict):
+        raise BadRequestException(f"Malformed request: expected a schema object at `{at}`")
+    schema = Schema.of(members, at=at)
+    check_structure(schema)
+    return schema
+
+
+def check_structure(schema: Schema) -> None:
+    """Rules independent of the format version: unique ids and names, known types, valid identifier fields."""
+    names: dict[str, int] = {}
+    for column in schema.columns.values():
+        if (other := names.setdefault(column.dotted, column.field.id)) != column.field.id:
+            raise BadRequestException(
+                f"Invalid schema: multiple fields for name {column.dotted}: {other} and {column.field.id}"
+            )
+        if isinstance(column.field.type, str):
+            check_primitive(column.field.type, column.dotted)
+    for field_id in sorted(schema.identifiers):
+        _check_identifier(schema, field_id)
+
+
+def check_compatibility(schema: Schema, format_version: int) -> None:
+    """Whether a format version has the schema's types and defaults.
+
+    Raises `BadRequestException` with one line per problem, e.g. "v: variant is not supported until v3".
+    """
+    problems: list[str] = []
+    for column in schema.columns.values():
+        kind = type_name(column.field.type)
+        needed = MIN_FORMAT_VERSION.get(kind, 1)
+        if format_version < needed:
+            shown = column.field.type if isinstance(column.field.type, str) else kind
+            problems.append(f"Invalid type for {column.dotted}: {shown} is not supported until v{needed}")
+        problems.extend(_default_problems(column, kind, format_version))
+    if problems:
+        raise BadRequestException(f"Invalid schema for v{format_version}:\n- " + "\n- ".join(problems))
+
+
+def assign_fresh_ids(schema: Schema, *, schema_id: int = 0) -> tuple[Schema, int]:
+    """The schema with column ids counted from 1 in the protocol's order (all fields of a struct before their insides),
+    identifier fields following, and the highest id given. Members we do not know are kept."""
+    given: dict[int, int] = {}
+
+    def fresh(old: int) -> int:
+        given[old] = len(given) + 1
+        return given[old]
+
+    members = schema.members()
+    fields = _renumber({"type": "struct", "fields": members["fields"]}, fresh)["fields"]
+    members.pop("schema-id", None)
+    renewed: dict[str, Any] = {"type": "struct", "schema-id": schema_id, **members, "fields": fields}
+    if schema.identifier_field_ids:
+        renewed["identifier-field-ids"] = [given[old] for old in schema.identifier_field_ids]
+    return Schema.of(renewed), len(given)
+
+
+def _renumber(node: Any, fresh: Callable[[int], int]) -> Any:
+    if not isinstance(node, dict):
+        return node
+    if node["type"] == "struct":
+        numbered = [{**field, "id": fresh(field["id"])} for field in node["fields"]]
+        return {**node, "fields": [{**field, "type": _renumber(field["type"], fresh)} for field in numbered]}
+    if node["type"] == "list":
+        element_id = fresh(node["element-id"])
+        return {**node, "element-id": element_id, "element": _renumber(node["element"], fresh)}
+    key_id, value_id = fresh(node["key-id"]), fresh(node["value-id"])
+    key, value = _renumber(node["key"], fresh), _renumber(node["value"], fresh)
+    return {**node, "key-id": key_id, "value-id": value_id, "key": key, "value": value}
+
+
+def _walk(
+    kind: Type, path: tuple[str, ...] = (), parents: tuple[tuple[Type, bool], ...] = (), *, required: bool = True
+) -> Iterator[Column]:
+    if len(parents) > MAX_TYPE_DEPTH:
+        raise BadRequestException(f"Invalid schema: types are nested deeper than {MAX_TYPE_DEPTH} levels")
+    for field in _inner_fields(kind):
+        inner, inner_path = (*parents, (kind, required)), (*path, field.name)
+        yield Column(field, inner_path, inner)
+        yield from _walk(field.type, inner_path, inner, required=field.required)
+
+
+def _inner_fields(kind: Type) -> tuple[NestedField, ...]:
+    """The fields directly inside a type; elements, keys and values under the names the specification gives them."""
+    match kind:
+        case StructType():
+            return kind.fields
+        case ListType():
+            return (NestedField(id=kind.element_id, name="element", required=kind.element_required, type=kind.element),)
+        case MapType():
+            return (
+                NestedField(id=kind.key_id, name="key", required=True, type=kind.key),
+                NestedField(id=kind.value_id, name="value", required=kind.value_required, type=kind.value),
+            )
+        case _:
+            return ()
+
+
+def _check_identifier(schema: Schema, field_id: int) -> None:
+    column = schema.columns.get(field_id)
+    if column is None:
+        raise BadRequestException(f"Cannot add fieldId {field_id} as an identifier field: field does not exist")
+    problem = f"Cannot add field {column.dotted} as an identifier field: "
+    if not is_primitive(column.field.type):
+        raise BadRequestException(problem + "not a primitive type field")
+    if not column.field.required:
+        raise BadRequestException(problem + "not a required field")
+    if type_name(column.field.type) in {"float", "double"}:
+        raise BadRequestException(problem + "must not be float or double field")
+    for parent, required in column.parents:
+        if not isinstance(parent, StructType):
+            raise BadRequestException(f"{problem}must not be nested in a {type_name(parent)}")
+        if not required:
+            raise BadRequestException(f"{problem}must not be nested in an optional struct")
+
+
+def _default_problems(column: Column, kind: str, format_version: int) -> Iterator[str]:
+    field = column.field
+    if field.initial_default != ABSENT and format_version < DEFAULT_VALUES_MIN_FORMAT_VERSION:
+        yield (
+            f"Invalid initial default for {column.dotted}: non-null default ({bytes(field.initial_default).decode()}) "
+            f"is not supported until v{DEFAULT_VALUES_MIN_FORMAT_VERSION}"
+        )
+        return
+    for label, default in (("initial", field.initial_default), ("write", field.write_default)):
+        if default != ABSENT and not _is_value_of(default, kind):
+            shown = bytes(default).decode()[:80]
+            yield f"Invalid {label} default for {column.dotted}: {shown} is not a value of {kind}"
+
+
+def _is_value_of(default: Raw, kind: str) -> bool:
+    """Whether a default has the JSON form of its type (table specification, appendix D); its range is the reader's
+    matter. Variants, geometries, geographies and unknowns have no default but null."""
+    value = msgspec.json.decode(default)
+    if kind == "boolean":
+        return isinstance(value, bool)
+    if isinstance(value, bool) or kind in {"variant", "unknown", "geometry", "geography"}:
+        return False
+    accepted: dict[str, type | tuple[type, ...]] = {
+        "int": int,
+        "long": int,
+        "float": (int, float),
+        "double": (int, float),
+        "list": list,
+        "struct": dict,
+        "map": dict,
+    }
+    return isinstance(value, accepted.get(kind, str))

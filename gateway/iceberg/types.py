@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iceberg's types as they stand in schema JSON, and what each format version and transform accepts.
+
+Primitive types stay strings (`"long"`, `"decimal(9,2)"`); nested types are structs. Source: Iceberg table
+specification, "Schemas and Data Types" and appendix C, including format version 3.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, TypeAlias
+
+import msgspec
+from msgspec import Raw, Struct
+
+from gateway.iceberg.codec import ABSENT, Int
+from gateway.iceberg.errors import BadRequestException
+
+PRIMITIVES: Final = frozenset(
+    {"boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns"}
+    | {"timestamptz_ns", "string", "uuid", "binary", "variant", "unknown"}
+)
+MIN_FORMAT_VERSION: Final = {
+    "timestamp_ns": 3,
+    "timestamptz_ns": 3,
+    "variant": 3,
+    "unknown": 3,
+    "geometry": 3,
+    "geography": 3,
+}
+"""First format version of the types that version 1 does not have."""
+
+_TIMESTAMPS: Final = frozenset({"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
+_FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]")
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)")
+_GEOMETRY = re.compile(r"geometry(?:\(\s*([^,()]+?)\s*\))?", re.IGNORECASE)
+_GEOGRAPHY = re.compile(
+    r"geography(?:\(\s*([^,()]+?)\s*(?:,\s*(spherical|vincenty|thomas|andoyer|karney)\s*)?\))?", re.IGNORECASE
+)
+_MAX_DECIMAL_PRECISION: Final = 38
+
+
+class NestedField(Struct, frozen=True, rename="kebab", kw_only=True):
+    """A column, or a member of a struct at any depth. Defaults stay JSON (Iceberg single-value form)."""
+
+    id: Int
+    name: str
+    required: bool
+    type: Type
+    doc: str | None = None
+    initial_default: Raw = ABSENT
+    write_default: Raw = ABSENT
+
+    def __post_init__(self) -> None:
+        _squeeze(self, "type")
+
+
+class StructType(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="type", tag="struct"):
+    """A struct and its fields."""
+
+    fields: tuple[NestedField, ...]
+
+
+class ListType(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="type", tag="list"):
+    """A list; its element is a field without a name of its own."""
+
+    element_id: Int
+    element: Type
+    element_required: bool
+
+    def __post_init__(self) -> None:
+        _squeeze(self, "element")
+
+
+class MapType(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="type", tag="map"):
+    """A map; keys are always required."""
+
+    key_id: Int
+    key: Type
+    value_id: Int
+    value: Type
+    value_required: bool
+
+    def __post_init__(self) -> None:
+        _squeeze(self, "key")
+        _squeeze(self, "value")
+
+
+Type: TypeAlias = str | StructType | ListType | MapType
+
+
+def _squeeze(node: Struct, attribute: str) -> None:
+    """White space inside `decimal(9, 2)` means nothing, and must not make two equal schemas differ."""
+    kind = getattr(node, attribute)
+    if isinstance(kind, str) and " " in kind:
+        msgspec.structs.force_setattr(node, attribute, kind.replace(" ", ""))
+
+
+def type_name(kind: Type) -> str:
+    """The type without parameters: `decimal`, `fixed`, `geometry`, `struct`, `long` …"""
+    if isinstance(kind, str):
+        return re.split(r"[\[(]", kind, maxsplit=1)[0].strip().lower()
+    return {StructType: "struct", ListType: "list", MapType: "map"}[type(kind)]
+
+
+def is_primitive(kind: Type) -> bool:
+    """Whether the type has no fields inside. A variant is neither, by the specification."""
+    return isinstance(kind, str) and type_name(kind) != "variant"
+
+
+def check_primitive(kind: str, column: str) -> None:
+    """Refuse a primitive type no format version has; raises `BadRequestException` naming the column."""
+    if kind in PRIMITIVES or _FIXED.fullmatch(kind) or _GEOMETRY.fullmatch(kind) or _GEOGRAPHY.fullmatch(kind):
+        return
+    if decimal := _DECIMAL.fullmatch(kind):
+        precision, scale = int(decimal[1]), int(decimal[2])
+        if 1 <= precision <= _MAX_DECIMAL_PRECISION and scale <= precision:
+            return
+        raise BadRequestException(
+            f"Invalid type for {column}: {kind} needs a precision of 1 to {_MAX_DECIMAL_PRECISION} "
+            "and a scale not above it"
+        )
+    raise BadRequestException(f"Invalid type for {column}: cannot parse type string to primitive: {kind}")
+
+
+def can_transform(transform: str, kind: Type) -> bool:
+    """Whether a partition or sort transform accepts a source type. Transforms we do not know are let through, as the
+    specification asks of readers."""
+    name, transform_name = type_name(kind), type_name(transform)
+    if transform_name == "void":
+        return True
+    if transform_name == "identity":
+        return is_primitive(kind) and name not in {"geometry", "geography"}
+    accepted = {
+        "year": _TIMESTAMPS | {"date"},
+        "month": _TIMESTAMPS | {"date"},
+        "day": _TIMESTAMPS | {"date"},
+        "hour": _TIMESTAMPS,
+        "bucket": _TIMESTAMPS | {"int", "long", "decimal", "date", "time", "string", "uuid", "fixed", "binary"},
+        "truncate": {"int", "long", "decimal", "string", "binary"},
+    }.get(transform_name)
+    return is_primitive(kind) if accepted is None else name in accepted
