@@ -45,12 +45,16 @@ def compile_model() -> tuple[str, str]:
         timeout=_TIMEOUT_SECONDS,
     )
     model = _without_origins(json.loads(done.stdout))
-    lines = [f"{type_name}#{action}" for type_name, actions in sorted(actions_of(model).items()) for action in sorted(actions)]
+    lines = [
+        f"{type_name}#{action}"
+        for type_name, actions in sorted(actions_of(model).items())
+        for action in sorted(actions)
+    ]
     return json.dumps(model, indent=1, sort_keys=True) + "\n", "\n".join(lines) + "\n"
 
 
 def _without_origins(node: Any) -> Any:
-    """`node` without the notes of which file each definition came from: they would make each move of a line a new model."""
+    """`node` without the notes of which file each definition came from, which say nothing about what it means."""
     if isinstance(node, dict):
         return {key: _without_origins(value) for key, value in node.items() if key not in ("source_info", "module")}
     if isinstance(node, list):

@@ -48,7 +48,7 @@ def grantable_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 def same_model(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
     """Whether both say the same, whatever the order of types and subjects and whatever notes on origins they carry."""
-    return _canonical(left) == _canonical(right)
+    return bool(_canonical(left) == _canonical(right))
 
 
 def _canonical(model: Mapping[str, Any]) -> Any:
@@ -63,13 +63,14 @@ def _pruned(node: Any) -> Any:
     `this` is an empty object that means something, so it becomes a word before empty parts go.
     """
     if isinstance(node, Mapping):
-        pruned = {
+        pruned: dict[str, Any] = {
             key: "direct" if key == "this" and value is not None else _pruned(value)
             for key, value in node.items()
             if key not in ("source_info", "module")
         }
-        if isinstance(pruned.get("directly_related_user_types"), list):
-            pruned["directly_related_user_types"].sort(key=lambda subject: json.dumps(subject, sort_keys=True))
+        subjects = pruned.get("directly_related_user_types")
+        if isinstance(subjects, list):
+            subjects.sort(key=lambda subject: json.dumps(subject, sort_keys=True))
         return {key: value for key, value in pruned.items() if value not in (None, "", [], {})}
     if isinstance(node, list):
         return [_pruned(value) for value in node]

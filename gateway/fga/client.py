@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hot path to OpenFGA: batch checks, writes and reads over plain HTTP, with one store and one model.
+
+The vendor's SDK is used where speed does not count (`model`). Here each call is one request on a kept-alive connection
+and each answer is read strictly: what is not a clear yes or no raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import aiohttp
+import msgspec
+
+from gateway.access.outage import DecisionEngineUnavailable
+
+#: Tuples in one write, and contextual tuples with one check, that OpenFGA accepts by default.
+MAX_TUPLES_PER_WRITE = 100
+MAX_CONTEXTUAL_TUPLES = 100
+
+_PAGE_SIZE = 100
+_STORE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+_MISSING_CONTEXT = re.compile(r"failed to evaluate relationship condition: .* is missing context parameters", re.DOTALL)
+_OTHER_CONDITION = "already exists with a different condition"
+
+Answer = TypeVar("Answer")
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """The condition of a tuple: its name in the model and the values stored with the tuple."""
+
+    name: str
+    context: Mapping[str, Any] = {}
+
+
+class FgaTuple(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tuple as OpenFGA has it, made by `gateway.fga.names`. As a check: has `user` this `relation` on `object`?"""
+
+    user: str
+    relation: str
+    object: str
+    condition: Condition | None = None
+
+
+class WriteOutcomeUnknown(DecisionEngineUnavailable):
+    """A write was sent and not answered: it may have happened, and may still happen until the server gives up."""
+
+
+class ConditionConflict(Exception):
+    """A tuple of the write exists with another condition. Nothing was written: first delete it, by another call."""
+
+
+class TuplesRefused(Exception):
+    """OpenFGA refused the tuples as they are (unknown relation, subject not allowed). Nothing was written."""
+
+
+class _ItemError(msgspec.Struct):
+    message: str = ""
+
+
+class _Item(msgspec.Struct):
+    allowed: bool | None = None
+    error: _ItemError | None = None
+
+
+class _BatchAnswer(msgspec.Struct):
+    result: dict[str, _Item]
+
+
+class _Read(msgspec.Struct):
+    key: FgaTuple
+
+
+class _Page(msgspec.Struct):
+    tuples: list[_Read]
+    continuation_token: str = ""
+
+
+class _Store(msgspec.Struct):
+    id: str
+
+
+class _Refusal(msgspec.Struct):
+    code: str = ""
+    message: str = ""
+
+
+class FgaClient:
+    """One store of one OpenFGA server, asked by one pinned model.
+
+    `timeout_s` bounds each call of a method as a whole (`read`: each page); `max_batch` is the server's limit of checks
+    in one request (50 by default). Connections are opened in the event loop of the first call; `aclose` closes them.
+    Nothing that is raised carries the API key.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        api_key: str | None,
+        store_id: str,
+        model_id: str,
+        *,
+        timeout_s: float,
+        max_batch: int = 50,
+    ) -> None:
+        for name, value in (("store", store_id), ("model", model_id)):
+            if _STORE_ID.fullmatch(value) is None:
+                raise ValueError(f"The id of a {name} of OpenFGA is a ULID of 26 characters, not {value!r}.")
+        if max_batch < 1:
+            raise ValueError(f"max_batch must be at least 1, not {max_batch}.")
+        self._url = f"{endpoint.rstrip('/')}/stores/{store_id}"
+        self._headers = {"Content-Type": "application/json"}
+        if api_key:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._model_id = model_id
+        self._timeout_s = timeout_s
+        self._max_batch = max_batch
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def model_id(self) -> str:
+        """The pinned model, for audit and cache keys."""
+        return self._model_id
+
+    async def batch_check(
+        self,
+        checks: Sequence[FgaTuple],
+        *,
+        contextual: Sequence[FgaTuple] = (),
+        context: Mapping[str, str],
+    ) -> list[bool]:
+        """Whether each of `checks` holds, in order. `context` are the values of conditions: always send `current_time`.
+
+        A check that failed only because a condition lacked its context is a no: the tuple does not hold without it.
+        Everything else that is not a yes or a no, for a single one of the checks too, raises DecisionEngineUnavailable.
+        """
+        if len(contextual) > MAX_CONTEXTUAL_TUPLES:
+            raise ValueError(f"{len(contextual)} contextual tuples; OpenFGA takes at most {MAX_CONTEXTUAL_TUPLES}.")
+        unique = list({(check.user, check.relation, check.object): check for check in checks}.values())
+        chunks = [unique[start : start + self._max_batch] for start in range(0, len(unique), self._max_batch)]
+        try:
+            async with asyncio.timeout(self._timeout_s), asyncio.TaskGroup() as together:
+                tasks = [together.create_task(self._check_chunk(chunk, contextual, context)) for chunk in chunks]
+        except TimeoutError:
+            raise DecisionEngineUnavailable(f"OpenFGA did not answer within {self._timeout_s} s.") from None
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        holding = {key for task in tasks for key, holds in task.result().items() if holds}
+        return [(check.user, check.relation, check.object) in holding for check in checks]
+
+    async def write(self, writes: Sequence[FgaTuple] = (), deletes: Sequence[FgaTuple] = ()) -> None:
+        """Write and delete in one transaction of OpenFGA; what exists, or is gone already, is fine.
+
+        At most 100 tuples in all (ValueError above); no key in both lists, so another condition takes two calls. Never
+        repeated here. Raises ConditionConflict and TuplesRefused when nothing was written, WriteOutcomeUnknown when
+        that is not known, and plain DecisionEngineUnavailable when nothing was written and trying later may help.
+        """
+        if len(writes) + len(deletes) > MAX_TUPLES_PER_WRITE:
+            raise ValueError(f"{len(writes) + len(deletes)} tuples; one write takes at most {MAX_TUPLES_PER_WRITE}.")
+        body: dict[str, Any] = {"authorization_model_id": self._model_id}
+        if writes:
+            body["writes"] = {"tuple_keys": writes, "on_duplicate": "ignore"}
+        if deletes:
+            keys = [FgaTuple(gone.user, gone.relation, gone.object) for gone in deletes]
+            body["deletes"] = {"tuple_keys": keys, "on_missing": "ignore"}
+        if not writes and not deletes:
+            return
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                status, answer = await self._send("POST", "/write", body)
+        except aiohttp.ClientConnectorError as error:
+            raise _unreachable(error) from None
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise WriteOutcomeUnknown(f"OpenFGA did not answer a write ({type(error).__name__}).") from None
+        if status != 200:
+            _refuse_write(status, answer)
+
+    async def read(
+        self, *, user: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> AsyncIterator[FgaTuple]:
+        """The stored tuples that match, page by page with HIGHER_CONSISTENCY. Without a filter: all of the store.
+
+        `object` may be only a type (`table:`) if `user` is given. Raises DecisionEngineUnavailable; what came until
+        then is not the whole answer.
+        """
+        given = {"user": user, "relation": relation, "object": object}
+        body: dict[str, Any] = {"page_size": _PAGE_SIZE, "consistency": "HIGHER_CONSISTENCY"}
+        key = {name: value for name, value in given.items() if value is not None}
+        if key:
+            body["tuple_key"] = key
+        while True:
+            page = _decoded(await self._ask("POST", "/read", body), _Page)
+            for found in page.tuples:
+                yield found.key
+            if not page.continuation_token:
+                return
+            if page.continuation_token == body.get("continuation_token"):
+                raise DecisionEngineUnavailable("OpenFGA gave the same page of tuples twice.")
+            body["continuation_token"] = page.continuation_token
+
+    async def ping(self) -> None:
+        """Return if the server answers, takes the API key and has the store, else raise DecisionEngineUnavailable."""
+        _decoded(await self._ask("GET", "", None), _Store)
+
+    async def aclose(self) -> None:
+        """Close the connections. A later call opens new ones."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _check_chunk(
+        self, chunk: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
+    ) -> dict[tuple[str, str, str], bool]:
+        shared: dict[str, Any] = {"context": context}
+        if contextual:
+            shared["contextual_tuples"] = {"tuple_keys": contextual}
+        body = {
+            "authorization_model_id": self._model_id,
+            "consistency": "HIGHER_CONSISTENCY",
+            "checks": [
+                {"tuple_key": _bare(check), "correlation_id": str(number), **shared}
+                for number, check in enumerate(chunk)
+            ],
+        }
+        answer = _decoded(await self._ask("POST", "/batch-check", body), _BatchAnswer).result
+        if len(answer) != len(chunk):
+            raise DecisionEngineUnavailable(f"OpenFGA was asked {len(chunk)} checks and answered {len(answer)}.")
+        return {
+            (check.user, check.relation, check.object): _holds(answer.get(str(number)), check)
+            for number, check in enumerate(chunk)
+        }
+
+    async def _ask(self, method: str, path: str, body: Any) -> bytes:
+        """The body of a 200 answer to a request that changes nothing, sent again once if the connection was dropped."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                try:
+                    status, answer = await self._send(method, path, body)
+                except (aiohttp.ServerDisconnectedError, ConnectionResetError, aiohttp.ClientOSError) as error:
+                    if isinstance(error, aiohttp.ClientConnectorError):
+                        raise
+                    status, answer = await self._send(method, path, body)
+        except TimeoutError:
+            raise DecisionEngineUnavailable(f"OpenFGA did not answer within {self._timeout_s} s.") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise _unreachable(error) from None
+        if status != 200:
+            refusal = _refusal(answer)
+            raise DecisionEngineUnavailable(f"OpenFGA answered with status {status}: {refusal.code} {refusal.message}")
+        return answer
+
+    async def _send(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(headers=self._headers)
+        data = None if body is None else msgspec.json.encode(body)
+        # A redirect would carry the API key to wherever it points.
+        async with self._session.request(method, self._url + path, data=data, allow_redirects=False) as response:
+            return response.status, await response.read()
+
+
+def _bare(check: FgaTuple) -> FgaTuple:
+    """The question without a condition, which only stored tuples have."""
+    return check if check.condition is None else FgaTuple(check.user, check.relation, check.object)
+
+
+def _holds(item: _Item | None, check: FgaTuple) -> bool:
+    """The answer to one check. Raises DecisionEngineUnavailable unless it is one of the two clear ones."""
+    if item is None or (item.allowed is None) == (item.error is None):
+        raise DecisionEngineUnavailable(f"OpenFGA gave no answer on {check.relation} on {check.object}.")
+    if item.error is None:
+        return item.allowed is True
+    if _MISSING_CONTEXT.match(item.error.message):
+        return False
+    raise DecisionEngineUnavailable(f"OpenFGA cannot decide {check.relation} on {check.object}: {item.error.message}")
+
+
+def _refuse_write(status: int, answer: bytes) -> NoReturn:
+    refusal = _refusal(answer)
+    if status == 409 and _OTHER_CONDITION in refusal.message:
+        raise ConditionConflict(refusal.message)
+    if status in (400, 422):
+        raise TuplesRefused(f"{refusal.code}: {refusal.message}")
+    if status >= 500:
+        raise WriteOutcomeUnknown(f"OpenFGA answered a write with status {status}: {refusal.code} {refusal.message}")
+    raise DecisionEngineUnavailable(f"OpenFGA refused a write with status {status}: {refusal.code} {refusal.message}")
+
+
+def _decoded(answer: bytes, kind: type[Answer]) -> Answer:
+    try:
+        return msgspec.json.decode(answer, type=kind, strict=True)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise DecisionEngineUnavailable(f"OpenFGA answered with something else than was asked for: {error}.") from None
+
+
+def _refusal(answer: bytes) -> _Refusal:
+    try:
+        return msgspec.json.decode(answer, type=_Refusal)
+    except (msgspec.DecodeError, RecursionError):
+        return _Refusal()
+
+
+def _unreachable(error: Exception) -> DecisionEngineUnavailable:
+    return DecisionEngineUnavailable(f"OpenFGA cannot be reached ({type(error).__name__}).")

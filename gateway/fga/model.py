@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds, creates and fills the store: `push_model` for migrations, `find_model` for serving.
+
+OpenFGA knows no unique store names and no comparison of models; both are made here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Set
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import openfga_sdk
+from openfga_sdk.credentials import CredentialConfiguration, Credentials
+from openfga_sdk.exceptions import OpenApiException
+
+from gateway.access.outage import DecisionEngineUnavailable
+from gateway.fga.compiled import compiled_model, relations_of, same_model
+
+# The SDK calls itself typed and leaves most of its functions without types.
+_sdk: Any = openfga_sdk
+
+_TIMEOUT_MS = 10_000
+_PAGE_SIZE = 100
+#: How long two migrators that both created a store need at most to see each other's.
+_SETTLE_SECONDS = 0.5
+_TRIES_WITH_TWO_STORES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAndModel:
+    """Where the tuples are and which model judges them; both are ULIDs."""
+
+    store_id: str
+    model_id: str
+
+
+class ModelNotReady(Exception):
+    """The store or its newest model is not what this version of the gateway needs; the message says what to do."""
+
+
+async def push_model(endpoint: str, api_key: str | None, store_name: str) -> StoreAndModel:
+    """Make sure the store `store_name` exists and its newest model is ours; change nothing where that is so.
+
+    Safe to repeat and to run twice at once: of two stores created at the same time the older stays, and two writers of
+    one model leave two equal models. Raises ModelNotReady when several stores have the name, DecisionEngineUnavailable
+    when OpenFGA does not answer.
+    """
+    async with _connected(endpoint, api_key) as client:
+        store_id = await _store_named(client, store_name) or await _create_store(client, store_name)
+        client.set_store_id(store_id)
+        wanted = compiled_model()
+        model_id, model = await _newest_model(client)
+        if model_id is None or not same_model(model, wanted):
+            written = await client.write_authorization_model(
+                _sdk.WriteAuthorizationModelRequest(
+                    schema_version=wanted["schema_version"],
+                    type_definitions=wanted["type_definitions"],
+                    conditions=wanted["conditions"],
+                )
+            )
+            model_id = str(written.authorization_model_id)
+        return StoreAndModel(store_id, model_id)
+
+
+async def find_model(
+    endpoint: str, api_key: str | None, store_name: str, *, demanded: Mapping[str, Set[str]]
+) -> StoreAndModel:
+    """The store `store_name` and its newest model, which has every relation of `demanded` (relations by type).
+
+    Raises ModelNotReady when there is no such store, no model in it, or a relation is missing: a check on a relation
+    the model does not know is an error on each request, so it is refused at the start.
+    """
+    async with _connected(endpoint, api_key) as client:
+        store_id = await _store_named(client, store_name)
+        if store_id is None:
+            raise ModelNotReady(f"OpenFGA has no store named {store_name!r}; run `lakegate migrate` first.")
+        client.set_store_id(store_id)
+        model_id, model = await _newest_model(client)
+    if model_id is None:
+        raise ModelNotReady(f"The store {store_name!r} of OpenFGA has no model; run `lakegate migrate` first.")
+    present = relations_of(model)
+    missing = sorted(
+        f"{type_name}#{relation}"
+        for type_name, relations in demanded.items()
+        for relation in relations
+        if relation not in present.get(type_name, frozenset())
+    )
+    if missing:
+        raise ModelNotReady(
+            f"The newest model {model_id} of the store {store_name!r} lacks {', '.join(missing)}; "
+            "run `lakegate migrate` of this version first."
+        )
+    return StoreAndModel(store_id, model_id)
+
+
+@asynccontextmanager
+async def _connected(endpoint: str, api_key: str | None) -> AsyncIterator[Any]:
+    """A client of the SDK whose failures leave as DecisionEngineUnavailable, without the API key it holds."""
+    credentials = None
+    if api_key:
+        credentials = Credentials(method="api_token", configuration=CredentialConfiguration(api_token=api_key))
+    configuration = _sdk.ClientConfiguration(api_url=endpoint, credentials=credentials, timeout_millisec=_TIMEOUT_MS)
+    try:
+        async with _sdk.OpenFgaClient(configuration) as client:
+            yield client
+    except OpenApiException as error:
+        status = getattr(error, "status", None)
+        raise DecisionEngineUnavailable(f"OpenFGA refused: status {status} ({type(error).__name__}).") from None
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise DecisionEngineUnavailable(f"OpenFGA cannot be reached ({type(error).__name__}).") from None
+
+
+async def _store_named(client: Any, name: str) -> str | None:
+    """The id of the one store of this name. Two are given a moment, as one of two creators takes its own away again."""
+    for _ in range(_TRIES_WITH_TWO_STORES):
+        found = await _stores_named(client, name)
+        if len(found) < 2:
+            return found[0][1] if found else None
+        await asyncio.sleep(_SETTLE_SECONDS)
+    raise ModelNotReady(
+        f"OpenFGA has {len(found)} stores named {name!r} ({', '.join(store_id for _, store_id in found)}). "
+        "Delete those that are not in use: the gateway cannot know which one holds the grants."
+    )
+
+
+async def _stores_named(client: Any, name: str) -> list[tuple[Any, str]]:
+    """(created at, id) of every store with exactly this name, oldest first."""
+    found: list[tuple[Any, str]] = []
+    token: str | None = None
+    while True:
+        options: dict[str, Any] = {"page_size": _PAGE_SIZE, "name": name}
+        if token:
+            options["continuation_token"] = token
+        page = await client.list_stores(options)
+        found += [(store.created_at, str(store.id)) for store in page.stores if store.name == name]
+        token = page.continuation_token
+        if not token:
+            return sorted(found)
+
+
+async def _create_store(client: Any, name: str) -> str:
+    """Create the store; if somebody else did so at the same moment, keep the older of the two."""
+    created = await client.create_store(_sdk.CreateStoreRequest(name=name))
+    await asyncio.sleep(_SETTLE_SECONDS)
+    oldest = (await _stores_named(client, name))[0][1]
+    if oldest != created.id:
+        # Ours is half a second old, empty, and known to nobody but this call.
+        client.set_store_id(created.id)
+        await client.delete_store()
+    return oldest
+
+
+async def _newest_model(client: Any) -> tuple[str | None, dict[str, Any]]:
+    """(id, model in JSON form) of the newest model of the client's store, or (None, {})."""
+    newest = (await client.read_latest_authorization_model()).authorization_model
+    if newest is None:
+        return None, {}
+    model: dict[str, Any] = client._api_client.sanitize_for_serialization(newest)
+    return str(newest.id), model

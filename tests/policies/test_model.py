@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The relationship model: its own tests, and the rules its README states, read off the compiled model."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.access.relations import Can
+from gateway.fga.compile import ACTIONS_FILE, MODEL_FILE, compile_model, fga_command
+from gateway.fga.compiled import actions_of, compiled_model, grantable_of, relations_of, same_model
+
+# Where each type stands in the hierarchy. Walking from a type to one with a larger number is walking down.
+HEIGHT = {"server": 0, "project": 1, "warehouse": 2, "role": 2, "namespace": 3, "table": 4}
+GRANTABLE_SUBJECTS = [
+    {"type": "user"},
+    {"type": "user", "condition": "unexpired"},
+    {"type": "role", "relation": "assignee"},
+    {"type": "role", "relation": "assignee", "condition": "unexpired"},
+]
+Model = Mapping[str, Any]
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return compiled_model()
+
+
+def rewrites(node: Any) -> Iterator[Mapping[str, Any]]:
+    """Every object in a relation's definition."""
+    if isinstance(node, Mapping):
+        yield node
+        for value in node.values():
+            yield from rewrites(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from rewrites(value)
+
+
+def subjects(model: Model, type_name: str, relation: str) -> list[Mapping[str, Any]]:
+    """Who may be assigned directly."""
+    for each in model["type_definitions"]:
+        if each["type"] == type_name:
+            about = ((each.get("metadata") or {}).get("relations") or {}).get(relation) or {}
+            return list(about.get("directly_related_user_types") or [])
+    raise AssertionError(type_name)
+
+
+def downward_steps(model: Model) -> list[str]:
+    """Every `X from Y` in which Y may lead to something that does not stand higher."""
+    found = []
+    for each in model["type_definitions"]:
+        here = each["type"]
+        for relation, definition in (each.get("relations") or {}).items():
+            for node in rewrites(definition):
+                step = node.get("tupleToUserset")
+                if step is None:
+                    continue
+                via = step["tupleset"]["relation"]
+                for parent in subjects(model, here, via):
+                    same = here == parent["type"] == "namespace" and via == "parent"
+                    plain = set(parent) == {"type"}
+                    if not plain or not (same or HEIGHT[parent["type"]] < HEIGHT[here]):
+                        found.append(f"{here}#{relation} goes down by {via} to {parent}")
+    return found
+
+
+def stray_wildcards(model: Model) -> list[str]:
+    """Every relation that may be given to everybody, apart from the one that should."""
+    return [
+        f"{each['type']}#{relation}"
+        for each in model["type_definitions"]
+        for relation in each.get("relations") or {}
+        if relation != "managed_access"
+        and any("wildcard" in subject for subject in subjects(model, each["type"], relation))
+    ]
+
+
+def test_the_tests_beside_the_model_pass(fga_model: Path) -> None:
+    files = sorted((fga_model / "tests").glob("*.fga.yaml"))
+    assert {file.name.split(".")[0] for file in files} == set(HEIGHT), "each type has its file of tests"
+    done = subprocess.run(
+        [fga_command(), "model", "test", "--allow-external-files", "--tests", str(fga_model / "tests" / "*.fga.yaml")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Checks " in done.stderr
+
+
+def test_a_wrong_expectation_in_the_tests_beside_the_model_is_noticed(fga_model: Path, tmp_path: Path) -> None:
+    text = (fga_model / "tests" / "table.fga.yaml").read_text(encoding="utf-8")
+    wrong = text.replace("can_read_data: true", "can_read_data: false", 1).replace("../", f"{fga_model}/")
+    (tmp_path / "table.fga.yaml").write_text(wrong.replace("./tuples", f"{fga_model}/tests/tuples"), encoding="utf-8")
+    done = subprocess.run(
+        [fga_command(), "model", "test", "--allow-external-files", "--tests", str(tmp_path / "table.fga.yaml")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "expected=false, got=true" in done.stdout + done.stderr
+
+
+def test_every_action_of_every_type_is_asserted_both_ways_beside_the_model(fga_model: Path, model: Model) -> None:
+    for type_name, actions in actions_of(model).items():
+        text = (fga_model / "tests" / f"{type_name}.fga.yaml").read_text(encoding="utf-8")
+        for action in actions:
+            assert f"{action}: true" in text, f"nobody is asserted to have {type_name}#{action}"
+            assert f"{action}: false" in text, f"nobody is asserted to lack {type_name}#{action}"
+
+
+def test_the_committed_model_and_actions_are_what_the_source_compiles_to() -> None:
+    compiled, actions = compile_model()
+    assert MODEL_FILE.read_text(encoding="utf-8") == compiled, "run `make model`"
+    assert ACTIONS_FILE.read_text(encoding="utf-8") == actions, "run `make model`"
+
+
+def test_no_relation_walks_down(model: Model) -> None:
+    assert downward_steps(model) == []
+
+
+def test_a_relation_that_walks_down_would_be_noticed(model: Model) -> None:
+    down = {
+        "type": "warehouse",
+        "relations": {
+            "child": {"this": {}},
+            "can_see": {"tupleToUserset": {"tupleset": {"relation": "child"}, "computedUserset": {"relation": "x"}}},
+        },
+        "metadata": {"relations": {"child": {"directly_related_user_types": [{"type": "namespace"}]}}},
+    }
+    assert downward_steps({"type_definitions": [down]}) == [
+        "warehouse#can_see goes down by child to {'type': 'namespace'}"
+    ]
+
+
+def test_nothing_but_managed_access_can_be_given_to_everybody(model: Model) -> None:
+    assert stray_wildcards(model) == []
+    for type_name in ("warehouse", "namespace"):
+        assert subjects(model, type_name, "managed_access") == [
+            {"type": "user", "wildcard": {}},
+            {"type": "role", "wildcard": {}},
+        ]
+
+
+def test_a_wildcard_on_a_privilege_would_be_noticed() -> None:
+    everybody = {
+        "type": "table",
+        "relations": {"select": {"this": {}}},
+        "metadata": {"relations": {"select": {"directly_related_user_types": [{"type": "user", "wildcard": {}}]}}},
+    }
+    assert stray_wildcards({"type_definitions": [everybody]}) == ["table#select"]
+
+
+def test_everything_grantable_takes_users_and_roles_with_and_without_an_end(model: Model) -> None:
+    for type_name, relations in grantable_of(model).items():
+        for relation in [*relations, *({"traverse"} & relations_of(model)[type_name])]:
+            found = subjects(model, type_name, relation)
+            assert sorted(map(str, map(sorted, map(dict.items, found)))) == sorted(
+                map(str, map(sorted, map(dict.items, GRANTABLE_SUBJECTS)))
+            ), f"{type_name}#{relation}"
+
+
+def test_no_action_can_be_granted(model: Model) -> None:
+    for type_name, actions in actions_of(model).items():
+        for action in actions:
+            assert subjects(model, type_name, action) == [], f"{type_name}#{action}"
+
+
+def test_each_grantable_relation_has_its_own_right_to_hand_it_out(model: Model) -> None:
+    for type_name, relations in grantable_of(model).items():
+        actions = actions_of(model)[type_name]
+        for relation in relations:
+            right = "can_change_ownership" if relation == "ownership" else f"can_grant_{relation}"
+            assert right in actions, f"{type_name}#{relation}"
+        handed_out = {action.removeprefix("can_grant_") for action in actions if action.startswith("can_grant_")}
+        assert handed_out <= relations, type_name
+
+
+def test_grantable_relations_are_those_of_the_reference(model: Model) -> None:
+    below = {"ownership", "pass_grants", "manage_grants", "manage_tags", "describe", "select", "create", "modify"}
+    on_projects = {"project_admin", "security_admin", "data_admin", "role_creator", "tag_creator"}
+    assert grantable_of(model) == {
+        "server": {"admin", "operator"},
+        "project": on_projects | {"describe", "select", "create", "modify", "delegate"},
+        "warehouse": below | {"delegate"},
+        "namespace": below,
+        "table": below - {"create"},
+        "role": {"assignee", "ownership"},
+    }
+
+
+def test_whatever_the_gateway_demands_exists_in_the_model(model: Model) -> None:
+    everywhere = frozenset().union(*actions_of(model).values())
+    assert {relation.value for relation in Can} <= everywhere
+
+
+def test_equal_models_are_equal_in_any_order_and_with_notes_on_origins(model: Model) -> None:
+    shuffled = {
+        "id": "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        "schema_version": model["schema_version"],
+        "conditions": model["conditions"],
+        "type_definitions": [
+            {**each, "metadata": {**(each.get("metadata") or {}), "module": "m", "source_info": {"file": "f"}}}
+            for each in reversed(model["type_definitions"])
+        ],
+    }
+    assert same_model(model, shuffled)
+
+
+@pytest.mark.parametrize("change", ["relation", "subject", "operator", "direct", "condition", "schema"])
+def test_models_that_differ_in_anything_that_counts_are_not_equal(change: str) -> None:
+    changed = compiled_model()
+    table = next(each for each in changed["type_definitions"] if each["type"] == "table")
+    if change == "relation":
+        table["relations"]["can_drop"] = {"computedUserset": {"relation": "select"}}
+    elif change == "subject":
+        table["metadata"]["relations"]["select"]["directly_related_user_types"].append({"type": "user", "wildcard": {}})
+    elif change == "operator":
+        table["relations"]["can_grant_select"]["union"]["child"].reverse()
+        table["relations"]["can_grant_select"] = {"intersection": table["relations"]["can_grant_select"]["union"]}
+    elif change == "direct":
+        table["relations"]["select"]["union"]["child"].remove({"this": {}})
+    elif change == "condition":
+        changed["conditions"]["unexpired"]["expression"] = "current_time <= expires_at"
+    else:
+        changed["schema_version"] = "1.1"
+    assert not same_model(compiled_model(), changed)
+    assert not same_model(changed, compiled_model())
+
+
+def test_no_model_at_all_is_not_ours(model: Model) -> None:
+    assert not same_model({}, model)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policies: their own tests, their form, and the schema they are checked against."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gateway.opa.schema import SCHEMA_FILE, input_schema
+
+FORBIDDEN_CALLS = re.compile(
+    r"\b(http\.send|net\.lookup_ip_addr|time\.now_ns|rand\.intn|uuid\.rfc4122|io\.jwt\.decode_verify)\b"
+)
+
+
+def rego_files(policies: Path) -> list[Path]:
+    files = sorted(policies.rglob("*.rego"))
+    assert files
+    return files
+
+
+def test_the_tests_beside_the_policies_pass_and_reach_every_line(opa, policies: Path) -> None:
+    done = opa("test", "--ignore=schemas", "--coverage", "--threshold=100", "--format=json", policies)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["coverage"] == 100
+
+
+def test_the_policies_compile_strictly_against_the_input_schema(opa, policies: Path) -> None:
+    done = opa("check", "--strict", "--ignore=schemas", f"--schema={policies / 'schemas'}", policies)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_field_that_the_gateway_does_not_send_does_not_compile(opa, policies: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(policies, tmp_path / "policies")
+    rule = copy / "gateway" / "guardrails" / "contractors.rego"
+    text = rule.read_text(encoding="utf-8")
+    assert "input.actor.assumed_role" in text
+    rule.write_text(text.replace("input.actor.assumed_role", "input.actor.asumed_role"), encoding="utf-8")
+    done = opa("check", "--strict", "--ignore=schemas", f"--schema={policies / 'schemas'}", copy)
+    assert done.returncode != 0
+    assert "undefined ref: input.actor.asumed_role" in done.stderr
+
+
+def test_the_committed_input_schema_is_what_the_gateway_sends() -> None:
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == input_schema(), "run `make model`"
+
+
+def test_the_policies_are_formatted(opa, policies: Path) -> None:
+    done = opa("fmt", "--fail", "--list", policies)
+    assert done.returncode == 0, done.stdout
+
+
+def test_each_package_is_named_by_its_path(policies: Path) -> None:
+    for file in rego_files(policies):
+        parts = file.relative_to(policies).with_suffix("").parts
+        if parts[-1] in ("main", "main_test"):
+            parts = (*parts[:-2], parts[-2] + parts[-1].removeprefix("main"))
+        assert f"\npackage {'.'.join(parts)}\n" in file.read_text(encoding="utf-8"), file
+
+
+def test_each_policy_has_its_tests_beside_it(policies: Path) -> None:
+    for file in rego_files(policies):
+        if not file.stem.endswith("_test"):
+            assert file.with_name(f"{file.stem}_test.rego").exists(), file
+
+
+def undescribed_rules(text: str) -> list[str]:
+    """The rules without a block of comments right above them that has METADATA and a description.
+
+    A rule may share the block of its `default`, which stands above it.
+    """
+    lines = text.splitlines()
+    missing = []
+    for number, line in enumerate(lines):
+        rule = re.match(r"(?:default )?([a-z_][a-z_0-9]*)(\(.*\))?( contains .*)?( :=| if|$)", line)
+        if rule is None or line.startswith(("package ", "import ")):
+            continue
+        above = []
+        while number and lines[number - 1].startswith("#"):
+            number -= 1
+            above.append(lines[number])
+        described = "# METADATA" in above and any(each.startswith("# description: ") for each in above)
+        if not described and f"default {rule.group(1)} " not in text.replace(line, ""):
+            missing.append(line)
+    return missing
+
+
+def test_each_rule_says_what_it_is_for(policies: Path) -> None:
+    for file in rego_files(policies):
+        if not file.stem.endswith("_test"):
+            assert undescribed_rules(file.read_text(encoding="utf-8")) == [], file
+
+
+def test_a_rule_without_a_description_would_be_noticed() -> None:
+    described = "# METADATA\n# description: why\nx := 1\n"
+    assert undescribed_rules(described) == []
+    assert undescribed_rules(described + "\n_y(z) := 1\n") == ["_y(z) := 1"]
+    assert undescribed_rules("# a comment\ndeny contains x if {\n}\n") == ["deny contains x if {"]
+
+
+@pytest.mark.parametrize("line", ['x := http.send({"url": "u"})', "now := time.now_ns()"])
+def test_a_call_to_the_outside_would_be_noticed(line: str) -> None:
+    assert FORBIDDEN_CALLS.search(line)
+
+
+def test_no_policy_calls_out_or_looks_at_another_clock(policies: Path) -> None:
+    for file in rego_files(policies):
+        assert not FORBIDDEN_CALLS.search(file.read_text(encoding="utf-8")), file
+
+
+def test_only_the_authorization_of_opa_itself_reads_its_environment(policies: Path) -> None:
+    readers = {file.name for file in rego_files(policies) if "opa.runtime" in file.read_text(encoding="utf-8")}
+    assert readers == {"authz.rego", "authz_test.rego"}
