@@ -21,6 +21,7 @@ from gateway.iceberg.partition import (
     PartitionField,
     PartitionSpec,
     SortOrder,
+    check_spec,
     order_with,
     read_order,
     read_spec,
@@ -48,12 +49,12 @@ def new_table_metadata(
     All column ids are given anew (the client's mean nothing before the table exists), the spec and order follow by
     column name. The property `format-version` picks the version and is not stored. Raises errors of status 400.
     """
-    version = _format_version(request.properties or {}, default_format_version)
+    version = _format_version(request.properties, default_format_version)
     check_format_version(version, allowed)
     asked = read_schema(request.schema, at="$.schema")
     check_compatibility(asked, version)
     schema, last_column_id = assign_fresh_ids(asked)
-    properties = {**DEFAULT_PROPERTIES, **persisted_properties(request.properties or {})}
+    properties = {**DEFAULT_PROPERTIES, **persisted_properties(request.properties)}
     check_commit_properties(properties)
     builder = TableBuilder.empty(format_version=version, now_ms=now_ms, allowed=allowed)
     builder.table_uuid = str(table_uuid)
@@ -64,6 +65,7 @@ def new_table_metadata(
     builder.properties = properties
     if request.partition_spec != ABSENT:
         spec = _rebound_spec(read_spec(request.partition_spec, at="$.partition-spec"), asked, schema)
+        check_spec(spec, schema)
         builder.specs = Parts.of(PartitionSpec, [spec])
         builder.spec_id = spec.spec_id
         builder.last_partition_id = spec.last_field_id

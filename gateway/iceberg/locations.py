@@ -7,9 +7,7 @@ A vended credential, and the catalog's own writes and purges, follow these paths
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
-
-from msgspec import Struct
+from typing import Final, NamedTuple
 
 from gateway.iceberg import codec
 from gateway.iceberg.metadata import TableMetadata
@@ -33,8 +31,8 @@ PATH_PROPERTIES: Final = (
 """Properties whose value is a place writers put files in; the last two are old names engines still obey."""
 
 
-class Place(Struct, frozen=True):
-    """A location and what names it, for messages: a property, a JSON path."""
+class Place(NamedTuple):
+    """A location and what names it, for messages: a property, or a place in the document."""
 
     source: str
     location: str
@@ -96,7 +94,7 @@ def update_locations(updates: Sequence[TableUpdate | ViewUpdate]) -> tuple[Place
 def _path_properties(properties: Mapping[str, str]) -> Iterator[Place]:
     for name in PATH_PROPERTIES:
         if name in properties:
-            yield Place(f"properties.{name}", properties[name])
+            yield Place(name, properties[name])
 
 
 def _snapshot_places(snapshot: Snapshot, at: str) -> Iterator[Place]:

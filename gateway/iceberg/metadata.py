@@ -2,7 +2,7 @@
 """Table metadata of format versions 1 to 3: the value, reading it, and writing it byte-stably.
 
 Arrays of the document are `Parts`: cut out as text when read, parsed when looked at. A commit that appends a snapshot
-to a table with thousands of them parses none. Members we do not know are kept, at the top (`extra`) and inside every part.
+to a table with thousands of them parses none. Members we do not know are kept, at the top (`extra`) and inside parts.
 Source of the member rules: Iceberg table specification, "Table Metadata Fields", and the Java library's writer.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 from uuid import UUID
 
@@ -19,6 +19,7 @@ _VERSION = re.compile(r"v?(\d{1,9})(?=[-.])")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 _GZIP_LEVEL: Final = 6
+MAX_MEMBERS: Final = 16
 _CHUNK: Final = 1024 * 1024
 
 
@@ -27,9 +28,8 @@ def next_metadata_location(
 ) -> str:
     """Where the next metadata file goes: `<location>/metadata/%05d-<uuid>.metadata.json` (`.gz.metadata.json`).
 
-    The number is that of the `previous` file plus one, 0 for the first file and after a name without number (specification,
-    "File System Tables" naming as the reference implementation uses it). `metadata_path` is the value of
-    `write.metadata.path`, which the caller has checked to lie within the table.
+    The number is that of the `previous` file plus one, 0 for the first file and after a name without number.
+    `metadata_path` is the value of `write.metadata.path`, which the caller has checked to lie within the table.
     """
     folder = (metadata_path or f"{location.rstrip('/')}/metadata").rstrip("/")
     version = metadata_version(previous) + 1 if previous is not None else 0
@@ -52,38 +52,57 @@ def uses_gzip(properties: Mapping[str, str], *, default: bool = False) -> bool:
     return codec.lower() == "gzip"
 
 
-def compress(data: bytes) -> bytes:
-    """Gzip without a time stamp, so that equal documents give equal files."""
+def encode_metadata_file(document: bytes, *, gzip: bool) -> bytes:
+    """A document as it is written to a file; gzip without a time stamp, so that equal documents give equal files."""
+    if not gzip:
+        return document
     packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
-    return packer.compress(data) + packer.flush()
+    return packer.compress(document) + packer.flush()
 
 
-def decompress(data: bytes, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
+def decode_metadata_file(data: bytes, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
     """The document in a metadata file, compressed or not (told by content: names of foreign files may lie).
 
-    Stops unpacking as soon as the result exceeds `max_bytes`. Raises `BadRequestException` for that and for damaged data.
+    Stops unpacking as soon as the result exceeds `max_bytes`, and takes at most `MAX_MEMBERS` gzip members, so that
+    neither a bomb nor millions of empty members cost more than their limits. Raises `BadRequestException`.
     """
     if not data.startswith(_GZIP_MAGIC):
         return _within(data, max_bytes)
-    chunks: list[bytes] = []
-    size = 0
-    rest = data
     try:
-        while rest:
-            unpacker = zlib.decompressobj(_GZIP_WINDOW)
-            while not unpacker.eof:
-                chunk = unpacker.decompress(rest, min(_CHUNK, max_bytes - size + 1))
-                rest = unpacker.unconsumed_tail
-                if not chunk and not rest and not unpacker.eof:
-                    raise BadRequestException("The metadata file is damaged: its gzip data ends early")
-                size += len(chunk)
-                if size > max_bytes:
-                    raise BadRequestException(f"The metadata file unpacks to more than {max_bytes} bytes")
-                chunks.append(chunk)
-            rest = unpacker.unused_data
+        return b"".join(_unpacked(data, max_bytes))
     except zlib.error as error:
         raise BadRequestException(f"The metadata file is damaged: {error}") from None
-    return b"".join(chunks)
+
+
+def _unpacked(data: bytes, max_bytes: int) -> Iterator[bytes]:
+    """The unpacked chunks; input is fed in slices, so that no large rest is copied again and again."""
+    room = max_bytes
+    members = 1
+    unpacker = zlib.decompressobj(_GZIP_WINDOW)
+    for start in range(0, len(data), _CHUNK):
+        pending = data[start : start + _CHUNK]
+        while pending:
+            if unpacker.eof:
+                members += 1
+                if members > MAX_MEMBERS:
+                    raise BadRequestException(f"The metadata file has more than {MAX_MEMBERS} gzip members")
+                unpacker = zlib.decompressobj(_GZIP_WINDOW)
+            chunk = unpacker.decompress(pending, min(_CHUNK, room + 1))
+            pending = unpacker.unconsumed_tail or unpacker.unused_data
+            room = _room_left(room, chunk, max_bytes)
+            yield chunk
+    while not unpacker.eof:  # what the decoder still holds back after the last input
+        chunk = unpacker.decompress(b"", min(_CHUNK, room + 1))
+        if not chunk and not unpacker.eof:
+            raise BadRequestException("The metadata file is damaged: its gzip data ends early")
+        room = _room_left(room, chunk, max_bytes)
+        yield chunk
+
+
+def _room_left(room: int, chunk: bytes, max_bytes: int) -> int:
+    if len(chunk) > room:
+        raise BadRequestException(f"The metadata file unpacks to more than {max_bytes} bytes")
+    return room - len(chunk)
 
 
 def _within(data: bytes, max_bytes: int) -> bytes:

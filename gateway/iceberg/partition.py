@@ -103,7 +103,7 @@ def order_with(order: SortOrder, *, order_id: int, source_ids: Sequence[int] | N
 
 
 def check_spec(spec: PartitionSpec, schema: Schema) -> None:
-    """Whether a spec can be used with a schema; raises `BadRequestException` in the reference's words."""
+    """Whether a new spec can be used with a schema; raises `BadRequestException` in the reference's words."""
     names: set[str] = set()
     for field in spec.fields:
         if not field.name:
@@ -111,15 +111,20 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
         if field.name in names:
             raise BadRequestException(f"Cannot use partition name more than once: {field.name}")
         names.add(field.name)
-        if type_name(field.transform) == "void":
-            continue  # the source of a void field may have been dropped
-        _check_source(schema, field, "partition")
         column = schema.named(field.name)
-        if column is not None and column.field.id != field.source_id:
+        if column is not None and column.field.id != field.source_id and type_name(field.transform) != "void":
             raise BadRequestException(
                 f"Cannot create identity partition sourced from different field in schema: {field.name}"
             )
     _refuse_redundant(spec)
+    check_spec_sources(spec, schema)
+
+
+def check_spec_sources(spec: PartitionSpec, schema: Schema) -> None:
+    """Whether a spec's sources exist and fit their transforms; the source of a void field may have been dropped."""
+    for field in spec.fields:
+        if type_name(field.transform) != "void":
+            _check_source(schema, field, "partition")
 
 
 def check_order(order: SortOrder, schema: Schema) -> None:

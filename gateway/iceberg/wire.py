@@ -4,27 +4,45 @@
 Requests are strict at their top level, in updates and in requirements: an unknown member there is an instruction we
 would silently not follow, so it is a 400. The documents inside (schemas, specs, orders, snapshots, view versions) stay
 raw JSON here, with members of newer specifications, and are read by the functions that apply them. Members a client may
-leave out may also be null. Use `decode` of `codec` (also reachable as `decode` here) so that errors name the JSON path.
+leave out may also be null. `decode` turns what is wrong
+into a 400 that names the JSON path.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
 from gateway.iceberg import codec
 from gateway.iceberg.codec import ABSENT, Int, Long
+from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.iceberg.requirements import TABLE_REQUIREMENTS, VIEW_REQUIREMENTS, TableRequirement, ViewRequirement
 from gateway.iceberg.updates import TABLE_ACTIONS, VIEW_ACTIONS, TableUpdate, ViewUpdate
 
-decode = codec.decode
-
 Properties = dict[str, str]
 Status = Annotated[int, Meta(ge=400, le=600)]
-MAX_LEVELS: Final = 100
+
+
+T = TypeVar("T")
+
+
+def decode(data: bytes, kind: type[T]) -> T:
+    """Decode a request body; a member sent as null counts as left out.
+
+    Raises `BadRequestException` naming the JSON path of what is wrong, in the spelling of the wire.
+    """
+    try:
+        return codec.decode(data, kind)
+    except BadRequestException:
+        if b"null" not in data:
+            raise
+        members = codec.canonical(data)
+        if not isinstance(members, dict) or None not in members.values():
+            raise
+        return codec.decode(codec.encode({name: v for name, v in members.items() if v is not None}), kind)
 
 
 class _Request(Struct, frozen=True, rename="kebab", kw_only=True, forbid_unknown_fields=True):
@@ -45,6 +63,16 @@ class TableIdentifierBody(Struct, frozen=True, rename="kebab", forbid_unknown_fi
     def identifier(self) -> TableIdentifier:
         """As a value; raises the 400 errors of `identifiers` for names that cannot exist."""
         return TableIdentifier(Namespace(self.namespace), self.name)
+
+    @property
+    def key(self) -> str:
+        """As `TableIdentifier.key`."""
+        return self.identifier.key
+
+    @property
+    def dotted(self) -> str:
+        """As `TableIdentifier.dotted`."""
+        return self.identifier.dotted
 
     @classmethod
     def of(cls, identifier: TableIdentifier) -> TableIdentifierBody:
@@ -86,7 +114,7 @@ class CreateNamespaceRequest(_Request, frozen=True):
     """`POST /v1/{prefix}/namespaces`."""
 
     namespace: tuple[str, ...]
-    properties: Properties | None = None
+    properties: Properties = {}
 
     @property
     def identifier(self) -> Namespace:
@@ -113,8 +141,8 @@ class ListNamespacesResponse(_Response, frozen=True):
 class UpdateNamespacePropertiesRequest(_Request, frozen=True):
     """`POST …/namespaces/{ns}/properties`; a key in both members is the caller's 422."""
 
-    removals: tuple[str, ...] | None = None
-    updates: Properties | None = None
+    removals: tuple[str, ...] = ()
+    updates: Properties = {}
 
 
 class UpdateNamespacePropertiesResponse(_Response, frozen=True):
@@ -150,8 +178,8 @@ class CreateTableRequest(_Request, frozen=True):
     location: str | None = None
     partition_spec: Raw = ABSENT
     write_order: Raw = ABSENT
-    stage_create: bool | None = None
-    properties: Properties | None = None
+    stage_create: bool = False
+    properties: Properties = {}
 
 
 class RegisterTableRequest(_Request, frozen=True):
@@ -159,19 +187,19 @@ class RegisterTableRequest(_Request, frozen=True):
 
     name: str
     metadata_location: str
-    overwrite: bool | None = None
+    overwrite: bool = False
 
 
 class LoadTableResult(_Response, frozen=True):
     """A table loaded, created or registered; `metadata` is the stored document, spliced in as it is.
 
-    `metadata_location` is None for a staged table. Empty members are left out.
+    `metadata_location` is None for a staged table. Members without a value are left out.
     """
 
     metadata: Raw
     metadata_location: str | None = None
-    config: Properties = {}
-    storage_credentials: tuple[StorageCredential, ...] = ()
+    config: Properties | None = None
+    storage_credentials: tuple[StorageCredential, ...] | None = None
     remote_signing_config: RemoteSigningConfig | None = None
     read_restrictions: Raw | msgspec.UnsetType = msgspec.UNSET
     labels: Raw | msgspec.UnsetType = msgspec.UNSET
@@ -246,7 +274,7 @@ class CreateViewRequest(_Request, frozen=True):
     schema: Raw
     view_version: Raw
     location: str | None = None
-    properties: Properties | None = None
+    properties: Properties = {}
 
 
 class CommitViewRequest(_Request, frozen=True):
@@ -256,7 +284,7 @@ class CommitViewRequest(_Request, frozen=True):
     REQUIREMENT_KINDS: ClassVar = VIEW_REQUIREMENTS
 
     updates: tuple[ViewUpdate, ...]
-    requirements: tuple[ViewRequirement, ...] | None = None
+    requirements: tuple[ViewRequirement, ...] = ()
     identifier: TableIdentifierBody | None = None
 
 
@@ -272,8 +300,8 @@ class LoadViewResult(_Response, frozen=True):
 
     metadata_location: str
     metadata: Raw
-    config: Properties = {}
-    storage_credentials: tuple[StorageCredential, ...] = ()
+    config: Properties | None = None
+    storage_credentials: tuple[StorageCredential, ...] | None = None
     labels: Raw | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -287,7 +315,7 @@ class RemoteSignRequest(_Request, frozen=True):
     uri: str
     method: str
     headers: dict[str, tuple[str, ...]]
-    properties: Properties | None = None
+    properties: Properties = {}
     body: str | None = None
     provider: str | None = None
 

@@ -18,7 +18,7 @@ from gateway.iceberg.partition import (
     PartitionSpec,
     SortOrder,
     check_order,
-    check_spec,
+    check_spec_sources,
 )
 from gateway.iceberg.schema import Schema
 from gateway.iceberg.snapshots import (
@@ -225,7 +225,7 @@ def _check_defaults(builder: TableBuilder, schema: Schema) -> None:
         builder.base.default_sort_order_id,
     ) == (builder.schema_id, builder.spec_id, builder.order_id)
     if not unchanged:
-        check_spec(spec, schema)
+        check_spec_sources(spec, schema)
         check_order(order, schema)
 
 
