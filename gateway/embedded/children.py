@@ -45,12 +45,16 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A process that was started: its name, pid, log, and a future with its exit code (negative: the signal)."""
+    """A process that was started: its name, pid, log, and a future with its exit code (negative: the signal).
+
+    ``log_start``: where in the log this process begins; before it are earlier ones of the same name.
+    """
 
     name: str
     pid: int
     log: Path
     exited: asyncio.Future[int]
+    log_start: int = 0
 
 
 class Children:
@@ -120,6 +124,7 @@ class Children:
         asked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._asked[number] = asked
         log = self._logs / f"{spec.name}.log"
+        log_start = log.stat().st_size if log.exists() else 0
         order = {
             "op": "spawn",
             "id": number,
@@ -141,7 +146,7 @@ class Children:
             pid = await asked
         except OSError as error:
             raise ChildFailed(spec.name, f"cannot be started: {error}", log) from error
-        return Child(spec.name, pid, log, self._exits[pid])
+        return Child(spec.name, pid, log, self._exits[pid], log_start)
 
     async def run(self, spec: ChildSpec, *, timeout: float) -> None:
         """Run one child to its end.
@@ -188,11 +193,11 @@ def _settle(future: asyncio.Future[int], value: int) -> None:
         future.set_result(value)
 
 
-def log_tail(log: Path, limit: int = _TAIL_BYTES) -> str:
-    """The last ``limit`` bytes of a log as text; empty when there is none."""
+def log_tail(log: Path, start: int = 0) -> str:
+    """The end of a log as text, nothing from before ``start``; empty when there is none."""
     try:
         with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - limit))
+            file.seek(max(start, log.stat().st_size - _TAIL_BYTES))
             return file.read().decode(errors="replace").strip()
     except OSError:
         return ""
@@ -200,7 +205,7 @@ def log_tail(log: Path, limit: int = _TAIL_BYTES) -> str:
 
 def failure_of(child: Child, code: int) -> ChildFailed:
     """Say how a child ended, and whether another program held its port (then a new start may succeed)."""
-    tail = log_tail(child.log)
+    tail = log_tail(child.log, child.log_start)
     how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
     taken = any(phrase in tail.lower() for phrase in _ADDRESS_IN_USE)
     return ChildFailed(child.name, how, child.log, port_taken=taken)

@@ -20,6 +20,7 @@ class Gateway:
 
     def __init__(self, ports: Ports, variables: Mapping[str, str], temporary: Path) -> None:
         self.url = f"http://{LOOPBACK}:{ports.gateway}"
+        self._port = ports.gateway
         checkout = Path(__file__).parents[2]
         self._environment = {"PYTHONPATH": str(checkout), "LC_ALL": "C.UTF-8", "TMPDIR": str(temporary), **variables}
 
@@ -30,7 +31,7 @@ class Gateway:
     async def start(self, children: Children) -> Child:
         """Start serving; every other part must be up. Returns when its health check passes."""
         server = await children.start(self._spec("serve", order=2))
-        await until_answering(server, f"{self.url}/health", timeout=_START_SECONDS)
+        await until_answering(server, self._port, "/health", timeout=_START_SECONDS)
         return server
 
     def _spec(self, verb: str, *, order: int) -> ChildSpec:

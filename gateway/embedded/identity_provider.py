@@ -50,7 +50,7 @@ class IdentityProvider:
                 cwd=self._data,
             )
         )
-        await until_answering(server, f"{self.issuer}/.well-known/openid-configuration", timeout=_START_SECONDS)
+        await until_answering(server, self._port, "/.well-known/openid-configuration", timeout=_START_SECONDS)
         return server
 
     def _settings(self) -> dict[str, object]:

@@ -94,7 +94,7 @@ class ObjectStore:
                 cwd=self._configuration,
             )
         )
-        await until_answering(server, f"{self.url}/healthz", timeout=_START_SECONDS)
+        await until_answering(server, ports.s3, "/healthz", timeout=_START_SECONDS)
         return server
 
     def profile(self) -> dict[str, str | bool]:

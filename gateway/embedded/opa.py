@@ -12,7 +12,7 @@ from pathlib import Path
 from gateway.embedded.children import Child, Children, ChildSpec
 from gateway.embedded.errors import ToolMissing
 from gateway.embedded.ports import LOOPBACK
-from gateway.embedded.probe import until_listening
+from gateway.embedded.probe import until_answering
 from gateway.embedded.secrets import Secrets
 
 _START_SECONDS = 20.0
@@ -29,7 +29,7 @@ class Opa:
         self.url = f"http://{LOOPBACK}:{port}"
 
     async def start(self, children: Children) -> Child:
-        """Start it; returns when it listens, which it does only after every policy was compiled.
+        """Start it; returns when it answers, which it does only after every policy was compiled.
 
         Raises:
             ToolMissing: there is no authorization policy for OPA itself; it would refuse everything.
@@ -61,5 +61,5 @@ class Opa:
                 cwd=self._policies,
             )
         )
-        await until_listening(server, self._port, timeout=_START_SECONDS)
+        await until_answering(server, self._port, "/health", timeout=_START_SECONDS, token=self._secrets.opa_gateway)
         return server

@@ -53,7 +53,7 @@ class OpenFga:
             "OPENFGA_SHUTDOWN_TIMEOUT": "2s",
         }
         server = await children.start(ChildSpec(name="openfga", argv=[str(self._binary), "run"], env=serving))
-        await until_answering(server, f"{self.url}/healthz", timeout=_START_SECONDS)
+        await until_answering(server, self._ports.openfga_http, "/healthz", timeout=_START_SECONDS)
         return server
 
     def _database_url(self) -> str:

@@ -28,7 +28,7 @@ def _fga() -> Path:
 
 
 def commands(checkout: Path, opa: Path, fga: Path) -> list[list[str]]:
-    """Every check, as an argument list to run in the checkout. Empty folders are errors: a test that is not there fails.
+    """Every check, as an argument list to run in the checkout. An empty folder is an error, as no test is.
 
     Raises:
         StackError: there are no model tests or no policies.

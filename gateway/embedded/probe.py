@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting until a child serves, or has failed: whichever comes first."""
+"""Waiting until a child serves, or has failed: whichever comes first.
+
+An answer counts only once the child itself holds the port. Another program may have taken it a moment earlier, and a
+stack that mistook it for its own part would hand that program its tokens.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import httpx
+import psutil
 
 from gateway.embedded.children import Child, failure_of
 from gateway.embedded.errors import ChildFailed
@@ -17,8 +22,8 @@ _PAUSE_SECONDS = 0.03
 _ONE_TRY_SECONDS = 2.0
 
 
-async def until(child: Child, serves: Callable[[], Awaitable[bool]], *, timeout: float) -> None:
-    """Return when ``serves()`` is true.
+async def until(child: Child, port: int, serves: Callable[[], Awaitable[bool]], *, timeout: float) -> None:
+    """Return when ``serves()`` is true and the child or a process of its holds the loopback ``port``.
 
     Raises:
         ChildFailed: the child ended, or ``timeout`` seconds passed.
@@ -26,7 +31,7 @@ async def until(child: Child, serves: Callable[[], Awaitable[bool]], *, timeout:
     try:
         async with asyncio.timeout(timeout):
             while not child.exited.done():
-                if await serves():
+                if await serves() and _holds(child.pid, port):
                     return
                 await asyncio.sleep(_PAUSE_SECONDS)
     except TimeoutError:
@@ -34,33 +39,38 @@ async def until(child: Child, serves: Callable[[], Awaitable[bool]], *, timeout:
     raise failure_of(child, child.exited.result())
 
 
+def _holds(pid: int, port: int) -> bool:
+    try:
+        process = psutil.Process(pid)
+        return any(
+            connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+            for member in (process, *process.children(recursive=True))
+            for connection in member.net_connections("tcp")
+        )
+    except psutil.Error:  # it ended meanwhile
+        return False
+
+
 async def until_postgres(child: Child, port: int, *, timeout: float) -> None:
     """Wait until a PostgreSQL server takes connections on the loopback ``port``; raises as :func:`until`."""
-    await until(child, lambda: accepts_connections(LOOPBACK, port, timeout=_ONE_TRY_SECONDS), timeout=timeout)
+    await until(child, port, lambda: accepts_connections(LOOPBACK, port, timeout=_ONE_TRY_SECONDS), timeout=timeout)
 
 
-async def until_listening(child: Child, port: int, *, timeout: float) -> None:
-    """Wait until something accepts connections on the loopback ``port``; raises as :func:`until`."""
+async def until_answering(child: Child, port: int, path: str, *, timeout: float, token: str | None = None) -> None:
+    """Wait until a GET of ``path`` on the loopback ``port`` answers 200; raises as :func:`until`.
 
-    async def serves() -> bool:
-        try:
-            _, writer = await asyncio.open_connection(LOOPBACK, port)
-        except OSError:
-            return False
-        writer.close()
-        return True
-
-    await until(child, serves, timeout=timeout)
-
-
-async def until_answering(child: Child, address: str, *, timeout: float) -> None:
-    """Wait until a GET of ``address`` answers 200; raises as :func:`until`."""
-    async with httpx.AsyncClient(timeout=_ONE_TRY_SECONDS, trust_env=False) as client:
+    ``token``: the bearer token to show. Until the port is known to be the child's, nothing is shown.
+    """
+    address = f"http://{LOOPBACK}:{port}{path}"
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with httpx.AsyncClient(timeout=_ONE_TRY_SECONDS, trust_env=False, headers=headers) as client:
 
         async def serves() -> bool:
+            if token is not None and not _holds(child.pid, port):
+                return False
             try:
                 return (await client.get(address)).status_code == httpx.codes.OK
             except httpx.TransportError:
                 return False
 
-        await until(child, serves, timeout=timeout)
+        await until(child, port, serves, timeout=timeout)
