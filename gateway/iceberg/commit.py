@@ -15,7 +15,6 @@ from msgspec import Struct
 from gateway.iceberg.applying import content, structure
 from gateway.iceberg.applying.builder import DELETE_AFTER_COMMIT, TableBuilder
 from gateway.iceberg.errors import TooManyUpdatesInCommit
-from gateway.iceberg.locations import inner_locations, location_properties
 from gateway.iceberg.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from gateway.iceberg.requirements import TableRequirement, check_create_requirements, check_requirements
 from gateway.iceberg.updates import (
@@ -44,9 +43,6 @@ from gateway.iceberg.updates import (
     TableUpdate,
     UpgradeFormatVersion,
 )
-
-# Who commits must also judge the places the commit points to; both stand behind one import.
-__all__ = ["MAX_UPDATES", "CommitOutcome", "commit_table", "inner_locations", "location_properties"]
 
 MAX_UPDATES: Final = 10_000
 """Updates one commit may hold; engines send a handful, an expiry of snapshots one per table."""

@@ -52,15 +52,13 @@ def uses_gzip(properties: Mapping[str, str], *, default: bool = False) -> bool:
     return codec.lower() == "gzip"
 
 
-def encode_metadata_file(document: bytes, *, gzip: bool) -> bytes:
-    """A document as it is written to a file; gzip without a time stamp, so that equal documents give equal files."""
-    if not gzip:
-        return document
+def compress(document: bytes) -> bytes:
+    """Gzip without a time stamp, so that equal documents give equal files."""
     packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     return packer.compress(document) + packer.flush()
 
 
-def decode_metadata_file(data: bytes, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
+def decompress(data: bytes, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
     """The document in a metadata file, compressed or not (told by content: names of foreign files may lie).
 
     Stops unpacking as soon as the result exceeds `max_bytes`, and takes at most `MAX_MEMBERS` gzip members, so that

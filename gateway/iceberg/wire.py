@@ -4,8 +4,7 @@
 Requests are strict at their top level, in updates and in requirements: an unknown member there is an instruction we
 would silently not follow, so it is a 400. The documents inside (schemas, specs, orders, snapshots, view versions) stay
 raw JSON here, with members of newer specifications, and are read by the functions that apply them. Members a client may
-leave out may also be null. `decode` turns what is wrong
-into a 400 that names the JSON path.
+leave out may also be null. `decode` turns what is wrong into a 400 that names the JSON path.
 """
 
 from __future__ import annotations
