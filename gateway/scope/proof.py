@@ -94,7 +94,7 @@ def prove_scope(
             violations.append(Violation(action, where, key, tuple(context.items()), expected))
 
     wanted = _WANTED[level]
-    for key in (*_inside_samples(inside), *other_keys):
+    for key in (*_inside_samples(inside), *_neighbours(path), *other_keys):
         belongs = key.startswith(inside)
         for action in _OBJECT_ACTIONS:
             ask(action, bucket, key, {}, expected=belongs and action in wanted)
@@ -166,6 +166,17 @@ _BUCKET_AND_CONTROL_ACTIONS: Final = (
 
 def _inside_samples(inside: str) -> Iterator[str]:
     yield from (inside, inside + "data/f.parquet", inside + "metadata/00001.json", inside + "deep/er/*/?/${x}/f")
+
+
+def _neighbours(path: str) -> Iterator[str]:
+    """Keys that a pattern with a hole at any one segment, or without an anchor at either end, would reach."""
+    segments = path.split("/")
+    for index, segment in enumerate(segments):
+        for other in ("x", "", segment + "0", "x" + segment, segment[:-1], segment.swapcase() + "_"):
+            yield "/".join((*segments[:index], other, *segments[index + 1 :], "data/f"))
+        yield "/".join((*segments[:index], *segments[index + 1 :], "f"))
+        yield "/".join((*segments[:index], "x", *segments[index:], "f"))
+    yield from (path, path + "0", path + "0/f", path + "x/" + path + "/f")
 
 
 def _stems(key: str) -> Iterator[str]:

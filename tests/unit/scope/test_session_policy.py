@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policy builder, judged by an evaluator that shares no code with it."""
+
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.scope.errors import InvalidLocation, PolicyTooLarge
+from gateway.scope.location import BaseLocation, Location
+from gateway.scope.proof import Dialect, prove_scope
+from gateway.scope.session_policy import MAX_POLICY_CHARACTERS, AccessLevel, build_session_policy
+
+TABLE = Location("s3", "warehouse", ("base", "ns", "t1"))
+LEVELS = list(AccessLevel)
+NASTY = "t1T0*?${}[]aws:username\"'<>&|^%+~=,@!;()._-é中"
+SEGMENT = st.text(st.sampled_from(NASTY), min_size=1, max_size=14)
+
+
+def siblings(location: Location) -> list[str]:
+    """Keys that a careless pattern for the location would reach."""
+    path = location.key_prefix[:-1]
+    parent = path.rpartition("/")[0]
+    own = [path, path + "0/f", path + "_x/f", path + "./f", path + "-", path + "*/f", path + "?", path + "%2ff"]
+    cut = [path[:-1] + "/f", path[:-1] + "*/f", path[1:] + "/f", "x/" + path + "/f", "x" + path + "/f"]
+    around = [parent + "/f", parent, path.swapcase() + "x/f", "f"]
+    filled = [path.replace("*", "other") + "x/f", path.replace("*", "any/in"), path.replace("?", "z")]
+    return own + cut + around + filled + [path.replace("${*}", "z") + "y"]
+
+
+def mutants(key: str, rng: random.Random, count: int) -> list[str]:
+    """Random neighbours of a key: one to three characters removed, doubled, replaced or moved."""
+    alphabet = "abtT01/*?$._-{}é"
+    made = []
+    for _ in range(count):
+        text = list(key)
+        for _ in range(rng.randint(1, 3)):
+            where = rng.randrange(len(text) + 1)
+            match rng.randrange(3):
+                case 0 if text:
+                    text.pop(min(where, len(text) - 1))
+                case 1:
+                    text.insert(where, rng.choice(alphabet))
+                case _ if where < len(text):
+                    text[where] = rng.choice(alphabet)
+        made.append("".join(text))
+    return made
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_closed_world_of_ten_thousand_fuzzed_keys_holds_nothing_but_the_table(level: AccessLevel) -> None:
+    rng = random.Random(20261121)
+    places = [
+        TABLE,
+        TABLE.child("a*b", "${x}", escapes_known=True),
+        Location("s3", "warehouse", ("t",)),
+        TABLE.child("é"),
+    ]
+    for location in places:
+        policy = build_session_policy(location, level, escapes_known=True)
+        keys = siblings(location)
+        for seed in (
+            location.key_prefix + "data/f.parquet",
+            location.key_prefix[:-1] + "0/f",
+            location.key_prefix[:-1],
+        ):
+            keys += mutants(seed, rng, 280)
+        assert prove_scope(policy, location, level, keys) == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    segments=st.lists(SEGMENT, min_size=1, max_size=4),
+    others=st.lists(st.lists(SEGMENT, max_size=4), max_size=4),
+    data=st.data(),
+)
+def test_b01_b02_b03_any_location_that_is_accepted_is_taken_literally(
+    segments: list[str], others: list[list[str]], data: st.DataObject
+) -> None:
+    try:
+        location = Location("s3", "warehouse", tuple(segments))
+        level = data.draw(st.sampled_from(LEVELS))
+        policy = build_session_policy(location, level, escapes_known=True)
+    except (InvalidLocation, PolicyTooLarge):
+        return
+    assert len(json.loads(policy)["Statement"]) == 2
+    keys = ["/".join(other) for other in others if other] + siblings(location)
+    assert prove_scope(policy, location, level, [key for key in keys if key]) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(segments=st.lists(SEGMENT, min_size=1, max_size=4))
+def test_b01_on_a_store_without_escapes_a_pattern_is_refused_and_all_else_is_literal(segments: list[str]) -> None:
+    try:
+        location = Location("s3", "warehouse", tuple(segments))
+    except InvalidLocation:
+        return
+    if set("*${}[]").intersection("".join(segments)):
+        with pytest.raises(InvalidLocation):
+            build_session_policy(location, AccessLevel.READ, escapes_known=False)
+        return
+    policy = build_session_policy(location, AccessLevel.READ, escapes_known=False)
+    # Twins by letter case are the one thing such a store opens too: no two tables may be twins (`Location.overlaps`).
+    inside = (location.key_prefix.lower(), location.key_prefix)
+    keys = [key for key in siblings(location) if not key.lower().startswith(inside)]
+    assert prove_scope(policy, location, AccessLevel.READ, keys, dialect=Dialect.CASE_BLIND) == []
+
+
+def test_a16_on_a_case_blind_store_the_proof_finds_the_twin_that_the_overlap_rule_forbids() -> None:
+    twin = Location("s3", "warehouse", ("base", "ns", "T1"))
+    policy = build_session_policy(TABLE, AccessLevel.READ, escapes_known=False)
+    violations = prove_scope(policy, TABLE, AccessLevel.READ, [twin.key_prefix + "f"], dialect=Dialect.CASE_BLIND)
+    assert [(v.action, v.key) for v in violations] == [("s3:GetObject", "base/ns/T1/f")]
+    assert TABLE.overlaps(twin)
+
+
+@pytest.mark.parametrize(
+    ("level", "actions"),
+    [
+        (AccessLevel.READ, {"s3:GetObject"}),
+        (
+            AccessLevel.READ_WRITE,
+            {"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"},
+        ),
+        (
+            AccessLevel.READ_WRITE_DELETE,
+            {
+                "s3:GetObject",
+                "s3:PutObject",
+                "s3:AbortMultipartUpload",
+                "s3:ListMultipartUploadParts",
+                "s3:DeleteObject",
+            },
+        ),
+    ],
+)
+def test_d10_each_level_names_its_actions_and_no_pattern_of_actions(level: AccessLevel, actions: set[str]) -> None:
+    objects, listing = json.loads(build_session_policy(TABLE, level, escapes_known=True))["Statement"]
+    assert set(objects["Action"]) == actions
+    assert objects["Resource"] == "arn:aws:s3:::warehouse/base/ns/t1/*"
+    assert listing["Condition"] == {"StringLike": {"s3:prefix": "base/ns/t1/*"}}
+
+
+def test_a23_the_pattern_is_anchored_at_the_bucket() -> None:
+    policy = build_session_policy(TABLE, AccessLevel.READ, escapes_known=True)
+    keys = ["1a2b/base/ns/t1/data/f", "0110/1010/base/ns/t1/f", "base/ns/t1x/base/ns/t1/f"]
+    assert prove_scope(policy, TABLE, AccessLevel.READ, keys) == []
+
+
+def test_b07_a_location_too_long_for_the_policy_is_refused_and_never_widened() -> None:
+    # Every `$` becomes four characters, twice.
+    long = Location("s3", "warehouse", tuple("$" * 40 for _ in range(14)))
+    with pytest.raises(PolicyTooLarge) as refused:
+        build_session_policy(long, AccessLevel.READ, escapes_known=True)
+    assert refused.value.code == 400
+
+
+def test_b07_fourteen_namespaces_of_32_characters_fit() -> None:
+    deep = Location("s3", "warehouse", tuple(f"{level:032}" for level in range(14)))
+    policy = build_session_policy(deep, AccessLevel.READ_WRITE_DELETE, escapes_known=True)
+    assert len(policy) <= MAX_POLICY_CHARACTERS
+    assert prove_scope(policy, deep, AccessLevel.READ_WRITE_DELETE, siblings(deep)) == []
+
+
+def test_b06_there_is_no_policy_for_no_place() -> None:
+    with pytest.raises(InvalidLocation):
+        build_session_policy(BaseLocation("s3", "warehouse", ()).child(""), AccessLevel.READ, escapes_known=True)
+
+
+def test_a_key_for_encryption_is_opened_for_reading_or_for_both_and_alone() -> None:
+    arn = "arn:aws:kms:eu-west-1:123456789012:key/0b2c"
+    read, write = (
+        json.loads(build_session_policy(TABLE, level, escapes_known=True, kms_key_arn=arn))["Statement"][2]
+        for level in (AccessLevel.READ, AccessLevel.READ_WRITE)
+    )
+    assert read == {"Effect": "Allow", "Action": ["kms:Decrypt"], "Resource": arn}
+    assert write["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"] and write["Resource"] == arn
+
+
+def test_letters_outside_of_ascii_count_once_against_the_limit() -> None:
+    place = Location("s3", "warehouse", ("中" * 300,))
+    assert "中" in build_session_policy(place, AccessLevel.READ, escapes_known=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("base/ns/t1/*", "base/ns/t1*"),  # the slash dropped everywhere
+        ('"s3:prefix":"base/ns/t1/*"', '"s3:prefix":"base/ns/t1*"'),  # in the list condition only
+        ('"s3:prefix":"base/ns/t1/*"', '"s3:prefix":["base/ns/t1","base/ns/t1/*"]'),  # the bare prefix added
+        (',"Condition":{"StringLike":{"s3:prefix":"base/ns/t1/*"}}', ""),  # no condition
+        ("StringLike", "StringLikeIfExists"),  # a listing without a prefix
+        ("base/ns/t1/*", "base/ns/*"),
+        ("base/ns/t1/*", "base/*/t1/*"),
+        ("arn:aws:s3:::warehouse/base", "arn:aws:s3:::*/base"),
+        ("s3:GetObject", "s3:GetObject*"),
+        ("s3:ListBucket", "s3:List*"),
+        ('"s3:GetObject"', '"s3:GetObject","s3:DeleteObject"'),
+        ('"Effect":"Allow","Action":["s3:GetObject"]', '"Effect":"Deny","Action":["s3:GetObject"]'),
+        ("base/ns/t1/*", "base/ns/t1/data/*"),  # too narrow is wrong as well
+        ('"Statement":[', '"Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Resource":"*"},'),
+    ],
+)
+def test_the_proof_notices_a_policy_that_is_only_slightly_wrong(before: str, after: str) -> None:
+    good = build_session_policy(TABLE, AccessLevel.READ, escapes_known=True)
+    assert prove_scope(good, TABLE, AccessLevel.READ, siblings(TABLE)) == []
+    bad = good.replace(before, after)
+    assert bad != good
+    assert prove_scope(bad, TABLE, AccessLevel.READ, siblings(TABLE))
