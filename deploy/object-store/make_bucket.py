@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the bucket of compose.yaml if there is none. Endpoint, bucket and keys come from the environment."""
+
+import os
+
+import boto3
+from botocore.exceptions import ClientError
+
+
+def main() -> None:
+    """Raises what the store answers, so that the service fails and `serve` does not start."""
+    store = boto3.client("s3", endpoint_url=os.environ["S3_ENDPOINT"])
+    bucket = os.environ["S3_BUCKET"]
+    try:
+        store.head_bucket(Bucket=bucket)
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("404", "NoSuchBucket"):
+            raise
+        store.create_bucket(Bucket=bucket)
+
+
+if __name__ == "__main__":
+    main()

