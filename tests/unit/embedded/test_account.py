@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where PostgreSQL's own account can and cannot walk, and what is put elsewhere then."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gateway.embedded import account
+from gateway.embedded.account import Account
+
+_STRANGER = Account(uid=54_321, gid=54_321)
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "shared"
+    place.mkdir()
+    monkeypatch.setattr(account, "_shared_place", lambda: place)
+    monkeypatch.setattr(Account, "own", lambda self, path: None)
+    return place
+
+
+def test_we_ourselves_reach_everything(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    assert account.can_reach(tmp_path / "x", Account(None, None))
+
+
+def test_a_closed_directory_anywhere_above_stops_a_stranger(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    (closed / "inner").mkdir(parents=True)
+    closed.chmod(0o700)
+    assert not account.can_reach(closed / "inner" / "x", _STRANGER)
+
+
+def test_data_the_account_can_reach_stays_where_it_was_wanted(tmp_path: Path, shared: Path) -> None:
+    place = account.reachable_data(tmp_path / "postgres", Account(None, None))
+    assert place == tmp_path / "postgres" and place.is_dir() and not place.is_symlink()
+
+
+def test_data_it_cannot_reach_goes_elsewhere_and_is_found_again(tmp_path: Path, shared: Path) -> None:
+    tmp_path.chmod(0o700)
+    wanted = tmp_path / "postgres"
+    first = account.reachable_data(wanted, _STRANGER)
+    (first / "PG_VERSION").write_text("18")
+    assert first.parent == shared and wanted.is_symlink()
+    again = account.reachable_data(wanted, _STRANGER)
+    assert (again, (again / "PG_VERSION").read_text()) == (first, "18")
+
+
+def test_data_of_a_removed_directory_of_the_same_name_is_not_taken_up(tmp_path: Path, shared: Path) -> None:
+    tmp_path.chmod(0o700)
+    first = account.reachable_data(tmp_path / "postgres", _STRANGER)
+    (first / "PG_VERSION").write_text("18")
+    (tmp_path / "postgres").unlink()
+    assert list(account.reachable_data(tmp_path / "postgres", _STRANGER).iterdir()) == []
+
+
+def test_removing_data_removes_what_lies_elsewhere(tmp_path: Path, shared: Path) -> None:
+    tmp_path.chmod(0o700)
+    account.reachable_data(tmp_path / "postgres", _STRANGER)
+    account.remove_data(tmp_path / "postgres")
+    assert list(shared.iterdir()) == [] and not (tmp_path / "postgres").is_symlink()
+
+
+def test_programs_it_cannot_reach_are_copied_once(tmp_path: Path, shared: Path) -> None:
+    programs = tmp_path / "closed" / "pginstall"
+    (programs / "bin").mkdir(parents=True)
+    (programs / "bin" / "postgres").write_text("#!")
+    (programs / "bin" / "postgres").chmod(0o755)
+    (tmp_path / "closed").chmod(0o700)
+    copy = account.reachable_programs(programs, _STRANGER)
+    assert copy.parent == shared and os.access(copy / "bin" / "postgres", os.X_OK)
+    assert account.reachable_programs(programs, _STRANGER) == copy
+    assert len(list(shared.iterdir())) == 1

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated secrets: kept, private, and never guessed from one another."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gateway.embedded import secrets
+from gateway.embedded.errors import StackError
+
+
+def _values(made: secrets.Secrets) -> list[str]:
+    plain = [value for value in msgspec.structs.asdict(made).values() if isinstance(value, str)]
+    return [*plain, *made.store_jwt_keys, *made.clients.values()]
+
+
+def test_no_secret_serves_twice() -> None:
+    values = _values(secrets.generate()) + _values(secrets.generate())
+    assert len(set(values)) == len(values)
+    assert min(map(len, values)) >= 20
+
+
+def test_the_second_start_uses_the_secrets_of_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.json"
+    assert secrets.load_or_generate(path) == secrets.load_or_generate(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_secrets_that_cannot_be_read_are_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.json"
+    path.write_text("{}")
+    with pytest.raises(StackError, match="remove the whole directory"):
+        secrets.load_or_generate(path)
+    assert path.read_text() == "{}"
+
+
+def test_secrets_are_not_shown() -> None:
+    made = secrets.generate()
+    assert not [value for value in _values(made) if value in f"{made} {made!r}"]
+
+
+def test_a_private_file_is_never_seen_half_written_or_open_to_others(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    path.chmod(0o644)
+    secrets.write_private(path, b"new")
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", 0o600)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_every_password_fits_into_a_url_and_a_quoted_string_as_it_is() -> None:
+    allowed = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+    made = secrets.generate()
+    for value in (made.postgres_superuser, made.postgres_gateway, made.postgres_openfga):
+        assert set(value) <= allowed

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding programs: what is named is taken, what is missing is said, and nothing takes another's place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway import settings
+from gateway.embedded import install, toolchain
+from gateway.embedded.errors import ToolMissing
+from gateway.embedded.toolchain import GO_TOOLS, OPA, Cache
+
+
+def _cache_with_everything(root: Path) -> Cache:
+    kept = Cache(root)
+    for path in (*map(kept.go_tool, GO_TOOLS), kept.nanoidp()):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    return kept
+
+
+def _settings(root: Path, **more: str) -> settings.Settings:
+    variables = {"CACHE_DIR": str(root)} | more
+    return settings.load({f"LAKEGATE__EMBEDDED__{name}": value for name, value in variables.items()})
+
+
+def test_kept_programs_are_found(tmp_path: Path) -> None:
+    kept = _cache_with_everything(tmp_path)
+    assert toolchain.locate(_settings(tmp_path)).opa == kept.go_tool(OPA)
+
+
+def test_a_program_of_another_version_is_not_taken(tmp_path: Path) -> None:
+    kept = _cache_with_everything(tmp_path)
+    kept.go_tool(OPA).parent.rename(tmp_path / "tools" / "opa-v1.0.0")
+    with pytest.raises(ToolMissing, match="opa is missing .*make setup"):
+        toolchain.locate(_settings(tmp_path))
+
+
+def test_a_named_program_wins_and_must_exist(tmp_path: Path) -> None:
+    _cache_with_everything(tmp_path)
+    own = tmp_path / "own-opa"
+    with pytest.raises(ToolMissing, match="LAKEGATE__EMBEDDED__OPA_BIN names .*, which is no file"):
+        toolchain.locate(_settings(tmp_path, OPA_BIN=str(own)))
+    own.touch()
+    assert toolchain.locate(_settings(tmp_path, OPA_BIN=str(own))).opa == own
+
+
+def test_another_lock_gets_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "CHECKOUT", tmp_path)
+    lock = tmp_path / "requirements-idp.lock"
+    lock.write_text("a==1")
+    first = Cache(tmp_path).environment("idp")
+    lock.write_text("a==2")
+    assert Cache(tmp_path).environment("idp") != first
+
+
+@pytest.mark.parametrize(
+    ("said", "version"), [("go version go1.26.8 linux/amd64", (1, 26)), ("go version go1.9 x/y", (1, 9)), ("no", None)]
+)
+def test_the_version_of_go_is_compared_as_numbers(said: str, version: tuple[int, int] | None, tmp_path: Path) -> None:
+    program = tmp_path / "go"
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o755)
+    assert install.go_version(str(program)) == version
+    assert version is None or (version >= toolchain.OLDEST_GO) is (version == (1, 26))

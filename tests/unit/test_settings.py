@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings: what is misspelt or does not fit is refused, and secrets stay hidden."""
+
+from __future__ import annotations
+
+import ast
+import logging
+from pathlib import Path
+
+import pytest
+
+from gateway import settings
+from gateway.settings import Secret, SettingsError
+
+_ROOT = Path(__file__).parents[2]
+
+_SERVING = {
+    "LAKEGATE__OPENID_PROVIDER_URI": "https://issuer.example",
+    "LAKEGATE__OPENID_AUDIENCE": "lakegate",
+    "LAKEGATE__PG_ENCRYPTION_KEY": "k",
+    "LAKEGATE__PG_DATABASE_URL_WRITE": "postgresql://u:p@db/lakegate",
+}
+
+
+def test_without_any_variable_the_defaults_hold() -> None:
+    read = settings.load({"PATH": "/bin", "LAKEKEEPER__LISTEN_PORT": "1"})
+    assert (read.bind_ip, read.listen_port, read.metrics.port) == ("127.0.0.1", 8181, 9000)
+    assert read.openid_subject_claim == ("oid", "sub")
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "path", "expected"),
+    [
+        ("LISTEN_PORT", "9999", "listen_port", 9999),
+        ("METRICS__PORT", "9001", "metrics.port", 9001),
+        ("OPENFGA__STORE_NAME", "other", "openfga.store_name", "other"),
+        ("ENABLE_DEFAULT_PROJECT", "false", "enable_default_project", False),
+        ("RESERVED_NAMESPACES", " a, b ,,c", "reserved_namespaces", ("a", "b", "c")),
+        ("OPENID_SUBJECT_CLAIM", "sub", "openid_subject_claim", ("sub",)),
+        ("MAX_REQUEST_TIME", "30s", "max_request_time", 30.0),
+        ("MAX_REQUEST_TIME", "500ms", "max_request_time", 0.5),
+        ("MAX_REQUEST_TIME", "2m", "max_request_time", 120.0),
+        ("MAX_REQUEST_TIME", "45", "max_request_time", 45.0),
+        ("EMBEDDED__FAST", "true", "embedded.fast", True),
+    ],
+)
+def test_a_variable_sets_its_field(variable: str, text: str, path: str, expected: object) -> None:
+    value: object = settings.load({f"LAKEGATE__{variable}": text})
+    for name in path.split("."):
+        value = getattr(value, name)
+    assert value == expected
+
+
+def test_a_misspelt_variable_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(
+        SettingsError, match=r"LAKEGATE__OPENID_AUDIENC is no .*did you mean LAKEGATE__OPENID_AUDIENCE\?"
+    ):
+        settings.load({"LAKEGATE__OPENID_AUDIENC": "x"})
+
+
+def test_all_problems_are_told_at_once() -> None:
+    with pytest.raises(SettingsError) as refused:
+        settings.load({"LAKEGATE__LISTEN_PORT": "0", "LAKEGATE__NONSENSE_AT_ALL": "1", "LAKEGATE__WORKERS": "two"})
+    assert len(str(refused.value).splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("LISTEN_PORT", "65536"),
+        ("LISTEN_PORT", ""),
+        ("WORKERS", "0"),
+        ("MAX_REQUEST_TIME", "-1s"),
+        ("MAX_REQUEST_TIME", "30 years"),
+        ("LOG_LEVEL", "chatty"),
+        ("SKIP_STORAGE_VALIDATION", "perhaps"),
+        ("SERVER_ID", "not-a-uuid"),
+        ("OPENID_SUBJECT_CLAIM", ","),
+        ("OPENFGA__STORE_NAME", "ab"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_by_name(variable: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=f"^LAKEGATE__{variable}: "):
+        settings.load({f"LAKEGATE__{variable}": text})
+
+
+def test_a_secret_shows_in_no_text_made_of_settings(caplog: pytest.LogCaptureFixture) -> None:
+    read = settings.load(
+        _SERVING
+        | {"LAKEGATE__OPENFGA__API_KEY": "s3cret-key", "LAKEGATE__PG_DATABASE_URL_WRITE": "postgresql://u:s3cret@h/d"}
+    )
+    logging.getLogger("test").warning("settings %s %r", read.openfga.api_key, read)
+    assert "s3cret" not in f"{read} {read!r} {read.openfga.api_key} {read.write_url()}" + caplog.text
+    assert read.openfga.api_key is not None and read.openfga.api_key.reveal() == "s3cret-key"
+
+
+def test_a_refused_setting_does_not_show_the_secrets_beside_it() -> None:
+    with pytest.raises(SettingsError) as refused:
+        settings.load({"LAKEGATE__PG_PASSWORD": "s3cret", "LAKEGATE__PG_PORT": "none", "LAKEGATE__OPA__TOKN": "s3cret"})
+    assert "s3cret" not in str(refused.value)
+
+
+def test_equal_secrets_are_equal_and_others_are_not() -> None:
+    assert Secret("a") == Secret("a") and hash(Secret("a")) == hash(Secret("a"))
+    assert Secret("a") != Secret("b") and Secret("a") != "a"
+    assert not Secret("")
+
+
+@pytest.mark.parametrize(
+    "missing", ["OPENID_PROVIDER_URI", "OPENID_AUDIENCE", "PG_ENCRYPTION_KEY", "PG_DATABASE_URL_WRITE"]
+)
+def test_serving_is_refused_without(missing: str) -> None:
+    settings.load(_SERVING).require_serving()
+    with pytest.raises(SettingsError, match=f"LAKEGATE__{missing}"):
+        settings.load({name: value for name, value in _SERVING.items() if not name.endswith(missing)}).require_serving()
+
+
+def test_a_database_url_is_made_of_its_parts_with_special_characters_escaped() -> None:
+    read = settings.load(
+        {
+            "LAKEGATE__PG_HOST_W": "db.example",
+            "LAKEGATE__PG_USER": "u@x",
+            "LAKEGATE__PG_PASSWORD": "p:/?#",
+            "LAKEGATE__PG_DATABASE": "lake gate",
+        }
+    )
+    assert read.write_url().reveal() == "postgresql://u%40x:p%3A%2F%3F%23@db.example:5432/lake%20gate"
+    assert read.read_url() == read.write_url()
+
+
+def test_the_replica_is_read_from_only_when_it_is_named() -> None:
+    read = settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_READ": "postgresql://u:p@replica/lakegate"})
+    assert read.read_url() != read.write_url()
+
+
+@pytest.mark.parametrize("given", ["postgres://u@h/d", "postgresql://u@h/d", "postgresql+asyncpg://u@h/d"])
+def test_a_database_url_is_given_to_the_driver_in_its_own_spelling(given: str) -> None:
+    assert settings.asyncpg_url(Secret(given)) == "postgresql+asyncpg://u@h/d"
+
+
+def test_every_setting_has_a_description() -> None:
+    assert [row.variable for row in settings.rows() if not row.description] == []
+
+
+def test_the_settings_page_is_current() -> None:
+    page = (_ROOT / "docs" / "settings.md").read_text()
+    assert page == settings.table(), "run `lakegate settings-table > docs/settings.md`"
+
+
+def test_nothing_but_the_settings_reads_the_environment() -> None:
+    readers = []
+    for path in (_ROOT / "gateway").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = {"environ", "getenv", "environb", "putenv"}
+            if isinstance(node, ast.Attribute) and node.attr in names and ast.unparse(node.value) == "os":
+                readers.append(str(path.relative_to(_ROOT)))
+    assert set(readers) <= {"gateway/settings.py"}
