@@ -12,17 +12,24 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from gateway.iceberg.applying import content, structure
+from gateway.iceberg.applying import content, structure, view_builder
 from gateway.iceberg.applying.builder import DELETE_AFTER_COMMIT, TableBuilder
+from gateway.iceberg.applying.view_builder import ViewBuilder
 from gateway.iceberg.errors import TooManyUpdatesInCommit
 from gateway.iceberg.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
-from gateway.iceberg.requirements import TableRequirement, check_create_requirements, check_requirements
+from gateway.iceberg.requirements import (
+    TableRequirement,
+    ViewRequirement,
+    check_create_requirements,
+    check_requirements,
+)
 from gateway.iceberg.updates import (
     AddEncryptionKey,
     AddSchema,
     AddSnapshot,
     AddSortOrder,
     AddSpec,
+    AddViewVersion,
     AssignUuid,
     RemoveEncryptionKey,
     RemovePartitionSpecs,
@@ -33,6 +40,7 @@ from gateway.iceberg.updates import (
     RemoveSnapshots,
     RemoveStatistics,
     SetCurrentSchema,
+    SetCurrentViewVersion,
     SetDefaultSortOrder,
     SetDefaultSpec,
     SetLocation,
@@ -42,7 +50,9 @@ from gateway.iceberg.updates import (
     SetStatistics,
     TableUpdate,
     UpgradeFormatVersion,
+    ViewUpdate,
 )
+from gateway.iceberg.views import ViewMetadata
 
 MAX_UPDATES: Final = 10_000
 """Updates one commit may hold; engines send a handful, an expiry of snapshots one per table."""
@@ -76,6 +86,17 @@ _TABLE_UPDATES: Final[Mapping[type, Callable[[TableBuilder, Any, str], None]]] =
     RemoveEncryptionKey: content.remove_encryption_key,
 }
 
+_VIEW_UPDATES: Final[Mapping[type, Callable[[ViewBuilder, Any, str], None]]] = {
+    AssignUuid: view_builder.assign_uuid,
+    UpgradeFormatVersion: view_builder.upgrade_format_version,
+    SetLocation: view_builder.set_location,
+    SetProperties: view_builder.set_properties,
+    RemoveProperties: view_builder.remove_properties,
+    AddSchema: view_builder.add_schema,
+    AddViewVersion: view_builder.add_view_version,
+    SetCurrentViewVersion: view_builder.set_current_view_version,
+}
+
 
 class CommitOutcome(Struct, frozen=True, kw_only=True):
     """What a commit makes of a table.
@@ -106,8 +127,7 @@ def commit_table(
     does not hold, `RetryableValidation` (409) when the commit was overtaken, and errors of status 400 for updates that
     are not legal. A create commit's location, UUID and properties are the client's: the caller checks them.
     """
-    if len(updates) > MAX_UPDATES:
-        raise TooManyUpdatesInCommit(f"A commit may hold at most {MAX_UPDATES} updates, this one has {len(updates)}")
+    _refuse_too_many(updates)
     if base is None:
         check_create_requirements(requirements)
         version = next((u.format_version for u in updates if isinstance(u, UpgradeFormatVersion)), None)
@@ -124,3 +144,38 @@ def commit_table(
     metadata, trimmed = builder.finish(base_location)
     delete = metadata.properties.get(DELETE_AFTER_COMMIT, "false").lower() == "true"
     return CommitOutcome(metadata=metadata, changed=True, expired_metadata_files=trimmed if delete else ())
+
+
+class ViewCommitOutcome(Struct, frozen=True, kw_only=True):
+    """What a commit makes of a view; without an effective change `metadata` is the base itself."""
+
+    metadata: ViewMetadata
+    changed: bool
+
+
+def commit_view(
+    base: ViewMetadata,
+    requirements: Sequence[ViewRequirement],
+    updates: Sequence[ViewUpdate],
+    *,
+    now_ms: int,
+) -> ViewCommitOutcome:
+    """Apply a commit to a view.
+
+    Raises `CommitFailedException` (409) when the view is not the one the client means, and errors of status 400 for
+    updates that are not legal. A new location is the client's: the caller checks it.
+    """
+    _refuse_too_many(updates)
+    for requirement in requirements:
+        requirement.check_view(base.view_uuid)
+    builder = ViewBuilder.on(base, now_ms=now_ms)
+    for index, update in enumerate(updates):
+        _VIEW_UPDATES[type(update)](builder, update, f"$.updates[{index}]")
+    if not builder.changed:
+        return ViewCommitOutcome(metadata=base, changed=False)
+    return ViewCommitOutcome(metadata=builder.finish(), changed=True)
+
+
+def _refuse_too_many(updates: Sequence[TableUpdate | ViewUpdate]) -> None:
+    if len(updates) > MAX_UPDATES:
+        raise TooManyUpdatesInCommit(f"A commit may hold at most {MAX_UPDATES} updates, this one has {len(updates)}")

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def check_consistency(metadata: TableMetadata) -> None:
     """Every part readable, ids unique, pointers to things that exist. Raises `BadRequestException`."""
     _check_uuid(metadata.table_uuid)
-    _check_unique("schema-id", (schema.schema_id for schema in metadata.schemas))
-    _check_unique("spec-id", (spec.spec_id for spec in metadata.partition_specs))
-    _check_unique("order-id", (order.order_id for order in metadata.sort_orders))
+    check_unique("schema-id", (schema.schema_id for schema in metadata.schemas))
+    check_unique("spec-id", (spec.spec_id for spec in metadata.partition_specs))
+    check_unique("order-id", (order.order_id for order in metadata.sort_orders))
     for schema in metadata.schemas:
         check_structure(schema)
         if schema.highest_field_id > metadata.last_column_id:
@@ -37,7 +37,7 @@ def check_consistency(metadata: TableMetadata) -> None:
 
 def _check_snapshots(metadata: TableMetadata) -> None:
     ids = {snapshot.snapshot_id for snapshot in metadata.snapshots}
-    _check_unique("snapshot-id", (snapshot.snapshot_id for snapshot in metadata.snapshots))
+    check_unique("snapshot-id", (snapshot.snapshot_id for snapshot in metadata.snapshots))
     for name, ref in metadata.refs.items():
         if ref.snapshot_id not in ids:
             raise _inconsistent(f"{ref.type} {name} names the unknown snapshot {ref.snapshot_id}")
@@ -62,11 +62,12 @@ def _check_uuid(text: str) -> None:
         raise _inconsistent(f"{text[:80]!r} is not a UUID") from None
 
 
-def _check_unique(name: str, ids: Iterable[int]) -> None:
+def check_unique(name: str, ids: Iterable[int]) -> None:
+    """Raises `BadRequestException` when an id occurs twice."""
     seen: set[int] = set()
     for value in ids:
         if value in seen:
-            raise _inconsistent(f"{name} {value} exists twice")
+            raise BadRequestException(f"Metadata is inconsistent: {name} {value} exists twice")
         seen.add(value)
 
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
+from gateway.iceberg.applying import view_builder
 from gateway.iceberg.applying.builder import TableBuilder
 from gateway.iceberg.applying.content import check_commit_properties, persisted_properties
 from gateway.iceberg.applying.structure import check_format_version, strip_trailing_slash
+from gateway.iceberg.applying.view_builder import ViewBuilder
 from gateway.iceberg.codec import ABSENT
 from gateway.iceberg.documents import Parts
 from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate
@@ -28,7 +30,9 @@ from gateway.iceberg.partition import (
     spec_with,
 )
 from gateway.iceberg.schema import Schema, assign_fresh_ids, check_compatibility, read_schema
-from gateway.iceberg.wire import CreateTableRequest
+from gateway.iceberg.updates import LAST_ADDED, AddSchema, AddViewVersion, SetCurrentViewVersion
+from gateway.iceberg.views import ViewMetadata, read_version
+from gateway.iceberg.wire import CreateTableRequest, CreateViewRequest
 
 FORMAT_VERSION_PROPERTY: Final = "format-version"
 DEFAULT_PROPERTIES: Final[Mapping[str, str]] = {"write.parquet.compression-codec": "zstd"}
@@ -75,6 +79,22 @@ def new_table_metadata(
         builder.order_id = order.order_id
     metadata, _ = builder.finish(None)
     return metadata
+
+
+def new_view_metadata(request: CreateViewRequest, *, view_uuid: UUID, location: str, now_ms: int) -> ViewMetadata:
+    """The metadata of a new view: schema 0 and version 1, whatever ids the request has for them.
+
+    Raises errors of status 400, among them `IllegalArgumentException` for a dialect given twice.
+    """
+    builder = ViewBuilder(base=None, now_ms=now_ms)
+    builder.view_uuid = str(view_uuid)
+    builder.location = strip_trailing_slash(location)
+    builder.properties = dict(request.properties)
+    version = read_version(request.view_version, at="$.view-version").with_ids(version_id=1, schema_id=LAST_ADDED)
+    view_builder.add_schema(builder, AddSchema(schema=request.schema), "$")
+    view_builder.add_view_version(builder, AddViewVersion(view_version=version.text), "$")
+    view_builder.set_current_view_version(builder, SetCurrentViewVersion(view_version_id=LAST_ADDED), "$")
+    return builder.finish()
 
 
 def _format_version(properties: Mapping[str, str], default: int) -> int:

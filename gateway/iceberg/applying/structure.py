@@ -127,11 +127,9 @@ def add_schema(builder: TableBuilder, update: AddSchema, at: str) -> None:
 
 def set_current_schema(builder: TableBuilder, update: SetCurrentSchema, at: str) -> None:
     """-1 is the schema this commit added last; the default spec and order are checked against it in the end."""
-    schema_id: int | None = update.schema_id
-    if schema_id == LAST_ADDED:
-        schema_id = builder.last_added_schema
-        if schema_id is None:
-            raise InvalidTableUpdate("Cannot set last added schema: no schema has been added")
+    schema_id = or_last_added(
+        update.schema_id, builder.last_added_schema, "Cannot set last added schema: no schema has been added"
+    )
     if schema_id == builder.schema_id:
         return
     if not any(schema.schema_id == schema_id for schema in builder.schemas):
@@ -164,11 +162,9 @@ def add_spec(builder: TableBuilder, update: AddSpec, at: str) -> None:
 
 def set_default_spec(builder: TableBuilder, update: SetDefaultSpec, at: str) -> None:
     """-1 is the spec this commit added last."""
-    spec_id: int | None = update.spec_id
-    if spec_id == LAST_ADDED:
-        spec_id = builder.last_added_spec
-        if spec_id is None:
-            raise InvalidTableUpdate("Cannot set last added spec: no spec has been added")
+    spec_id = or_last_added(
+        update.spec_id, builder.last_added_spec, "Cannot set last added spec: no spec has been added"
+    )
     if spec_id == builder.spec_id:
         return
     if not any(spec.spec_id == spec_id for spec in builder.specs):
@@ -198,17 +194,24 @@ def add_sort_order(builder: TableBuilder, update: AddSortOrder, at: str) -> None
 
 def set_default_sort_order(builder: TableBuilder, update: SetDefaultSortOrder, at: str) -> None:
     """-1 is the order this commit added last."""
-    order_id: int | None = update.sort_order_id
-    if order_id == LAST_ADDED:
-        order_id = builder.last_added_order
-        if order_id is None:
-            raise InvalidTableUpdate("Cannot set last added sort order: no sort order has been added")
+    order_id = or_last_added(
+        update.sort_order_id, builder.last_added_order, "Cannot set last added sort order: no sort order has been added"
+    )
     if order_id == builder.order_id:
         return
     if not any(order.order_id == order_id for order in builder.orders):
         raise InvalidTableUpdate(f"Cannot set default sort order to unknown order: {order_id}")
     builder.order_id = order_id
     builder.changed = True
+
+
+def or_last_added(asked: int, last_added: int | None, otherwise: str) -> int:
+    """The id asked for, with -1 standing for the last added; raises `InvalidTableUpdate` when nothing was added."""
+    if asked != LAST_ADDED:
+        return asked
+    if last_added is None:
+        raise InvalidTableUpdate(otherwise)
+    return last_added
 
 
 def remove_partition_specs(builder: TableBuilder, update: RemovePartitionSpecs, at: str) -> None:

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""View metadata: the value, reading it, and writing it byte-stably. Source: Iceberg view specification, version 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw, Struct
+
+from gateway.iceberg import codec
+from gateway.iceberg.codec import Count, Int
+from gateway.iceberg.consistency import check_unique
+from gateway.iceberg.documents import Part, Parts
+from gateway.iceberg.errors import BadRequestException, EmptyView, IllegalArgumentException
+from gateway.iceberg.schema import Schema, check_structure
+
+SUPPORTED_VIEW_VERSION: Final = 1
+MAX_VIEW_BYTES: Final = 64 * 1024 * 1024
+
+
+class Representation(Struct, frozen=True, rename="kebab", kw_only=True):
+    """One way to compute a view; `sql` and `dialect` are set for the only type there is, `sql`."""
+
+    type: str
+    sql: str | None = None
+    dialect: str | None = None
+
+
+class ViewVersion(Part, frozen=True, kw_only=True):
+    """One definition of a view."""
+
+    version_id: Int
+    timestamp_ms: Count
+    schema_id: Int
+    summary: dict[str, str]
+    representations: tuple[Representation, ...]
+    default_namespace: tuple[str, ...]
+    default_catalog: str | None = None
+
+    @property
+    def dialects(self) -> frozenset[str]:
+        """SQL dialects the version has text for, lower-case."""
+        return frozenset(r.dialect.lower() for r in self.representations if r.dialect is not None)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Everything but id and time: what makes two versions the same."""
+        return {name: v for name, v in self.members().items() if name not in {"version-id", "timestamp-ms"}}
+
+    def with_ids(self, *, version_id: int, schema_id: int) -> ViewVersion:
+        """The same definition under other ids; members we do not know are kept."""
+        members = {n: v for n, v in self.members().items() if n not in {"version-id", "schema-id"}}
+        return ViewVersion.of({"version-id": version_id, "schema-id": schema_id, **members})
+
+
+class ViewHistoryEntry(Part, frozen=True, kw_only=True):
+    """When a version became the current one."""
+
+    version_id: Int
+    timestamp_ms: Count
+
+
+class ViewMetadata(Struct, frozen=True, kw_only=True):
+    """One state of a view. Write it with `encode_view_metadata` only."""
+
+    view_uuid: str
+    format_version: int
+    location: str
+    properties: Mapping[str, str]
+    schemas: Parts[Schema]
+    current_version_id: int
+    versions: Parts[ViewVersion]
+    version_log: Parts[ViewHistoryEntry]
+    extra: Mapping[str, Raw]
+
+    @property
+    def uuid(self) -> UUID:
+        """The view's UUID as a value."""
+        return UUID(self.view_uuid)
+
+    @property
+    def current_version(self) -> ViewVersion:
+        """What the view means now; raises `BadRequestException` when the document has no version of that id."""
+        for version in self.versions:
+            if version.version_id == self.current_version_id:
+                return version
+        raise BadRequestException(
+            f"View metadata is inconsistent: current-version-id is {self.current_version_id}, which does not exist"
+        )
+
+
+class _Scalars(Struct, frozen=True, rename="kebab", kw_only=True):
+    view_uuid: str
+    format_version: Int
+    location: str
+    current_version_id: Int
+    properties: dict[str, str] | None = None
+
+
+_SCALARS: Final = tuple(field.encode_name for field in msgspec.structs.fields(_Scalars))
+_KNOWN: Final = frozenset({*_SCALARS, "schemas", "versions", "version-log"})
+
+
+def decode_stored_view_metadata(data: bytes) -> ViewMetadata:
+    """A document this catalog wrote itself. Raises `BadRequestException` when it is no view metadata at all."""
+    texts = codec.decode(data, dict[str, Raw])
+    scalars = codec.decode(codec.encode({n: texts[n] for n in _SCALARS if n in texts}), _Scalars)
+    if scalars.format_version != SUPPORTED_VIEW_VERSION:
+        raise BadRequestException(
+            f"Unsupported format version {scalars.format_version} of view metadata, supported is 1"
+        )
+    return ViewMetadata(
+        view_uuid=scalars.view_uuid,
+        format_version=scalars.format_version,
+        location=scalars.location,
+        properties=scalars.properties or {},
+        schemas=Parts(Schema, texts.get("schemas", Raw(b"[]"))),
+        current_version_id=scalars.current_version_id,
+        versions=Parts(ViewVersion, texts.get("versions", Raw(b"[]"))),
+        version_log=Parts(ViewHistoryEntry, texts.get("version-log", Raw(b"[]"))),
+        extra={name: text for name, text in texts.items() if name not in _KNOWN},
+    )
+
+
+def decode_view_metadata(data: bytes, *, max_bytes: int = MAX_VIEW_BYTES) -> ViewMetadata:
+    """A document from anywhere, checked whole, duplicates resolved and white space removed.
+
+    Raises `BadRequestException`, `EmptyView` or `IllegalArgumentException`.
+    """
+    if len(data) > max_bytes:
+        raise BadRequestException(f"View metadata takes {len(data)} bytes, at most {max_bytes} bytes are allowed")
+    members = codec.canonical(data)
+    if not isinstance(members, dict):
+        raise BadRequestException("View metadata is not a JSON object")
+    metadata = decode_stored_view_metadata(codec.encode(members))
+    try:
+        UUID(metadata.view_uuid)
+    except ValueError:
+        raise BadRequestException(f"View metadata is inconsistent: {metadata.view_uuid[:80]!r} is not a UUID") from None
+    check_unique("version-id", (version.version_id for version in metadata.versions))
+    check_unique("schema-id", (schema.schema_id for schema in metadata.schemas))
+    schema_ids = {schema.schema_id for schema in metadata.schemas}
+    for schema in metadata.schemas:
+        check_structure(schema)
+    for version in metadata.versions:
+        check_representations(version)
+        if version.schema_id not in schema_ids:
+            raise BadRequestException(f"Cannot add version with unknown schema: {version.schema_id}")
+    # Reading both proves that they are well-formed.
+    _ = (metadata.current_version, metadata.version_log.items)
+    return metadata
+
+
+def encode_view_metadata(metadata: ViewMetadata) -> bytes:
+    """The document as JSON, members in a fixed order."""
+    m = metadata
+    return codec.encode(
+        {
+            "view-uuid": m.view_uuid,
+            "format-version": m.format_version,
+            "location": m.location,
+            "properties": m.properties,
+            "schemas": m.schemas.json,
+            "current-version-id": m.current_version_id,
+            "versions": m.versions.json,
+            "version-log": m.version_log.json,
+            **m.extra,
+        }
+    )
+
+
+def read_version(text: Raw, *, at: str) -> ViewVersion:
+    """A version a client sent; raises `BadRequestException`, `EmptyView` or `IllegalArgumentException`."""
+    members = codec.canonical(text, at=at)
+    if not isinstance(members, dict):
+        raise BadRequestException(f"Malformed request: expected a view version object at `{at}`")
+    if members.get("default-catalog", "") is None:
+        del members["default-catalog"]
+    version = ViewVersion.of(members, at=at)
+    check_representations(version)
+    return version
+
+
+def check_representations(version: ViewVersion) -> None:
+    """At least one, each SQL text with a dialect, no dialect twice whatever its letter case."""
+    if not version.representations:
+        raise EmptyView("Invalid view version: a view needs at least one representation")
+    seen: set[str] = set()
+    for representation in version.representations:
+        if representation.type != "sql":
+            continue
+        if not representation.sql or not representation.dialect:
+            raise BadRequestException("Invalid view version: a SQL representation needs the members sql and dialect")
+        dialect = representation.dialect.lower()
+        if dialect in seen:
+            raise IllegalArgumentException(f"Invalid view version: Cannot add multiple queries for dialect {dialect}")
+        seen.add(dialect)
