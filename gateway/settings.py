@@ -383,6 +383,11 @@ def export_metrics_directory(directory: str) -> None:
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
 
 
+def metrics_directory() -> str | None:
+    """Where the workers keep their counters, as ``export_metrics_directory`` of the parent said; None without workers."""
+    return os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+
+
 def cache_directory(settings: Settings) -> str:
     """Where tools and archives are kept: the setting, ``$XDG_CACHE_HOME/lakegate`` or ``~/.cache/lakegate``."""
     if settings.embedded.cache_dir is not None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from uuid_utils.compat import uuid7
 
 from gateway.access._mint import mint
-from gateway.access.actor import ActorKind
+from gateway.access.actor import Actor, ActorKind
 from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditedResource, AuditRecord
 from gateway.access.decision import Decision, DemandAnswer, Failure, Outcome, combine, undecided
 from gateway.access.demand import Demand
@@ -77,10 +77,16 @@ class Door:
 
         Raises the refusal for an outage; a list is complete for its reader or fails (invariant 8).
         """
+        return await self.related(permit, permit.actor, relation, objects)
+
+    async def related(
+        self, permit: Permit[Operation], actor: Actor, relation: Can, objects: Sequence[ObjectKey]
+    ) -> list[bool]:
+        """As `visible`, about somebody else: only for operations that were admitted to ask about others."""
         if not objects:
             return []
         try:
-            return await self._relationships.check(permit.actor, [Question(relation, key) for key in objects])
+            return await self._relationships.check(actor, [Question(relation, key) for key in objects])
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
@@ -93,7 +99,7 @@ class Door:
         started = time.perf_counter()
         resolution = await self._resolver.resolve(_refs_of(asked))
         decisions = await self._decide(entrance, asked, resolution)
-        self._observer.engine_answered(engine="total", seconds=time.perf_counter() - started)
+        self._observer.decision_took("total", time.perf_counter() - started)
         for each, decision in zip(asked, decisions, strict=True):
             self._observer.decided(
                 operation=each.name(), outcome=decision.outcome, determined_by=decision.determined_by
@@ -171,7 +177,7 @@ class Door:
         ordered = list(questions)
         started = time.perf_counter()
         answers = await self._relationships.check(entrance.actor, ordered) if ordered else []
-        self._observer.engine_answered(engine="openfga", seconds=time.perf_counter() - started)
+        self._observer.decision_took("openfga", time.perf_counter() - started)
         if len(answers) != len(ordered):
             raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer is True}
@@ -203,7 +209,7 @@ class Door:
         )
         started = time.perf_counter()
         answers = await self._policies.decide(request)
-        self._observer.engine_answered(engine="opa", seconds=time.perf_counter() - started)
+        self._observer.decision_took("opa", time.perf_counter() - started)
         if len(answers) != len(asked):
             raise DecisionEngineUnavailable("OPA answered another number of questions than were asked")
         return answers

@@ -66,6 +66,6 @@ class Observer(Protocol):
         """One operation was decided."""
         ...
 
-    def engine_answered(self, *, engine: str, seconds: float) -> None:
+    def decision_took(self, engine: str, seconds: float) -> None:
         """One decision engine (`openfga`, `opa`) or the whole decision (`total`) took this long."""
         ...

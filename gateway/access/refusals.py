@@ -3,110 +3,65 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, assert_never
+from typing import assert_never
 
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.iceberg.errors import (
     CatalogError,
+    ForbiddenException,
+    NamespaceActionForbidden,
     NoSuchNamespaceException,
     NoSuchTableException,
     NoSuchWarehouseException,
+    ServiceUnavailableException,
+    TableActionForbidden,
+    TooManyRequests,
+    WarehouseActionForbidden,
 )
 
 
-class NotAuthenticated(CatalogError):
+class NotAuthenticated(CatalogError, code=401, type="MissingAuthorizationHeader"):
     """The operation needs a verified token and the request has none."""
 
-    type: ClassVar[str] = "MissingAuthorizationHeader"
-    code: ClassVar[int] = 401
 
-
-class DecisionUnavailable(CatalogError):
+class DecisionUnavailable(ServiceUnavailableException, type="AuthorizationBackendError"):
     """A decision engine or the audit is down; nothing was read or changed."""
 
-    type: ClassVar[str] = "AuthorizationBackendError"
-    code: ClassVar[int] = 503
 
-
-class DecisionUnavailableBeforeChange(CatalogError):
+class DecisionUnavailableBeforeChange(TooManyRequests, type="AuthorizationBackendError"):
     """As DecisionUnavailable, for catalog mutations: clients read 5xx there as "state unknown", 429 as "try again"."""
 
-    type: ClassVar[str] = "AuthorizationBackendError"
-    code: ClassVar[int] = 429
 
-
-class ProjectNotFound(CatalogError):
+class ProjectNotFound(CatalogError, code=404):
     """No such project, or none the caller may see."""
 
-    type: ClassVar[str] = "ProjectNotFound"
-    code: ClassVar[int] = 404
 
-
-class UserNotFound(CatalogError):
+class UserNotFound(CatalogError, code=404):
     """No such user, or none the caller may see."""
 
-    type: ClassVar[str] = "UserNotFound"
-    code: ClassVar[int] = 404
 
-
-class RoleNotFound(CatalogError):
+class RoleNotFound(CatalogError, code=404, type="RoleIdNotFound"):
     """No such role, or none the caller may see."""
 
-    type: ClassVar[str] = "RoleIdNotFound"
-    code: ClassVar[int] = 404
 
-
-class ActionForbidden(CatalogError):
-    """The caller sees the object and may not do this to it."""
-
-    type: ClassVar[str] = "ActionForbidden"
-    code: ClassVar[int] = 403
-
-
-class ServerActionForbidden(ActionForbidden):
+class ServerActionForbidden(ForbiddenException):
     """Refused on the server."""
 
-    type: ClassVar[str] = "ServerActionForbidden"
 
-
-class ProjectActionForbidden(ActionForbidden):
+class ProjectActionForbidden(ForbiddenException):
     """Refused on a project."""
 
-    type: ClassVar[str] = "ProjectActionForbidden"
 
-
-class WarehouseActionForbidden(ActionForbidden):
-    """Refused on a warehouse."""
-
-    type: ClassVar[str] = "WarehouseActionForbidden"
-
-
-class NamespaceActionForbidden(ActionForbidden):
-    """Refused on a namespace."""
-
-    type: ClassVar[str] = "NamespaceActionForbidden"
-
-
-class TableActionForbidden(ActionForbidden):
-    """Refused on a table."""
-
-    type: ClassVar[str] = "TableActionForbidden"
-
-
-class UserActionForbidden(ActionForbidden):
+class UserActionForbidden(ForbiddenException):
     """Refused on a user."""
 
-    type: ClassVar[str] = "UserActionForbidden"
 
-
-class RoleActionForbidden(ActionForbidden):
+class RoleActionForbidden(ForbiddenException):
     """Refused on a role."""
 
-    type: ClassVar[str] = "RoleActionForbidden"
 
-
-_FORBIDDEN: dict[refs.ObjectType, type[ActionForbidden]] = {
+_FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
     refs.ObjectType.SERVER: ServerActionForbidden,
     refs.ObjectType.PROJECT: ProjectActionForbidden,
     refs.ObjectType.WAREHOUSE: WarehouseActionForbidden,
@@ -147,7 +102,7 @@ def not_found(ref: refs.Ref) -> CatalogError:
             assert_never(ref)
 
 
-def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ActionForbidden:
+def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:
     """The answer for what the caller sees and may not do, with the policies' reasons when they refused it."""
     kind = _FORBIDDEN[ref.type] if ref is not None else ServerActionForbidden
     why = f": {'; '.join(reasons)}" if reasons else ""
@@ -157,4 +112,6 @@ def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple
 def unavailable(catalog_mutation: bool) -> CatalogError:
     """The answer when nobody can decide: 503, or 429 where clients would take 503 for "state unknown"."""
     message = "The authorization of this request cannot be decided right now. Nothing was changed; try again later."
-    return DecisionUnavailableBeforeChange(message) if catalog_mutation else DecisionUnavailable(message)
+    if catalog_mutation:
+        return DecisionUnavailableBeforeChange(message)
+    return DecisionUnavailable(message)

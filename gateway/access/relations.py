@@ -70,3 +70,75 @@ VISIBLE_BY: dict[ObjectType, Can] = {
     ObjectType.TABLE: Can.GET_METADATA,
     ObjectType.ROLE: Can.READ,
 }
+
+
+_GRANTING_BELOW_PROJECT = frozenset(
+    {
+        Can.CHANGE_OWNERSHIP,
+        Can.GRANT_DESCRIBE,
+        Can.GRANT_MANAGE_GRANTS,
+        Can.GRANT_MANAGE_TAGS,
+        Can.GRANT_MODIFY,
+        Can.GRANT_PASS_GRANTS,
+        Can.GRANT_SELECT,
+        Can.READ_ASSIGNMENTS,
+    }
+)
+
+#: Every relation some operation demands, by type: `serve` refuses a relationship model that lacks one of them.
+DEMANDED: dict[ObjectType, frozenset[Can]] = {
+    ObjectType.SERVER: frozenset(
+        {
+            Can.CREATE_PROJECT,
+            Can.GRANT_ADMIN,
+            Can.GRANT_OPERATOR,
+            Can.LIST_USERS,
+            Can.PROVISION_USERS,
+            Can.READ_ASSIGNMENTS,
+        }
+    ),
+    ObjectType.PROJECT: frozenset(
+        {
+            Can.CREATE_WAREHOUSE,
+            Can.GET_METADATA,
+            Can.GRANT_CREATE,
+            Can.GRANT_DATA_ADMIN,
+            Can.GRANT_DESCRIBE,
+            Can.GRANT_MODIFY,
+            Can.GRANT_PROJECT_ADMIN,
+            Can.GRANT_ROLE_CREATOR,
+            Can.GRANT_SECURITY_ADMIN,
+            Can.GRANT_SELECT,
+            Can.INCLUDE_IN_LIST,
+            Can.LIST_WAREHOUSES,
+            Can.READ_ASSIGNMENTS,
+        }
+    ),
+    ObjectType.WAREHOUSE: _GRANTING_BELOW_PROJECT
+    | {
+        Can.CREATE_NAMESPACE,
+        Can.GET_CONFIG,
+        Can.GET_METADATA,
+        Can.GRANT_CREATE,
+        Can.INCLUDE_IN_LIST,
+        Can.LIST_EVERYTHING,
+        Can.LIST_NAMESPACES,
+    },
+    ObjectType.NAMESPACE: _GRANTING_BELOW_PROJECT
+    | {
+        Can.CREATE_NAMESPACE,
+        Can.CREATE_TABLE,
+        Can.DELETE,
+        Can.GET_METADATA,
+        Can.GRANT_CREATE,
+        Can.INCLUDE_IN_LIST,
+        Can.LIST_EVERYTHING,
+        Can.LIST_NAMESPACES,
+        Can.LIST_TABLES,
+        Can.UPDATE_PROPERTIES,
+    },
+    ObjectType.TABLE: _GRANTING_BELOW_PROJECT
+    | {Can.COMMIT, Can.DROP, Can.GET_METADATA, Can.INCLUDE_IN_LIST, Can.READ_DATA, Can.WRITE_DATA},
+    ObjectType.ROLE: frozenset({Can.CHANGE_OWNERSHIP, Can.GRANT_ASSIGNEE, Can.READ, Can.READ_ASSIGNMENTS}),
+    ObjectType.USER: frozenset(),
+}

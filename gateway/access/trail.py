@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+from uuid_utils.compat import uuid7
 
 from gateway.access.audit_record import AuditRecord
 from gateway.access.operation import Durability
@@ -44,6 +45,10 @@ class Trail:
         """Make the record durable now. Raises AuditUnavailable, and then nothing may leave."""
         await self._sink.commit(self._record)
         self.settled = True
+
+    async def also(self, **detail: str) -> None:
+        """Make durable what followed from the change this record already went with. Raises AuditUnavailable."""
+        await self._sink.commit(msgspec.structs.replace(self._record, id=uuid7(), detail=detail))
 
     def settle(self) -> None:
         """Say that the record was committed together with the change it records."""

@@ -15,6 +15,10 @@ from gateway.db.schema import namespaces, tables
 from gateway.iceberg.identifiers import Namespace
 
 
+class NamespaceGone(Exception):
+    """The namespace was dropped since the request resolved it."""
+
+
 async def create(
     connection: AsyncConnection,
     *,
@@ -27,7 +31,7 @@ async def create(
 ) -> bool:
     """Insert the namespace; False when its name is taken. The parent's row is locked, so it cannot go meanwhile.
 
-    Raises LookupError when the parent went since it was resolved.
+    Raises NamespaceGone when the parent went since it was resolved.
     """
     if parent_id is not None:
         await hold(connection, parent_id)
@@ -48,10 +52,10 @@ async def create(
 
 
 async def hold(connection: AsyncConnection, id: UUID) -> None:
-    """Keep the namespace from being dropped until this transaction ends. Raises LookupError when it is gone."""
+    """Keep the namespace from being dropped until this transaction ends. Raises NamespaceGone."""
     held = select(namespaces.c.id).where(namespaces.c.id == id).with_for_update(read=True, key_share=True)
     if (await connection.execute(held)).one_or_none() is None:
-        raise LookupError("the namespace does not exist any more")
+        raise NamespaceGone("the namespace does not exist any more")
 
 
 async def drop_if_empty(connection: AsyncConnection, id: UUID) -> bool | None:

@@ -81,7 +81,8 @@ class DatabaseResolver:
 
 async def _read(connection: AsyncConnection, ref: refs.Ref) -> AnyRow:
     """One row that always has `now`, and the rest when the reference points at something."""
-    return (await connection.execute(_statement(ref))).one()
+    row: AnyRow = (await connection.execute(_statement(ref))).one()
+    return row
 
 
 def _always(query: Select[Any]) -> Select[Any]:

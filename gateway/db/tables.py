@@ -145,3 +145,8 @@ async def in_namespace(
     if after is not None:
         statement = statement.where(tuple_(tables.c.name_key, tables.c.id) > tuple_(*after))
     return (await connection.execute(statement.order_by(tables.c.name_key, tables.c.id).limit(limit))).all()
+
+
+async def wait_for_writers(connection: AsyncConnection, id: UUID) -> None:
+    """Return once no transaction is about to change the table: what is read afterwards in this one is settled."""
+    await connection.execute(select(tables.c.id).where(tables.c.id == id).with_for_update())

@@ -113,19 +113,19 @@ class Metrics:
         self._requests.labels(method if method in _METHODS else "OTHER", name, str(status)).inc()
         self._request_seconds.labels(name).observe(seconds)
 
-    def decided(self, *, operation: str, outcome: DecisionOutcome, determined_by: DeterminedBy) -> None:
+    def decided(self, *, operation: str, outcome: str, determined_by: str) -> None:
         """Count one decision of the door."""
         self._decisions.labels(operation, outcome, determined_by).inc()
 
-    def decision_took(self, engine: Engine, seconds: float) -> None:
+    def decision_took(self, engine: str, seconds: float) -> None:
         """Record how long one engine, or the whole decision, took."""
         self._decision_seconds.labels(engine).observe(seconds)
 
-    def sts_took(self, outcome: StsOutcome, seconds: float) -> None:
+    def sts_took(self, outcome: str, seconds: float) -> None:
         """Record one call to the token service."""
         self._sts_seconds.labels(outcome).observe(seconds)
 
-    def audited(self, durability: Durability, records: int = 1) -> None:
+    def audited(self, durability: str, records: int = 1) -> None:
         """Count audit records: written in the change's own transaction, by group commit, from the buffer, or
         refused.
         """

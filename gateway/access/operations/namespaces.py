@@ -10,6 +10,8 @@ from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import NamespaceRef, WarehouseRef
 from gateway.access.relations import Can
+from gateway.iceberg.identifiers import Namespace
+from gateway.iceberg.wire import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
 
 
 @dataclass(frozen=True)
@@ -35,22 +37,25 @@ class CreateNamespace(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    namespace: NamespaceRef
-    property_names: tuple[str, ...] = ()
+    warehouse: WarehouseRef
+    request: CreateNamespaceRequest
+
+    @property
+    def namespace(self) -> Namespace:
+        """The namespace to be made."""
+        return self.request.identifier
 
     @property
     def parent(self) -> WarehouseRef | NamespaceRef:
         """Where the right to create is asked: the parent namespace, or the warehouse for the top level."""
-        above = self.namespace.namespace.parent
-        if above is None:
-            return WarehouseRef(self.namespace.warehouse_id)
-        return NamespaceRef(self.namespace.warehouse_id, above)
+        above = self.namespace.parent
+        return self.warehouse if above is None else NamespaceRef(self.warehouse.warehouse_id, above)
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_NAMESPACE, self.parent),)
 
     def facts(self) -> Facts:
-        return {"namespace": self.namespace.namespace.levels, "property_names": self.property_names}
+        return {"namespace": self.namespace.levels, "property_names": tuple(sorted(self.request.properties or {}))}
 
 
 @dataclass(frozen=True)
@@ -96,11 +101,13 @@ class UpdateNamespaceProperties(Operation):
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/properties"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: NamespaceRef
-    updated: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
+    request: UpdateNamespacePropertiesRequest
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.UPDATE_PROPERTIES, self.namespace),)
 
     def facts(self) -> Facts:
-        return {"updated_properties": self.updated, "removed_properties": self.removed}
+        return {
+            "updated_properties": tuple(sorted(self.request.updates or {})),
+            "removed_properties": tuple(sorted(self.request.removals or ())),
+        }

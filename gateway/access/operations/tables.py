@@ -10,6 +10,9 @@ from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.relations import Can
+from gateway.iceberg.kinds import target_refs, update_kinds
+from gateway.iceberg.updates import RemoveProperties, SetProperties
+from gateway.iceberg.wire import CommitTableRequest, CreateTableRequest
 
 
 @dataclass(frozen=True)
@@ -36,20 +39,17 @@ class CreateTable(Operation):
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: NamespaceRef
-    table: str
-    staged: bool = False
-    location: str | None = None
-    property_names: tuple[str, ...] = ()
+    request: CreateTableRequest
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_TABLE, self.namespace),)
 
     def facts(self) -> Facts:
         return {
-            "table": self.table,
-            "staged": self.staged,
-            "explicit_location": self.location is not None,
-            "property_names": self.property_names,
+            "table": self.request.name,
+            "staged": bool(self.request.stage_create),
+            "explicit_location": self.request.location is not None,
+            "property_names": tuple(sorted(self.request.properties or {})),
         }
 
 
@@ -84,21 +84,13 @@ class CommitTable(Operation):
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     table: TableRef
-    update_kinds: tuple[str, ...] = ()
-    updated_properties: tuple[str, ...] = ()
-    removed_properties: tuple[str, ...] = ()
-    target_refs: tuple[str, ...] = ()
+    request: CommitTableRequest
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.COMMIT, self.table),)
 
     def facts(self) -> Facts:
-        return {
-            "update_kinds": self.update_kinds,
-            "updated_properties": self.updated_properties,
-            "removed_properties": self.removed_properties,
-            "target_refs": self.target_refs,
-        }
+        return commit_facts(self.request)
 
 
 @dataclass(frozen=True)
@@ -109,13 +101,13 @@ class CommitTableCreation(Operation):
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: NamespaceRef
     table: str
-    update_kinds: tuple[str, ...] = ()
+    request: CommitTableRequest
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_TABLE, self.namespace),)
 
     def facts(self) -> Facts:
-        return {"table": self.table, "update_kinds": self.update_kinds}
+        return {"table": self.table, **commit_facts(self.request)}
 
 
 @dataclass(frozen=True)
@@ -133,3 +125,17 @@ class DropTable(Operation):
 
     def facts(self) -> Facts:
         return {"purge": self.purge}
+
+
+def commit_facts(request: CommitTableRequest) -> Facts:
+    """What policies may know of a commit: the kinds of its updates, the properties it touches, the refs it moves."""
+    return {
+        "update_kinds": tuple(sorted(kind.value for kind in update_kinds(request.updates))),
+        "updated_properties": tuple(
+            sorted({name for each in request.updates if isinstance(each, SetProperties) for name in each.updates})
+        ),
+        "removed_properties": tuple(
+            sorted({name for each in request.updates if isinstance(each, RemoveProperties) for name in each.removals})
+        ),
+        "target_refs": tuple(sorted(target_refs(request.updates))),
+    }

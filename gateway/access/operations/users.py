@@ -28,6 +28,11 @@ class RegisterSelf(Operation):
     returns: ClassVar[int] = 201
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     open_to_authenticated: ClassVar[str] = "a verified caller may be known by name; being known gives no right"
+    by: str = "config-call-creation"
+    display_name: str | None = None
+    email: str | None = None
+    user_type: str | None = None
+    update_if_exists: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,10 @@ class ProvisionUser(Operation):
     returns: ClassVar[int] = 201
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     user_id: str
+    display_name: str | None = None
+    email: str | None = None
+    user_type: str | None = None
+    update_if_exists: bool = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.PROVISION_USERS, ServerRef()),)

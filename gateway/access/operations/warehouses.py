@@ -10,6 +10,7 @@ from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import ProjectRef, WarehouseRef
 from gateway.access.relations import Can
+from gateway.access.wire import CreateWarehouseRequest
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,13 @@ class CreateWarehouse(Operation):
     returns: ClassVar[int] = 201
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     project: ProjectRef
-    warehouse_name: str
+    request: CreateWarehouseRequest
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_WAREHOUSE, self.project),)
 
     def facts(self) -> Facts:
-        return {"warehouse_name": self.warehouse_name}
+        return {"warehouse_name": self.request.warehouse_name}
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class ValidateWarehouseCreation(Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse-creation-validation"
     project: ProjectRef
-    warehouse_name: str
+    request: CreateWarehouseRequest
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_WAREHOUSE, self.project),)
@@ -47,6 +48,7 @@ class ListWarehouses(Operation):
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse"
     project: ProjectRef
+    active: tuple[bool, ...] = (True,)
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.LIST_WAREHOUSES, self.project),)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Putting the handlers together into an application, and refusing to start one with a route nobody declared (lock
+4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from litestar import Litestar
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.types import ASGIApp, ControllerRouterHandler
+
+from gateway.access.operation import OPERATIONS
+from gateway.api import (  # noqa: F401 - importing a handler module is what serves its operations
+    checks,
+    config,
+    credentials,
+    grants,
+    namespaces,
+    projects,
+    server,
+    system,
+    tables,
+    users,
+    warehouses,
+)
+from gateway.api.context import provide_ctx
+from gateway.api.errors import answer_error
+from gateway.api.latch import Latch, RequestObserver
+from gateway.api.raw_path import RawPath
+from gateway.api.serves import OPERATIONS_OF, SERVED
+
+
+class UndeclaredRoute(Exception):
+    """A route serves no declared operation, or an operation is served by no route."""
+
+
+def build_api(
+    *,
+    lifespan: Sequence[Callable[[Litestar], AbstractAsyncContextManager[None]]],
+    observer: RequestObserver,
+    max_body_bytes: int,
+    extra_handlers: Sequence[ControllerRouterHandler] = (),
+) -> tuple[ASGIApp, Litestar]:
+    """(the ASGI application, the Litestar application inside). Raises UndeclaredRoute.
+
+    `lifespan` puts `Parts` into `app.state.parts`. `extra_handlers` is for tests of the walk.
+    """
+    app = Litestar(
+        route_handlers=[*dict.fromkeys(SERVED.values()), *extra_handlers],
+        dependencies={"ctx": Provide(provide_ctx)},
+        middleware=[Latch(observer)],
+        exception_handlers={HTTPException: answer_error, Exception: answer_error},
+        lifespan=list(lifespan),
+        request_max_body_size=max_body_bytes,
+        openapi_config=None,
+        logging_config=None,
+    )
+    require_declared(app)
+    return RawPath(app), app
+
+
+def require_declared(app: Litestar) -> None:
+    """Walk all routes: each must serve declared operations, and every declared operation must be served."""
+    for each in app.routes:
+        for handler in _handlers(each):
+            if OPERATIONS_OF not in handler.opt and handler.http_methods != {"OPTIONS"}:
+                raise UndeclaredRoute(f"{each.path} serves no declared operation")
+    unserved = sorted(set(OPERATIONS) - {operation.__name__ for operation in SERVED})
+    if unserved:
+        raise UndeclaredRoute(f"no route serves {', '.join(unserved)}")
+
+
+def _handlers(route: Any) -> list[Any]:
+    return list(getattr(route, "route_handlers", None) or [route.route_handler])

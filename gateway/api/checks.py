@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking what somebody may do."""
+
+from __future__ import annotations
+
+from gateway.access.operations.checks import CheckPermission
+from gateway.access.wire import CheckAnswer, CheckRequest
+from gateway.api.context import Ctx
+from gateway.api.serves import serves
+from gateway.governance.checks import parse_check
+
+
+@serves(CheckPermission)
+async def check_permission(ctx: Ctx) -> CheckAnswer:
+    """Whether the caller, or somebody else, has a right."""
+    request = await ctx.body(CheckRequest)
+    operation = parse_check(request, default_project_id=ctx.parts.default_project_id)
+    return await ctx.parts.checks.check(await ctx.admit(operation))

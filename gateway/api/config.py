@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`GET /catalog/v1/config`."""
+
+from __future__ import annotations
+
+from gateway.access.operations.config import GetConfig
+from gateway.access.refs import WarehouseNameRef
+from gateway.api.context import Ctx
+from gateway.api.serves import serves
+from gateway.api.users import meet
+from gateway.iceberg.errors import GetConfigNoWarehouseProvided
+from gateway.iceberg.wire import CatalogConfig
+
+
+@serves(GetConfig)
+async def get_config(ctx: Ctx) -> CatalogConfig:
+    """The warehouse is named `name` or `<project-id>/<name>`; the first call registers the caller as a user."""
+    named = ctx.query("warehouse")
+    if not named:
+        raise GetConfigNoWarehouseProvided("Name a warehouse with the query parameter warehouse.")
+    project, slash, name = named.partition("/")
+    ref = WarehouseNameRef(project, name) if slash else WarehouseNameRef(ctx.project().project_id, named)
+    await meet(ctx)
+    return await ctx.parts.configurations.get(await ctx.admit(GetConfig(ref)))

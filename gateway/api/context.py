@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one injected dependency of every handler: who asks, the door, the use cases, and readers of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+from litestar import Request
+
+from gateway.access.actor import Actor
+from gateway.access.door import Door
+from gateway.access.entrance import Entrance
+from gateway.access.operation import Operation
+from gateway.access.permit import Permit
+from gateway.access.refs import NamespaceRef, ProjectRef, TableRef, WarehouseRef
+from gateway.api.latch import ENTRANCE, REQUEST_ID
+from gateway.api.serves import OPERATIONS_OF
+from gateway.catalog.commits import Commits
+from gateway.catalog.config import Configurations
+from gateway.catalog.credentials import Credentials
+from gateway.catalog.namespaces import Namespaces
+from gateway.catalog.tables import Tables
+from gateway.governance.checks import Checks
+from gateway.governance.errors import ProjectIdMissing
+from gateway.governance.grants import Grants
+from gateway.governance.projects import Projects
+from gateway.governance.servers import Servers
+from gateway.governance.users import Users
+from gateway.governance.warehouses import Warehouses
+from gateway.iceberg.codec import decode
+from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken, PrefixIsNotWarehouseID
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.telemetry.health import HealthMonitor
+from gateway.telemetry.logs import add_to_context
+
+Op = TypeVar("Op", bound=Operation)
+Extra = TypeVar("Extra", bound=Operation)
+Body = TypeVar("Body")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything handlers may reach, made once per process by `app.py`."""
+
+    door: Door
+    authenticate: Callable[[list[bytes]], Awaitable[Actor]]
+    health: HealthMonitor
+    page_size_max: int
+    default_project_id: str | None
+    configurations: Configurations
+    namespaces: Namespaces
+    tables: Tables
+    commits: Commits
+    credentials: Credentials
+    servers: Servers
+    users: Users
+    projects: Projects
+    warehouses: Warehouses
+    grants: Grants
+    checks: Checks
+    met: set[str]
+    """Ids of callers this process has seen to have a user record; bounded by `Ctx.meet`."""
+
+
+class Ctx:
+    """One request, for its handler."""
+
+    __slots__ = ("_entrance", "_request", "parts")
+
+    def __init__(self, parts: Parts, entrance: Entrance, request: Request[Any, Any, Any]) -> None:
+        self.parts = parts
+        self._entrance = entrance
+        self._request = request
+
+    @property
+    def actor(self) -> Actor:
+        """Who asks."""
+        return self._entrance.actor
+
+    async def admit(self, operation: Op) -> Permit[Op]:
+        """The permit for `operation`, or the refusal as an exception."""
+        return await self.parts.door.admit(self._entrance, operation)
+
+    async def admit_with(self, operation: Op, extra: Extra) -> tuple[Permit[Op], Permit[Extra] | None]:
+        """The permit for `operation`, and in the same round one for `extra` if it is allowed."""
+        return await self.parts.door.admit_with(self._entrance, operation, extra)
+
+    async def body(self, kind: type[Body]) -> Body:
+        """The request body, decoded once: the operation and the use case see the same value (threats K12)."""
+        raw = await self._request.body()
+        if not raw:
+            raise BadRequestException("Malformed request: the body is empty")
+        return decode(raw, kind)
+
+    def header(self, name: str) -> str | None:
+        """A header's value, all its lines joined by commas."""
+        values = self._request.headers.getall(name, [])
+        return ", ".join(values) if values else None
+
+    def query(self, name: str) -> str | None:
+        """A query parameter. Raises 400 when it is given twice: two readers could take different ones (threats D02)."""
+        values = self._request.query_params.getall(name, [])
+        if len(values) > 1:
+            raise BadRequestException(f"The query parameter {name} is given {len(values)} times.")
+        return values[0] if values else None
+
+    def flag(self, name: str, default: bool) -> bool:
+        """A boolean query parameter."""
+        text = self.query(name)
+        if text is None:
+            return default
+        if text.lower() not in ("true", "false"):
+            raise BadRequestException(f"The query parameter {name} is true or false, not {text[:20]!r}.")
+        return text.lower() == "true"
+
+    def page(self) -> tuple[str | None, int | None]:
+        """(page token, page size). A token without a size gets the largest page."""
+        token, size = self.query("pageToken"), self.query("pageSize")
+        if size is None:
+            return token, None if token is None else self.parts.page_size_max
+        if not size.isascii() or not size.isdigit() or int(size) < 1:
+            raise InvalidPaginationToken(f"pageSize is a positive number, not {size[:20]!r}.")
+        return token, min(int(size), self.parts.page_size_max)
+
+    def warehouse(self, prefix: str) -> WarehouseRef:
+        """The warehouse of an Iceberg prefix. Raises PrefixIsNotWarehouseID."""
+        return WarehouseRef(_uuid(prefix))
+
+    def namespace(self, prefix: str, namespace: str) -> NamespaceRef:
+        """A namespace of the path. Raises 400 for what can be no namespace."""
+        return NamespaceRef(_uuid(prefix), Namespace.parse(namespace))
+
+    def table(self, prefix: str, namespace: str, table: str) -> TableRef:
+        """A table of the path."""
+        return TableRef(_uuid(prefix), TableIdentifier(Namespace.parse(namespace), table))
+
+    def project(self, given: str | None = None) -> ProjectRef:
+        """The project of a management request: named in it, in the header `x-project-id`, or the default one."""
+        id = self.header("x-project-id") or given or self.query("projectId") or self.query("project-id")
+        id = id or self.parts.default_project_id
+        if id is None:
+            raise ProjectIdMissing("Name a project with the header x-project-id.")
+        return ProjectRef(id)
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise PrefixIsNotWarehouseID("The prefix is not the id of a warehouse.") from None
+
+
+async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
+    """Authenticate and make the handler's context. Raises 401 and 503 of authentication."""
+    parts: Parts = request.app.state.parts
+    operations = request.route_handler.opt.get(OPERATIONS_OF, frozenset())
+    given = [value for name, value in request.scope["headers"] if name.lower() == b"authorization"]
+    if not given and any(operation.open_to_all for operation in operations):
+        actor = Actor.anonymous()
+    else:
+        actor = await parts.authenticate(given)
+    state: dict[str, Any] = request.scope["state"]
+    entrance = Entrance(
+        actor=actor,
+        request_id=state[REQUEST_ID],
+        user_agent=_printable(request.headers.get("user-agent")),
+        client_address=request.client.host if request.client is not None else None,
+    )
+    state[ENTRANCE] = entrance
+    add_to_context(actor=actor.id or None)
+    return Ctx(parts, entrance, request)
+
+
+def _printable(text: str | None) -> str | None:
+    """At most 256 printable characters of an unverified header."""
+    if text is None:
+        return None
+    return "".join(character for character in text if character.isprintable())[:256]

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every exception as an answer, in one table. Unknown ones are 500 with an id and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+import structlog
+from litestar import MediaType, Request, Response
+from litestar.exceptions import HTTPException
+from litestar.types import Scope, Send
+from uuid_utils.compat import uuid7
+
+from gateway.access.operation import Operation
+from gateway.access.outage import AuditUnavailable, DecisionEngineUnavailable
+from gateway.access.refusals import unavailable
+from gateway.api.serves import OPERATIONS_OF
+from gateway.db.engine import CommitUnknown, DatabaseUnavailable
+from gateway.iceberg.errors import (
+    BadRequestException,
+    CatalogError,
+    CommitStateUnknownException,
+    InternalServerError,
+    PayloadTooLarge,
+    TooManyRequests,
+)
+from gateway.iceberg.wire import ErrorModel, ErrorResponse
+
+_log = structlog.get_logger("api.errors")
+
+_encoder = msgspec.json.Encoder()
+
+
+class NoSuchRoute(CatalogError, code=404, type="NotFoundException"):
+    """No endpoint has this path."""
+
+
+class MethodNotAllowed(CatalogError, code=405, type="MethodNotAllowedException"):
+    """The endpoint does not take this method."""
+
+
+def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """The answer for any exception raised on the way of a request (Litestar's exception handler)."""
+    told = told_error(error, catalog_mutation=_is_catalog_mutation(request.scope))
+    error_id = str(uuid7())
+    if told.code >= 500:
+        _log.error("request.failed", error_id=error_id, error_type=told.type, exc_info=error)
+    else:
+        _log.info("request.refused", error_id=error_id, error_type=told.type, status=told.code, message=told.message)
+    return Response(
+        content=body_of(told, error_id), status_code=told.code, media_type=MediaType.JSON, headers=_headers(told)
+    )
+
+
+def told_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
+    """What a client is told of an exception: the table from exceptions to HTTP."""
+    match error:
+        case CommitUnknown():
+            told: CatalogError = CommitStateUnknownException("The outcome of the change is not known; read again.")
+        case DatabaseUnavailable() | DecisionEngineUnavailable() | AuditUnavailable():
+            told = unavailable(catalog_mutation)
+        case CatalogError():
+            told = error
+        case HTTPException():
+            told = _from_framework(error)
+        case _:
+            told = InternalServerError("An internal error happened. Its id is in the details and in the log.")
+    if catalog_mutation and told.code == 503:
+        # Clients read a 5xx answer to a commit as "state unknown" and keep files for ever; nothing was committed here.
+        return TooManyRequests(told.message)
+    return told
+
+
+def _from_framework(error: HTTPException) -> CatalogError:
+    match error.status_code:
+        case 404:
+            return NoSuchRoute("There is no such endpoint.")
+        case 405:
+            return MethodNotAllowed("This endpoint does not take this method.")
+        case 413:
+            return PayloadTooLarge("The request body is larger than this server takes.")
+        case code if 400 <= code < 500:
+            return BadRequestException(f"Malformed request: {error.detail}")
+        case _:
+            return InternalServerError("An internal error happened. Its id is in the details and in the log.")
+
+
+def body_of(error: CatalogError, error_id: str) -> bytes:
+    """The protocol's error form; details of server faults stay in the log."""
+    details = error.detail if error.code < 500 else ()
+    return _encoder.encode(
+        ErrorResponse(
+            error=ErrorModel(
+                message=error.message, type=error.type, code=error.code, stack=(*details, f"Error ID: {error_id}")
+            )
+        )
+    )
+
+
+def _headers(error: CatalogError) -> dict[str, str]:
+    headers = {"Cache-Control": "no-store"}
+    retry_after = getattr(error, "retry_after_s", None)
+    if retry_after is not None:
+        headers["Retry-After"] = str(retry_after)
+    if error.code == 401:
+        headers["WWW-Authenticate"] = getattr(error, "challenge", "Bearer")
+    return headers
+
+
+async def send_error(method: str, send: Send, error: CatalogError) -> None:
+    """Answer with an error before any routing happened."""
+    body = body_of(error, str(uuid7()))
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send(cast(Any, {"type": "http.response.start", "status": error.code, "headers": headers}))
+    shown = b"" if method == "HEAD" else body
+    await send(cast(Any, {"type": "http.response.body", "body": shown, "more_body": False}))
+
+
+def _is_catalog_mutation(scope: Scope) -> bool:
+    handler = scope.get("route_handler")
+    operations: frozenset[type[Operation]] = getattr(handler, "opt", {}).get(OPERATIONS_OF, frozenset())
+    return any(operation.is_catalog_mutation() for operation in operations)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The latch (lock 5): no success answer leaves a request that was not admitted, or whose audit record is not durable.
+
+It also gives each request its id, its log context and its metrics, because it is the one place every answer passes.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+import structlog
+from litestar.enums import ScopeType
+from litestar.middleware import ASGIMiddleware
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from uuid_utils.compat import uuid7
+
+from gateway.access.entrance import Entrance
+from gateway.access.operation import Operation
+from gateway.api.errors import body_of
+from gateway.api.serves import OPERATIONS_OF
+from gateway.iceberg.errors import InternalServerError
+from gateway.telemetry.logs import request_context
+
+ENTRANCE = "entrance"
+REQUEST_ID = "request_id"
+
+_log = structlog.get_logger("api.latch")
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
+
+
+class RequestObserver(Protocol):
+    """Is told of each answer, for metrics."""
+
+    def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
+        """One answer left."""
+        ...
+
+
+class Latch(ASGIMiddleware):
+    """Wraps `send`: an answer below 400 of an operation that is not open needs an admitted, settled request."""
+
+    def __init__(self, observer: RequestObserver, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._observer = observer
+        self._clock = clock
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+        """Pass the request on and look at the first message of its answer."""
+        if scope["type"] != ScopeType.HTTP:
+            raise NotImplementedError("Lakegate serves HTTP only")
+        method = scope["method"]
+        operations: frozenset[type[Operation]] | None = scope["route_handler"].opt.get(OPERATIONS_OF)
+        request_id = _request_id(scope)
+        state = scope["state"]
+        state[REQUEST_ID] = request_id
+        started = self._clock()
+        status = 500
+        shut = False
+
+        async def watched(message: Message) -> None:
+            nonlocal status, shut
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                if status < 400 and not _may_leave(method, state, operations):
+                    status, shut = 500, True
+                    _log.error("answer.withheld", path=scope["path"], method=method)
+                    await _send_withheld(send)
+                    return
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            if not shut:
+                await send(message)
+
+        with request_context(request_id=request_id):
+            try:
+                await next_app(scope, receive, watched)
+            finally:
+                entrance: Entrance | None = state.get(ENTRANCE)
+                if entrance is not None:
+                    entrance.abandon(f"answered {status}")
+                self._observer.request_answered(
+                    method=method,
+                    operation=_name(operations),
+                    status=status,
+                    seconds=self._clock() - started,
+                )
+
+
+def _may_leave(method: str, state: dict[str, Any], operations: frozenset[type[Operation]] | None) -> bool:
+    if operations is None:
+        # Litestar adds an OPTIONS handler to each path; it tells the allowed methods and nothing else.
+        return method == "OPTIONS"
+    if any(operation.open_to_all for operation in operations):
+        return True
+    entrance: Entrance | None = state.get(ENTRANCE)
+    return entrance is not None and entrance.may_answer(operations)
+
+
+async def _send_withheld(send: Send) -> None:
+    body = body_of(InternalServerError("An internal error happened."), str(uuid7()))
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send(cast(Any, {"type": "http.response.start", "status": 500, "headers": headers}))
+    await send(cast(Any, {"type": "http.response.body", "body": body, "more_body": False}))
+
+
+def _request_id(scope: Scope) -> str:
+    """The caller's `x-request-id` when it is harmless text, else a fresh one."""
+    for name, value in scope["headers"]:
+        if name.lower() == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            return value.decode()
+    return str(uuid7())
+
+
+def _name(operations: frozenset[type[Operation]] | None) -> str | None:
+    if not operations:
+        return None
+    return min(operation.name() for operation in operations)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Project endpoints of the management API."""
+
+from __future__ import annotations
+
+from gateway.access.operations.projects import CreateProject, GetProject, ListProjects
+from gateway.access.wire import CreatedProject, CreateProjectRequest, Project, ProjectList
+from gateway.api.context import Ctx
+from gateway.api.serves import serves
+
+
+@serves(CreateProject)
+async def create_project(ctx: Ctx) -> CreatedProject:
+    """Create a project."""
+    request = await ctx.body(CreateProjectRequest)
+    operation = CreateProject(request.project_name, request.project_id)
+    return await ctx.parts.projects.create(await ctx.admit(operation))
+
+
+@serves(ListProjects)
+async def list_projects(ctx: Ctx) -> ProjectList:
+    """The projects the caller sees."""
+    return await ctx.parts.projects.list(await ctx.admit(ListProjects()))
+
+
+@serves(GetProject)
+async def get_project(ctx: Ctx) -> Project:
+    """The project of the request."""
+    return await ctx.parts.projects.get(await ctx.admit(GetProject(ctx.project())))

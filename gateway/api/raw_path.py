@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoding paths exactly once, from the bytes the client sent.
+
+Servers decode the whole path before routing, so that `%2F` inside a name becomes a separator. Java clients write a
+space as `+`, Python clients as `%20`: each segment is decoded by the rules of HTML forms, which knows both.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import unquote_plus
+
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from gateway.api.errors import send_error
+from gateway.iceberg.errors import BadRequestException
+
+
+class RawPath:
+    """ASGI: puts the decoded path into the scope; refuses paths whose segments hold a slash or are not UTF-8."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Decode, then go on; 400 in the protocol's error form when that is impossible."""
+        if scope["type"] != ScopeType.HTTP:
+            await self._app(scope, receive, send)
+            return
+        raw = scope.get("raw_path") or scope["path"].encode()
+        try:
+            scope["path"] = decode_path(raw)
+        except BadRequestException as wrong:
+            await send_error(scope["method"], send, wrong)
+            return
+        await self._app(scope, receive, send)
+
+
+def decode_path(raw: bytes) -> str:
+    """The path with each segment decoded once. Raises BadRequestException.
+
+    A decoded slash would make one name look like two, and U+0000 ends names in too many places.
+    """
+    segments = []
+    for segment in raw.split(b"?", 1)[0].split(b"/"):
+        try:
+            text = unquote_plus(segment.decode("ascii"), errors="strict")
+        except (UnicodeDecodeError, UnicodeEncodeError):
+            raise BadRequestException("The path is not percent-encoded UTF-8.") from None
+        if "/" in text or "\x00" in text or "\\" in text:
+            raise BadRequestException("A name in the path holds a slash, a backslash or NUL; names cannot.")
+        if text in (".", ".."):
+            raise BadRequestException("A name in the path is '.' or '..'; names cannot be.")
+        segments.append(text)
+    return "/".join(segments)

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of the running system."""
+
+from __future__ import annotations
+
+from litestar import Response
+
+from gateway.access.operations.system import GetHealth
+from gateway.api.context import Ctx
+from gateway.api.serves import serves
+from gateway.telemetry.health import HealthReport
+
+
+@serves(GetHealth)
+async def get_health(ctx: Ctx) -> Response[HealthReport]:
+    """200 when every dependency is well, else 503."""
+    report = ctx.parts.health.report()
+    return Response(report, status_code=200 if report.healthy else 503, headers={"Cache-Control": "no-store"})

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The composition root: the only module that names concrete classes and joins them.
+
+`create_app` is what Granian calls in each worker. Everything that needs the running loop is made in the lifespan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+from litestar import Litestar
+from litestar.types import ASGIApp
+
+from gateway.access.actor import Actor
+from gateway.access.audit_record import AuditRecord
+from gateway.access.door import Door
+from gateway.access.relations import DEMANDED
+from gateway.access.tuples import TupleKey
+from gateway.api.build import build_api
+from gateway.api.context import Parts
+from gateway.audit.sink import BufferedAudit
+from gateway.catalog.commits import Commits
+from gateway.catalog.config import Configurations
+from gateway.catalog.credentials import Credentials
+from gateway.catalog.metadata_files import MetadataFiles
+from gateway.catalog.namespaces import Namespaces
+from gateway.catalog.tables import Tables
+from gateway.db import audit_log, servers
+from gateway.db.credentials import StorageCredentials
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.migrate import require_current_schema
+from gateway.db.resolver import DatabaseResolver
+from gateway.db.secrets import Sealer
+from gateway.fga.client import FgaClient
+from gateway.fga.model import find_model
+from gateway.fga.relationships import FgaRelationships, to_wire
+from gateway.governance.checks import Checks
+from gateway.governance.grants import Grants
+from gateway.governance.projects import Projects
+from gateway.governance.servers import Servers
+from gateway.governance.users import Users
+from gateway.governance.warehouses import Warehouses
+from gateway.identity.bearer import bearer_token
+from gateway.identity.fetch import HttpFetcher
+from gateway.identity.keys import KeyRing
+from gateway.identity.tokens import TokenRules, TokenVerifier
+from gateway.opa.decider import OpaDecider
+from gateway.scope.endpoint import DEFAULT_RULES
+from gateway.settings import Settings, asyncpg_url, load, metrics_directory
+from gateway.storage.files import Files
+from gateway.tasks.outbox import run_delivery
+from gateway.telemetry.health import HealthMonitor
+from gateway.telemetry.logs import configure_logging
+from gateway.telemetry.metrics import Metrics
+from gateway.vending.sts import Sts
+from gateway.vending.vendor import Vendor
+
+
+def create_app(settings: Settings | None = None) -> ASGIApp:
+    """The application of one worker, from the environment unless `settings` are given."""
+    settings = settings or load()
+    settings.require_serving()
+    configure_logging(level=settings.log_level.upper())
+    directory = metrics_directory()
+    metrics = Metrics(multiprocess_dir=Path(directory) if directory else None)
+
+    @asynccontextmanager
+    async def running(app: Litestar) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            app.state.parts = await _assemble(settings, metrics, stack)
+            yield
+
+    asgi, _ = build_api(lifespan=[running], observer=metrics, max_body_bytes=settings.max_request_body_size)
+    return asgi
+
+
+async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> Parts:
+    """All parts of one process; `stack` closes them in the reverse order."""
+    url = asyncpg_url(settings.write_url())
+    await require_current_schema(url)
+    database = Database(url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout)
+    stack.push_async_callback(database.close)
+    async with database.transaction() as connection:
+        server_id = await servers.ensure(connection, settings.server_id)
+    fga = await _openfga(settings, stack)
+    opa = OpaDecider(
+        settings.opa.url, settings.opa.token.reveal() if settings.opa.token else None, timeout_s=settings.opa.timeout
+    )
+    stack.push_async_callback(opa.aclose)
+    audit = await _audit(settings, metrics, database, stack)
+    keys, verifier = await _identity(settings, stack)
+    door = Door(
+        resolver=DatabaseResolver(database),
+        relationships=FgaRelationships(fga, clock=lambda: datetime.now(UTC)),
+        policies=opa,
+        audit=audit,
+        observer=metrics,
+    )
+
+    async def write_tuples(writes: Sequence[TupleKey], deletes: Sequence[TupleKey]) -> None:
+        await fga.write([to_wire(key) for key in writes], [to_wire(key) for key in deletes])
+
+    delivery = TupleDelivery(database, write_tuples, metrics)
+    background = asyncio.create_task(run_delivery(delivery, database), name="outbox")
+    stack.callback(background.cancel)
+    health = HealthMonitor(interval_seconds=settings.health_check_frequency_seconds)
+    health.register("catalog", "write_pool", database.ping)
+    health.register("auth", "openfga", fga.ping)
+    health.register("policy", "opa", opa.ping)
+    health.register("identity", "oidc", keys.check)
+    await stack.enter_async_context(health)
+    return _parts(settings, metrics, database, door, delivery, health, verifier, server_id)
+
+
+def _parts(
+    settings: Settings,
+    metrics: Metrics,
+    database: Database,
+    door: Door,
+    delivery: TupleDelivery,
+    health: HealthMonitor,
+    verifier: TokenVerifier,
+    server_id: UUID,
+) -> Parts:
+    """The use cases, joined."""
+    key = settings.pg_encryption_key
+    storage = StorageCredentials(database, Sealer([key.reveal()] if key else []))
+    sts = Sts(on_latency=lambda seconds, outcome: metrics.sts_took(outcome, seconds))
+    files = Files(own_role=sts.assume_own_role)
+    metadata_files = MetadataFiles(files=files, storage=storage)
+    credentials = Credentials(vendor=Vendor(sts), storage=storage)
+    tables = Tables(database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials)
+    default_project = settings.default_project_id if settings.enable_default_project else None
+    return Parts(
+        door=door,
+        authenticate=_authenticator(verifier),
+        health=health,
+        page_size_max=settings.pagination_size_max,
+        default_project_id=default_project,
+        configurations=Configurations(base_uri=settings.base_uri, page_size=settings.pagination_size_default),
+        namespaces=Namespaces(
+            database=database,
+            door=door,
+            delivery=delivery,
+            reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
+        ),
+        tables=tables,
+        commits=Commits(database=database, delivery=delivery, files=metadata_files, tables=tables),
+        credentials=credentials,
+        servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
+        users=Users(database=database, page_size=settings.pagination_size_max),
+        projects=Projects(database=database, door=door, delivery=delivery, server_id=server_id),
+        warehouses=Warehouses(
+            database=database,
+            door=door,
+            delivery=delivery,
+            files=files,
+            sts=sts,
+            storage=storage,
+            endpoints=DEFAULT_RULES,
+            skip_validation=settings.skip_storage_validation,
+        ),
+        grants=Grants(database=database, delivery=delivery),
+        checks=Checks(door=door),
+        met=set(),
+    )
+
+
+async def _openfga(settings: Settings, stack: AsyncExitStack) -> FgaClient:
+    key = settings.openfga.api_key.reveal() if settings.openfga.api_key else None
+    found = await find_model(
+        settings.openfga.endpoint,
+        key,
+        settings.openfga.store_name,
+        demanded={type.value: {can.value for can in relations} for type, relations in DEMANDED.items() if relations},
+    )
+    client = FgaClient(
+        settings.openfga.endpoint,
+        key,
+        found.store_id,
+        found.model_id,
+        timeout_s=settings.openfga.timeout,
+        max_batch=settings.openfga.max_batch_check_size,
+    )
+    stack.push_async_callback(client.aclose)
+    return client
+
+
+async def _audit(settings: Settings, metrics: Metrics, database: Database, stack: AsyncExitStack) -> BufferedAudit:
+    async def write(records: Sequence[AuditRecord]) -> None:
+        async with database.read() as connection:
+            await audit_log.insert(connection, records)
+
+    audit = BufferedAudit(
+        write,
+        counted=metrics.audited,
+        capacity=settings.audit.buffer_size,
+        flush_seconds=settings.audit.flush_interval / 2,
+    )
+    audit.start()
+    stack.push_async_callback(audit.stop)
+    return audit
+
+
+async def _identity(settings: Settings, stack: AsyncExitStack) -> tuple[KeyRing, TokenVerifier]:
+    issuer = settings.openid_provider_uri or ""
+    fetch = await stack.enter_async_context(HttpFetcher())
+    keys = KeyRing(issuer, fetch)
+    stack.push_async_callback(keys.aclose)
+    rules = TokenRules(
+        issuer=issuer,
+        audiences=frozenset(settings.openid_audience),
+        additional_issuers=frozenset(settings.openid_additional_issuers),
+        required_scope=settings.openid_scope,
+        subject_claims=settings.openid_subject_claim,
+    )
+    return keys, TokenVerifier(rules, keys)
+
+
+def _authenticator(verifier: TokenVerifier) -> Callable[[list[bytes]], Awaitable[Actor]]:
+    async def authenticate(header_values: list[bytes]) -> Actor:
+        token = await verifier.verify(bearer_token(header_values))
+        return Actor.user(token.user_id, name=token.name, email=token.email, application=token.kind == "application")
+
+    return authenticate

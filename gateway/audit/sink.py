@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit sink of one process (decision 14 of the design).
+
+Buffered records are written within `flush_seconds`; what a kill may lose is that much of reads and refusals, nothing
+else. Committed records share one insert with whatever else waits (group commit) and return once it is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+
+from gateway.access.audit_record import AuditRecord
+from gateway.access.outage import AuditUnavailable
+
+Write = Callable[[Sequence[AuditRecord]], Awaitable[None]]
+Counted = Callable[[str, int], None]
+
+
+class BufferedAudit:
+    """Takes records without waiting and writes them in batches; refuses when it cannot keep up.
+
+    `write` makes a batch durable or raises; `counted` is told (durability, number) of what was written. A full buffer
+    raises AuditUnavailable, which the door turns into a refusal: what cannot be recorded does not happen.
+    """
+
+    def __init__(
+        self,
+        write: Write,
+        *,
+        counted: Counted,
+        capacity: int = 10_000,
+        flush_seconds: float = 0.1,
+        commit_timeout: float = 5.0,
+        batch: int = 500,
+    ) -> None:
+        self._write = write
+        self._counted = counted
+        self._capacity = capacity
+        self._flush_seconds = flush_seconds
+        self._commit_timeout = commit_timeout
+        self._batch = batch
+        self._buffered: deque[AuditRecord] = deque()
+        self._committing: deque[tuple[AuditRecord, asyncio.Future[None]]] = deque()
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._writer: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to write, in the running loop."""
+        self._writer = asyncio.create_task(self._run(), name="audit")
+
+    async def stop(self) -> None:
+        """Write what is buffered and stop. Raises AuditUnavailable when that did not succeed."""
+        self._closing = True
+        self._wake.set()
+        if self._writer is not None:
+            await self._writer
+        if self._buffered:
+            raise AuditUnavailable(f"{len(self._buffered)} buffered audit records could not be written")
+
+    def buffer(self, record: AuditRecord) -> None:
+        """Take a record for writing soon. Raises AuditUnavailable when the buffer is full or the sink is closed."""
+        if self._closing or len(self._buffered) >= self._capacity:
+            raise AuditUnavailable("the audit buffer is full")
+        self._buffered.append(record)
+
+    async def commit(self, record: AuditRecord) -> None:
+        """Return once the record is durable. Raises AuditUnavailable when it is not within the commit timeout."""
+        if self._closing or len(self._committing) >= self._capacity:
+            raise AuditUnavailable("the audit cannot take more records")
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._committing.append((record, durable))
+        self._wake.set()
+        try:
+            await asyncio.wait_for(durable, self._commit_timeout)
+        except TimeoutError as late:
+            raise AuditUnavailable("the audit record was not durable in time") from late
+
+    async def _run(self) -> None:
+        while not self._closing:
+            # Committed records end the wait at once; buffered ones wait for company.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), self._flush_seconds)
+            self._wake.clear()
+            await self._flush()
+        for _ in range(3):
+            if not (self._buffered or self._committing):
+                return
+            await self._flush()
+
+    async def _flush(self) -> None:
+        while self._buffered or self._committing:
+            waiting = [self._committing.popleft() for _ in range(min(self._batch, len(self._committing)))]
+            buffered = [self._buffered.popleft() for _ in range(min(self._batch, len(self._buffered)))]
+            try:
+                await self._write([record for record, _ in waiting] + buffered)
+            except Exception as error:  # whatever the database says: nobody may be told that it is durable
+                for _, durable in waiting:
+                    if not durable.done():
+                        durable.set_exception(AuditUnavailable(f"not written: {type(error).__name__}"))
+                self._buffered.extendleft(reversed(buffered))
+                await asyncio.sleep(self._flush_seconds)
+                return
+            for _, durable in waiting:
+                if not durable.done():
+                    durable.set_result(None)
+            self._counted("group", len(waiting))
+            self._counted("buffered", len(buffered))

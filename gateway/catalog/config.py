@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration of a warehouse for one caller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.access.operation import OPERATIONS
+from gateway.access.operations.config import GetConfig
+from gateway.access.permit import Permit
+from gateway.iceberg.wire import CatalogConfig
+
+#: Endpoints that are served and deliberately not offered: asking for the configuration itself, and remote signing.
+_NOT_OFFERED = frozenset({"GetConfig", "SignRequest"})
+
+
+class Configurations:
+    """Answers `GET /v1/config`."""
+
+    def __init__(self, *, base_uri: str | None, page_size: int) -> None:
+        self._base_uri = base_uri
+        self._page_size = page_size
+
+    async def get(self, permit: Permit[GetConfig]) -> CatalogConfig:
+        """Defaults and overrides of the warehouse, and the endpoints policies leave open to this caller.
+
+        `uri` is overridden only when the operator configured it: a host taken from the request could lead the caller's
+        token elsewhere (threats.md K29).
+        """
+        warehouse = permit.warehouse(permit.operation.warehouse)
+        overrides = {} if self._base_uri is None else {"uri": f"{self._base_uri}/catalog"}
+        return CatalogConfig(
+            defaults={"prefix": str(warehouse.id), "rest-page-size": str(self._page_size)},
+            overrides=overrides,
+            endpoints=tuple(_endpoints(permit.obligations.hide_operations)),
+        )
+
+
+def _endpoints(hidden: Sequence[str]) -> list[str]:
+    """The catalog's endpoints in the protocol's spelling, without those of which every operation is hidden."""
+    offered: dict[str, None] = {}
+    for operation in OPERATIONS.values():
+        method, path = operation.endpoint.split(" ", 1)
+        if not path.startswith("/catalog/") or operation.__name__ in _NOT_OFFERED or operation.name() in hidden:
+            continue
+        offered[f"{method} {path.removeprefix('/catalog')}"] = None
+    return list(offered)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vending credentials for a table: from the permit, and from the location of the very row the permit was decided on.
+
+Invariant 3: nothing is minted before location and authorization are settled, and both come from the same row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+from urllib.parse import quote
+from uuid import UUID
+
+from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
+from gateway.access.operations.tables import CreateTable
+from gateway.access.permit import Permit
+from gateway.access.relations import Can
+from gateway.access.resolved import ResolvedWarehouse
+from gateway.db.credentials import StorageCredentials
+from gateway.iceberg.errors import ForbiddenException
+from gateway.iceberg.identifiers import SEPARATOR, TableIdentifier
+from gateway.iceberg.wire import LoadCredentialsResponse, StorageCredential
+from gateway.scope.location import Location
+from gateway.scope.profile import S3Profile, decode_profile
+from gateway.scope.session_policy import AccessLevel
+from gateway.vending.errors import BelowCredentialFloor
+from gateway.vending.properties import client_properties
+from gateway.vending.session_name import SessionIdentity
+from gateway.vending.vendor import NoCredentials, Vendor
+
+
+class NoCredentialsVended(ForbiddenException):
+    """The warehouse or a policy lets no credentials out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """What a load or create answers beside metadata. Both are empty when nothing may be handed out."""
+
+    config: dict[str, str]
+    credentials: tuple[StorageCredential, ...] = ()
+    reason: str = ""
+    told: tuple[tuple[str, str], ...] = ()
+    """What the audit record says of it; never a secret."""
+
+
+class Credentials:
+    """Hands out storage credentials and settles the audit record of each before they leave."""
+
+    def __init__(self, *, vendor: Vendor, storage: StorageCredentials) -> None:
+        self._vendor = vendor
+        self._storage = storage
+
+    async def vend(self, permit: Permit[VendCredentials]) -> LoadCredentialsResponse:
+        """The credentials of a table. Raises 403 when the warehouse or a policy lets none out."""
+        handed = await self.for_load(permit)
+        if not handed.credentials:
+            raise NoCredentialsVended(f"No credentials are handed out here: {handed.reason}")
+        return LoadCredentialsResponse(storage_credentials=handed.credentials)
+
+    async def for_load(self, permit: Permit[VendCredentials]) -> Handed:
+        """As `vend` for a load, which answers without credentials when there are none to hand out."""
+        ref = permit.operation.table
+        table = permit.table(ref)
+        level = _level(permit.holds(Can.WRITE_DATA, ref), append_only=permit.obligations.append_only)
+        profile = decode_profile(table.warehouse.profile)
+        location = Location.parse(table.location, escapes_known=True)
+        handed = await self._hand_out(permit, table.warehouse, location, level, ref.identifier)
+        # Committed before anything leaves: an audit that cannot be written keeps the credentials in.
+        permit.trail.tell(**dict(handed.told))
+        await permit.trail.commit()
+        return handed if handed.credentials else _plain(profile, handed.reason)
+
+    def none_for(self, permit: Permit[VendCredentials]) -> Handed:
+        """Where the store is, for a client that brings its own keys."""
+        permit.trail.tell(vended="nothing", reason="the client manages its own credentials")
+        table = permit.table(permit.operation.table)
+        return _plain(decode_profile(table.warehouse.profile), "the client manages its own credentials")
+
+    async def for_creation(
+        self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, table_location: str
+    ) -> Handed:
+        """The creator's credentials for a table that was just created or staged, with an audit record of their own."""
+        warehouse = permit.namespace(permit.operation.namespace).warehouse
+        profile = decode_profile(warehouse.profile)
+        if vend is None:
+            return _plain(profile, "the caller may not have credentials for what it creates")
+        level = _level(True, append_only=vend.obligations.append_only)
+        location = Location.parse(table_location, escapes_known=True)
+        identifier = TableIdentifier(vend.operation.namespace.namespace, vend.operation.table)
+        handed = await self._hand_out(vend, warehouse, location, level, identifier)
+        await vend.trail.also(**dict(handed.told))
+        return handed if handed.credentials else _plain(profile, handed.reason)
+
+    async def _hand_out(
+        self,
+        permit: Permit[VendCredentials] | Permit[VendCreationCredentials],
+        warehouse: ResolvedWarehouse,
+        location: Location,
+        level: AccessLevel,
+        identifier: TableIdentifier,
+    ) -> Handed:
+        obligations = permit.obligations
+        if obligations.no_vending:
+            return _nothing("a policy forbids vending")
+        profile = decode_profile(warehouse.profile)
+        bound = obligations.max_credential_seconds
+        try:
+            vended = await self._vendor.vend(
+                profile=profile,
+                profile_version=f"{warehouse.id}/{warehouse.profile_version}",
+                credential=await self._storage.of(warehouse),
+                location=location,
+                level=level,
+                seconds=profile.sts_token_validity_seconds if bound is None else bound,
+                session=SessionIdentity(
+                    principal=permit.actor.id,
+                    role=None if permit.actor.assumed_role is None else str(permit.actor.assumed_role),
+                ),
+            )
+        except BelowCredentialFloor as short:
+            return _nothing(short.message)
+        if isinstance(vended, NoCredentials):
+            return _nothing(vended.reason)
+        properties = client_properties(
+            profile, vended.temporary, refresh_endpoint=_refresh_endpoint(warehouse.id, identifier)
+        )
+        told = (
+            ("vended", vended.level.value),
+            ("prefix", vended.prefix),
+            ("session_name", vended.session_name),
+            ("expires_at", vended.expires_at.astimezone(UTC).isoformat()),
+        )
+        return Handed(properties, (StorageCredential(prefix=vended.prefix, config=properties),), told=told)
+
+
+def _nothing(reason: str) -> Handed:
+    return Handed({}, (), reason, (("vended", "nothing"), ("reason", reason)))
+
+
+def _plain(profile: S3Profile, reason: str) -> Handed:
+    """Where the store is, without any key."""
+    return Handed(client_properties(profile, None, refresh_endpoint=None), (), reason)
+
+
+def _level(may_write: bool, *, append_only: bool) -> AccessLevel:
+    """`select` reads, `modify` reads, writes and deletes; a policy may take deletion away (decision 17)."""
+    if not may_write:
+        return AccessLevel.READ
+    return AccessLevel.READ_WRITE if append_only else AccessLevel.READ_WRITE_DELETE
+
+
+def _refresh_endpoint(warehouse_id: UUID, identifier: TableIdentifier) -> str:
+    """Where a client gets new credentials, relative to the catalog's URI."""
+    namespace = quote(SEPARATOR.join(identifier.namespace.levels), safe="")
+    return f"v1/{warehouse_id}/namespaces/{namespace}/tables/{quote(identifier.name, safe='')}/credentials"

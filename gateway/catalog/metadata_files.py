@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing metadata documents to the store, and taking back what a failed change left there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+import structlog
+from uuid_utils.compat import uuid7
+
+from gateway.access.resolved import ResolvedWarehouse
+from gateway.db.credentials import StorageCredentials
+from gateway.db.engine import CommitUnknown
+from gateway.iceberg.errors import InvalidLocation, UnexpectedFilesInLocation
+from gateway.iceberg.locations import Place
+from gateway.iceberg.metadata import TableMetadata, encode_table_metadata
+from gateway.iceberg.metadata_file import compress, next_metadata_location, uses_gzip
+from gateway.scope.location import Location
+from gateway.scope.profile import S3Profile, decode_profile
+from gateway.storage.errors import StorageDenied, StorageUnavailable
+from gateway.storage.files import Files
+from gateway.vending.errors import ShortTermCredentialError
+
+_log = structlog.get_logger("catalog.metadata_files")
+
+
+class MetadataFiles:
+    """The gateway's own reading and writing in a warehouse's store."""
+
+    def __init__(self, *, files: Files, storage: StorageCredentials) -> None:
+        self._files = files
+        self._storage = storage
+
+    @asynccontextmanager
+    async def written(
+        self, warehouse: ResolvedWarehouse, metadata: TableMetadata, previous: str | None
+    ) -> AsyncIterator[tuple[str, bytes]]:
+        """Write the document as a new file; yields (its location, the document as it is sent).
+
+        If the body raises, the file is removed again, unless the outcome of its commit is unknown: then the pointer
+        may name it.
+        """
+        document = encode_table_metadata(metadata)
+        gzip = uses_gzip(metadata.properties)
+        location = next_metadata_location(
+            metadata.location,
+            previous,
+            uuid=uuid7(),
+            gzip=gzip,
+            metadata_path=metadata.properties.get("write.metadata.path"),
+        )
+        profile = decode_profile(warehouse.profile)
+        credential = await self._storage.of(warehouse)
+        if credential is None:
+            raise StorageDenied("The warehouse has no storage credential to write metadata with.")
+        # Compressing takes milliseconds for large documents: not on the event loop.
+        content = await asyncio.to_thread(compress, document) if gzip else document
+        await self._files.write(profile, credential, location, content)
+        try:
+            yield location, document
+        except CommitUnknown:
+            raise
+        except BaseException:
+            await self.remove(warehouse, [location])
+            raise
+
+    async def remove(self, warehouse: ResolvedWarehouse, locations: Iterable[str]) -> None:
+        """Delete metadata files that nothing refers to; a store that does not answer leaves them to the clean-up."""
+        gone = list(locations)
+        if not gone:
+            return
+        try:
+            credential = await self._storage.of(warehouse)
+            if credential is not None:
+                await self._files.delete(decode_profile(warehouse.profile), credential, gone)
+        except (StorageUnavailable, StorageDenied, ShortTermCredentialError) as left:
+            _log.warning("metadata_file.left_behind", files=gone, reason=str(left))
+
+    async def require_empty(self, warehouse: ResolvedWarehouse, location: Location) -> None:
+        """Raise UnexpectedFilesInLocation when something lies below an explicit location already."""
+        credential = await self._storage.of(warehouse)
+        if credential is None:
+            raise StorageDenied("The warehouse has no storage credential to look into the location with.")
+        if not await self._files.is_empty(decode_profile(warehouse.profile), credential, location):
+            raise UnexpectedFilesInLocation(f"Unexpected files in location: {location.text}")
+
+
+def require_inside(profile: S3Profile, location: Location, places: Iterable[Place]) -> None:
+    """Refuse path properties that lead out of the table's own prefix (decision 11, threats K1 and K4).
+
+    Raises InvalidLocation naming what leads out.
+    """
+    for place in places:
+        try:
+            target = Location.parse(place.location, escapes_known=profile.escapes_known)
+        except InvalidLocation as wrong:
+            raise InvalidLocation(f"{place.source!r} is no valid location: {wrong.message}") from None
+        if not location.contains(target):
+            raise InvalidLocation(f"{place.source!r} must lie inside the table's location {location.prefix_text!r}")

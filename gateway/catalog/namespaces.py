@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from gateway.access.door import Door
+from gateway.access.operations.namespaces import (
+    CreateNamespace,
+    DropNamespace,
+    ListNamespaces,
+    LoadNamespace,
+    NamespaceExists,
+    UpdateNamespaceProperties,
+)
+from gateway.access.permit import Permit
+from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType
+from gateway.access.relations import Can
+from gateway.access.resolved import ResolvedNamespace
+from gateway.catalog.pages import Position, visible_page
+from gateway.db import namespaces
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.ownership import record_gone, record_new
+from gateway.db.rows import AnyRow
+from gateway.db.wanted import path_above
+from gateway.iceberg.errors import (
+    AlreadyExistsException,
+    LocationCannotBeRemoved,
+    LocationCannotBeUpdated,
+    NamespaceNotEmptyException,
+    NoSuchNamespaceException,
+    UnprocessableEntityException,
+)
+from gateway.iceberg.identifiers import validate_new_namespace
+from gateway.iceberg.wire import (
+    ListNamespacesResponse,
+    NamespaceResponse,
+    UpdateNamespacePropertiesResponse,
+)
+from gateway.scope.profile import decode_profile
+
+#: Properties the server computes; clients may send them and they are never stored.
+_SYNTHETIC = frozenset({"namespace_id", "managed_access"})
+
+
+class Namespaces:
+    """Namespaces of a warehouse."""
+
+    def __init__(
+        self, *, database: Database, door: Door, delivery: TupleDelivery, reserved: frozenset[str], max_depth: int = 5
+    ) -> None:
+        self._database = database
+        self._door = door
+        self._delivery = delivery
+        self._reserved = reserved
+        self._max_depth = max_depth
+
+    async def list(self, permit: Permit[ListNamespaces]) -> ListNamespacesResponse:
+        """The direct children the caller sees, in the creators' spelling."""
+        operation = permit.operation
+        parent = operation.parent
+        within = permit.namespace(parent) if isinstance(parent, NamespaceRef) else None
+
+        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
+            async with self._database.read() as connection:
+                return await namespaces.children(
+                    connection,
+                    warehouse_id=parent.warehouse_id,
+                    parent_id=None if within is None else within.id,
+                    after=after,
+                    limit=limit,
+                )
+
+        async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
+            if permit.holds(Can.LIST_EVERYTHING, parent):
+                return [True] * len(rows)
+            keys = [ObjectKey(ObjectType.NAMESPACE, str(row.id)) for row in rows]
+            return await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys)
+
+        rows, token = await visible_page(
+            fetch,
+            keep,
+            lambda row: Position(row.path_key, row.id),
+            page_token=operation.page_token,
+            page_size=operation.page_size,
+        )
+        return ListNamespacesResponse(
+            namespaces=tuple(tuple(row.levels) for row in rows),
+            next_page_token=token,
+            namespace_uuids=tuple(str(row.id) for row in rows) if operation.return_uuids else None,
+        )
+
+    async def create(self, permit: Permit[CreateNamespace]) -> NamespaceResponse:
+        """Create it below its parent; the creator owns it. Raises AlreadyExistsException, 400 for its name."""
+        operation = permit.operation
+        namespace = operation.namespace
+        validate_new_namespace(namespace, reserved=self._reserved, max_depth=self._max_depth)
+        parent = permit.namespace(operation.parent) if isinstance(operation.parent, NamespaceRef) else None
+        warehouse = parent.warehouse if parent is not None else permit.warehouse(operation.warehouse)
+        asked = operation.request.properties or {}
+        properties = {key: value for key, value in asked.items() if key not in _SYNTHETIC}
+        profile = decode_profile(warehouse.profile)
+        if "location" in properties:
+            properties["location"] = profile.parse_location(properties["location"]).prefix_text
+        else:
+            properties["location"] = profile.base_location().prefix_text
+        id = uuid7()
+        ancestors = () if parent is None else (*parent.ancestors, parent.id)
+        above = path_above(warehouse.project_id, str(warehouse.id), [str(a) for a in ancestors])
+        permit.trail.tell(namespace_id=str(id))
+        async with self._database.change(permit) as connection:
+            try:
+                created = await namespaces.create(
+                    connection,
+                    id=id,
+                    warehouse_id=warehouse.id,
+                    parent_id=None if parent is None else parent.id,
+                    ancestors=ancestors,
+                    namespace=namespace,
+                    properties=properties,
+                )
+            except namespaces.NamespaceGone as gone:
+                raise NoSuchNamespaceException(f"Namespace does not exist: {namespace.dotted}") from gone
+            if not created:
+                raise AlreadyExistsException(f"Namespace already exists: {namespace.dotted}")
+            pending = await record_new(
+                connection,
+                permit.actor,
+                ObjectKey(ObjectType.NAMESPACE, str(id)),
+                warehouse.key if parent is None else parent.key,
+                above=above,
+                warehouse_id=warehouse.id,
+            )
+        await self._delivery.deliver_or_leave(pending)
+        return NamespaceResponse(namespace=namespace.levels, properties={**properties, "namespace_id": str(id)})
+
+    async def load(self, permit: Permit[LoadNamespace]) -> NamespaceResponse:
+        """The properties, under the spelling the caller used."""
+        row = permit.namespace(permit.operation.namespace)
+        return NamespaceResponse(namespace=permit.operation.namespace.namespace.levels, properties=_shown(row))
+
+    async def exists(self, permit: Permit[NamespaceExists]) -> None:
+        """Nothing to do: the permit says that it is there and visible."""
+
+    async def drop(self, permit: Permit[DropNamespace]) -> None:
+        """Delete an empty namespace with its grants. Raises NamespaceNotEmptyException."""
+        row = permit.namespace(permit.operation.namespace)
+        above = path_above(row.warehouse.project_id, str(row.warehouse.id), [str(a) for a in row.ancestors])
+        parent = ObjectKey(ObjectType.NAMESPACE, str(row.ancestors[-1])) if row.ancestors else row.warehouse.key
+        async with self._database.change(permit) as connection:
+            dropped = await namespaces.drop_if_empty(connection, row.id)
+            if dropped is None:
+                raise NoSuchNamespaceException(f"Namespace does not exist: {row.namespace.dotted}")
+            if not dropped:
+                raise NamespaceNotEmptyException(f"Namespace {row.namespace.dotted} is not empty.")
+            pending = await record_gone(connection, row.key, parent, above=above, warehouse_id=row.warehouse.id)
+        await self._delivery.deliver_or_leave(pending)
+
+    async def update_properties(self, permit: Permit[UpdateNamespaceProperties]) -> UpdateNamespacePropertiesResponse:
+        """Set and remove properties. A key in both lists is 422 (REST specification); the location is frozen
+        for ever.
+        """
+        operation = permit.operation
+        row = permit.namespace(operation.namespace)
+        updates = {key: value for key, value in (operation.request.updates or {}).items() if key not in _SYNTHETIC}
+        removals = dict.fromkeys(operation.request.removals or ())
+        _refuse_contradictions(row, updates, removals)
+        async with self._database.change(permit) as connection:
+            current = await namespaces.locked_properties(connection, row.id)
+            if current is None:
+                raise NoSuchNamespaceException(f"Namespace does not exist: {row.namespace.dotted}")
+            removed = [key for key in removals if key in current]
+            kept = {key: value for key, value in current.items() if key not in removals}
+            await namespaces.set_properties(connection, row.id, {**kept, **updates})
+        return UpdateNamespacePropertiesResponse(
+            updated=tuple(updates),
+            removed=tuple(removed),
+            missing=tuple(key for key in removals if key not in removed),
+        )
+
+
+def _shown(row: ResolvedNamespace) -> dict[str, str]:
+    return {**row.properties, "namespace_id": str(row.id)}
+
+
+def _refuse_contradictions(row: ResolvedNamespace, updates: Mapping[str, str], removals: Mapping[str, None]) -> None:
+    both = sorted(set(updates) & set(removals))
+    if both:
+        raise UnprocessableEntityException(f"The same keys are set and removed: {', '.join(both)}")
+    if "location" in removals:
+        raise LocationCannotBeRemoved("The location of a namespace cannot be removed.")
+    if updates.get("location", row.properties["location"]) != row.properties["location"]:
+        raise LocationCannotBeUpdated("The location of a namespace cannot be changed.")

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of tables: list, create, load, drop. Changing one is in `commits.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+from uuid_utils.compat import uuid7
+
+from gateway.access.door import Door
+from gateway.access.operation import Operation
+from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
+from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
+from gateway.access.permit import Permit
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.relations import Can
+from gateway.access.resolved import ResolvedNamespace
+from gateway.catalog.credentials import Credentials, Handed
+from gateway.catalog.metadata_files import MetadataFiles, require_inside
+from gateway.catalog.pages import Position, visible_page
+from gateway.db import namespaces, tables
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.ownership import record_gone, record_new
+from gateway.db.rows import AnyRow
+from gateway.db.wanted import path_above
+from gateway.iceberg.creation import new_table_metadata
+from gateway.iceberg.errors import (
+    AlreadyExistsException,
+    LocationAlreadyTaken,
+    NoSuchNamespaceException,
+    NoSuchTableException,
+)
+from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
+from gateway.iceberg.locations import location_properties
+from gateway.iceberg.metadata import encode_table_metadata
+from gateway.iceberg.wire import ListTablesResponse, LoadTableResult, TableIdentifierBody
+from gateway.scope.layout import default_location
+from gateway.scope.location import Location
+from gateway.scope.profile import S3Profile, decode_profile
+
+
+class Tables:
+    """Tables of a warehouse."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        door: Door,
+        delivery: TupleDelivery,
+        files: MetadataFiles,
+        credentials: Credentials,
+    ) -> None:
+        self._database = database
+        self._door = door
+        self._delivery = delivery
+        self._files = files
+        self._credentials = credentials
+
+    async def list(self, permit: Permit[ListTables]) -> ListTablesResponse:
+        """The tables the caller sees, in the creators' spelling."""
+        operation = permit.operation
+        namespace = permit.namespace(operation.namespace)
+
+        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
+            async with self._database.read() as connection:
+                return await tables.in_namespace(
+                    connection, namespace_id=namespace.id, kind="table", after=after, limit=limit
+                )
+
+        async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
+            if permit.holds(Can.LIST_EVERYTHING, operation.namespace):
+                return [True] * len(rows)
+            keys = [ObjectKey(ObjectType.TABLE, str(row.id)) for row in rows]
+            return await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys)
+
+        rows, token = await visible_page(
+            fetch,
+            keep,
+            lambda row: Position(row.name_key, row.id),
+            page_token=operation.page_token,
+            page_size=operation.page_size,
+        )
+        return ListTablesResponse(
+            identifiers=tuple(TableIdentifierBody(namespace.namespace.levels, row.name) for row in rows),
+            next_page_token=token,
+            table_uuids=tuple(str(row.id) for row in rows) if operation.return_uuids else None,
+        )
+
+    async def create(
+        self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None
+    ) -> LoadTableResult:
+        """Create the table, or stage it. The creator owns it and gets credentials for it.
+
+        Raises 400 for names, locations and schemas, AlreadyExistsException, LocationAlreadyTaken.
+        """
+        request = permit.operation.request
+        namespace = permit.namespace(permit.operation.namespace)
+        warehouse = namespace.warehouse
+        validate_new_name(request.name)
+        profile = decode_profile(warehouse.profile)
+        id = uuid7()
+        identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
+        await self._refuse_taken_name(namespace, identifier)
+        location = place(profile, namespace, identifier.name, id, request.location)
+        metadata = new_table_metadata(
+            request,
+            table_uuid=id,
+            location=location.text,
+            now_ms=now_ms(permit),
+            default_format_version=warehouse.default_format_version or 2,
+            allowed=frozenset(warehouse.allowed_format_versions),
+        )
+        require_inside(profile, location, location_properties(metadata))
+        explicit = request.location is not None
+        if explicit:
+            await self._files.require_empty(warehouse, location)
+        permit.trail.tell(table_id=str(id), location=location.text)
+        if request.stage_create:
+            await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=None)
+            handed = await self._credentials.for_creation(permit, vend, location.text)
+            return answer(None, encode_table_metadata(metadata), handed)
+        async with self._files.written(warehouse, metadata, None) as written:
+            await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=written)
+        handed = await self._credentials.for_creation(permit, vend, location.text)
+        return answer(*written, handed)
+
+    async def load(
+        self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None, *, managed_by_client: bool
+    ) -> LoadTableResult:
+        """The current metadata as stored, with credentials when the caller may have them and wants them.
+
+        Who may only describe gets metadata alone; who manages storage itself gets region and endpoint.
+        """
+        table = permit.table(permit.operation.table)
+        if vend is None:
+            return answer(table.metadata_location, table.metadata, Handed({}))
+        if managed_by_client:
+            handed = self._credentials.none_for(vend)
+            await vend.trail.commit()
+        else:
+            handed = await self._credentials.for_load(vend)
+        return answer(table.metadata_location, table.metadata, handed)
+
+    async def exists(self, permit: Permit[TableExists]) -> None:
+        """Nothing to do: the permit says that it is there and visible."""
+
+    async def drop(self, permit: Permit[DropTable]) -> None:
+        """Delete the table's row and grants; its name is free at once."""
+        table = permit.table(permit.operation.table)
+        namespace = table.namespace
+        async with self._database.change(permit) as connection:
+            if await tables.drop(connection, table.id) is None:
+                raise NoSuchTableException(f"Table does not exist: {permit.operation.table.identifier.dotted}")
+            pending = await record_gone(
+                connection, table.key, namespace.key, above=above_table(namespace), warehouse_id=namespace.warehouse.id
+            )
+        await self._delivery.deliver_or_leave(pending)
+
+    async def _refuse_taken_name(self, namespace: ResolvedNamespace, identifier: TableIdentifier) -> None:
+        async with self._database.read() as connection:
+            kind = await tables.name_taken(connection, namespace.id, identifier.name)
+        if kind is not None:
+            raise taken(kind, identifier)
+
+    async def _insert(
+        self,
+        permit: Permit[CreateTable],
+        namespace: ResolvedNamespace,
+        identifier: TableIdentifier,
+        id: UUID,
+        location: Location,
+        *,
+        explicit: bool,
+        written: tuple[str, bytes] | None,
+    ) -> None:
+        warehouse = namespace.warehouse
+        try:
+            async with self._database.change(permit) as connection:
+                await namespaces.hold(connection, namespace.id)
+                if explicit:
+                    await claim_location(connection, location)
+                await tables.create(
+                    connection,
+                    id=id,
+                    warehouse_id=warehouse.id,
+                    namespace_id=namespace.id,
+                    name=identifier.name,
+                    table_uuid=id,
+                    location=location.text,
+                    location_key=location.overlap_key,
+                    metadata_location=None if written is None else written[0],
+                    metadata=None if written is None else written[1],
+                    staged_by=permit.actor.id if written is None else None,
+                )
+                pending = (
+                    []
+                    if written is None
+                    else await record_new(
+                        connection,
+                        permit.actor,
+                        ObjectKey(ObjectType.TABLE, str(id)),
+                        namespace.key,
+                        above=above_table(namespace),
+                        warehouse_id=warehouse.id,
+                    )
+                )
+        except namespaces.NamespaceGone as gone:
+            raise NoSuchNamespaceException(f"Namespace does not exist: {identifier.namespace.dotted}") from gone
+        except IntegrityError as clash:
+            raise await self.clash(namespace, identifier, location) from clash
+        await self._delivery.deliver_or_leave(pending)
+
+    async def clash(
+        self, namespace: ResolvedNamespace, identifier: TableIdentifier, location: Location
+    ) -> AlreadyExistsException | LocationAlreadyTaken:
+        """What a refused insert ran into: the name, or else the location."""
+        async with self._database.read() as connection:
+            kind = await tables.name_taken(connection, namespace.id, identifier.name)
+        return LocationAlreadyTaken(f"Location is taken: {location.text}") if kind is None else taken(kind, identifier)
+
+
+def place(profile: S3Profile, namespace: ResolvedNamespace, name: str, id: UUID, requested: str | None) -> Location:
+    """Where a new table lies: where its creator wants it below the base, or the default, which contains its UUID."""
+    if requested is not None:
+        return profile.parse_location(requested)
+    ids = (*namespace.ancestors, namespace.id)
+    path = tuple(zip(namespace.namespace.levels, ids, strict=True))
+    return default_location(profile.base_location(), profile.storage_layout, path, name, id)
+
+
+async def claim_location(connection: AsyncConnection, location: Location) -> None:
+    """Make sure, until the transaction ends, that no table lies at, above or below. Raises LocationAlreadyTaken."""
+    await tables.hold_explicit_locations(connection)
+    ancestors = [above.overlap_key for above in location.ancestors()]
+    if await tables.location_taken(connection, location.overlap_key, ancestors):
+        raise LocationAlreadyTaken(f"Location is taken: {location.text}")
+
+
+def taken(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
+    """The protocol's text for a name that a table or a view has (REST compatibility kit)."""
+    if kind == "view":
+        return AlreadyExistsException(f"View with same name already exists: {identifier.dotted}")
+    return AlreadyExistsException(f"Table already exists: {identifier.dotted}")
+
+
+def answer(metadata_location: str | None, metadata: bytes, handed: Handed) -> LoadTableResult:
+    """A load answer with the metadata spliced in as it is stored."""
+    return LoadTableResult(
+        metadata_location=metadata_location,
+        metadata=msgspec.Raw(metadata),
+        config=handed.config,
+        storage_credentials=handed.credentials,
+    )
+
+
+def now_ms(permit: Permit[Operation]) -> int:
+    """The database's clock when the request was resolved, in milliseconds since 1970."""
+    return int(permit.resolution.now.timestamp() * 1000)
+
+
+def above_table(namespace: ResolvedNamespace) -> list[ObjectKey]:
+    """The containers of a table of this namespace, from the project down."""
+    warehouse = namespace.warehouse
+    return path_above(warehouse.project_id, str(warehouse.id), [str(id) for id in (*namespace.ancestors, namespace.id)])

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of projects."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from gateway.access.door import Door
+from gateway.access.operations.projects import CreateProject, GetProject, ListProjects
+from gateway.access.permit import Permit
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.relations import Can
+from gateway.access.wire import CreatedProject, Project, ProjectList
+from gateway.db import outbox, projects
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.ownership import owner_of_new
+from gateway.governance.errors import ProjectNameAlreadyTaken
+from gateway.governance.servers import create_project
+
+
+class Projects:
+    """Projects of the server."""
+
+    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery, server_id: UUID) -> None:
+        self._database = database
+        self._door = door
+        self._delivery = delivery
+        self._server = ObjectKey(ObjectType.SERVER, str(server_id))
+
+    async def create(self, permit: Permit[CreateProject]) -> CreatedProject:
+        """A project its creator administers. Raises ProjectNameAlreadyTaken."""
+        operation = permit.operation
+        id = operation.project_id or str(uuid7())
+        permit.trail.tell(project_id=id)
+        async with self._database.change(permit) as connection:
+            keys = await create_project(
+                connection, id, operation.project_name, self._server, owner_of_new(permit.actor)
+            )
+            if not keys:
+                raise ProjectNameAlreadyTaken(f"A project with name {operation.project_name} or id {id} exists.")
+            pending = await outbox.enqueue(connection, keys, takes_away=False)
+        await self._delivery.deliver_or_leave(pending)
+        return CreatedProject(project_id=id)
+
+    async def list(self, permit: Permit[ListProjects]) -> ProjectList:
+        """The projects the caller sees."""
+        async with self._database.read() as connection:
+            rows = await projects.all_projects(connection)
+        keys = [ObjectKey(ObjectType.PROJECT, row.id) for row in rows]
+        seen = await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys)
+        return ProjectList(
+            projects=[
+                Project(project_id=row.id, project_name=row.name) for row, yes in zip(rows, seen, strict=True) if yes
+            ]
+        )
+
+    async def get(self, permit: Permit[GetProject]) -> Project:
+        """One project."""
+        row = permit.project(permit.operation.project)
+        return Project(project_id=row.id, project_name=row.name)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server itself: what it is, and its first administrator."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.operations.server import Bootstrap, GetServerInfo
+from gateway.access.permit import Permit
+from gateway.access.privileges import Privilege
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.access.wire import LicenseStatus, ServerInfo
+from gateway.db import grants, outbox, projects, servers, users
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.governance.errors import CatalogAlreadyBootstrapped, TermsOfUseNotAccepted
+from gateway.governance.users import display_name, guessed_type
+
+DEFAULT_PROJECT_NAME = "Default Project"
+
+
+class Servers:
+    """The one server row."""
+
+    def __init__(
+        self, *, database: Database, delivery: TupleDelivery, server_id: UUID, default_project_id: str | None
+    ) -> None:
+        self._database = database
+        self._delivery = delivery
+        self._server_id = server_id
+        self._default_project_id = default_project_id
+
+    async def info(self, permit: Permit[GetServerInfo]) -> ServerInfo:
+        """Version, id and state."""
+        async with self._database.read() as connection:
+            row = await servers.read(connection)
+        own = version("lakegate")
+        return ServerInfo(
+            version=own,
+            lakekeeper_version=own,
+            bootstrapped=row.bootstrapped_at is not None,
+            server_id=self._server_id,
+            default_project_id=self._default_project_id,
+            authz_backend="openfga",
+            aws_system_identities_enabled=False,
+            azure_system_identities_enabled=False,
+            gcp_system_identities_enabled=False,
+            queues=(),
+            license_status=LicenseStatus(),
+        )
+
+    async def bootstrap(self, permit: Permit[Bootstrap]) -> None:
+        """Make the caller administrator (or operator) of the server, and of the default project where there is one.
+
+        Raises TermsOfUseNotAccepted and CatalogAlreadyBootstrapped; then nothing was changed.
+        """
+        request = permit.operation.request
+        if not request.accept_terms_of_use:
+            raise TermsOfUseNotAccepted("Bootstrapping needs accept-terms-of-use to be true.")
+        actor = permit.actor
+        caller = Principal(PrincipalType.USER, actor.id)
+        server = ObjectKey(ObjectType.SERVER, str(self._server_id))
+        held = Privilege.OPERATOR if request.is_operator else Privilege.ADMIN
+        async with self._database.change(permit) as connection:
+            if not await servers.claim_bootstrap(connection):
+                raise CatalogAlreadyBootstrapped("This server has been bootstrapped before.")
+            await users.upsert(
+                connection,
+                id=actor.id,
+                name=request.user_name or display_name(actor),
+                email=request.user_email or actor.email,
+                user_type=request.user_type or guessed_type(actor),
+                by="create-endpoint",
+                update_if_exists=True,
+            )
+            await grants.give(connection, privilege=held, principal=caller, on=server, by=actor.id)
+            keys = [TupleKey(caller, held.value, server)]
+            if self._default_project_id is not None:
+                keys += await create_project(connection, self._default_project_id, DEFAULT_PROJECT_NAME, server, caller)
+            pending = await outbox.enqueue(connection, keys, takes_away=False)
+        await self._delivery.deliver_or_leave(pending)
+
+
+async def create_project(
+    connection: AsyncConnection, id: str, name: str, server: ObjectKey, admin: Principal
+) -> list[TupleKey]:
+    """Insert a project that `admin` administers; the tuple keys that follow, none when id or name is taken."""
+    if not await projects.create(connection, id=id, name=name):
+        return []
+    project = ObjectKey(ObjectType.PROJECT, id)
+    await grants.give(connection, privilege=Privilege.PROJECT_ADMIN, principal=admin, on=project, by=admin.id)
+    return [TupleKey(server, "server", project), TupleKey(admin, Privilege.PROJECT_ADMIN.value, project)]

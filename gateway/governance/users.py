@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""User records: who has been here, by which name. Being known gives no right."""
+
+from __future__ import annotations
+
+from gateway.access.actor import Actor
+from gateway.access.operations.users import GetUser, ListUsers, ProvisionUser, RegisterSelf, WhoAmI
+from gateway.access.permit import Permit
+from gateway.access.refusals import UserNotFound
+from gateway.access.resolved import ResolvedUser
+from gateway.access.wire import User, UserList, WhoAmIAnswer
+from gateway.db import users
+from gateway.db.engine import Database
+from gateway.db.resolver import user_from
+
+
+class Users:
+    """User records."""
+
+    def __init__(self, *, database: Database, page_size: int) -> None:
+        self._database = database
+        self._page_size = page_size
+
+    async def whoami(self, permit: Permit[WhoAmI]) -> WhoAmIAnswer:
+        """The caller's record. Raises UserNotFound before the caller was registered."""
+        async with self._database.read() as connection:
+            row = await users.get(connection, permit.actor.id)
+        if row is None:
+            raise UserNotFound(f"User does not exist: {permit.actor.id}")
+        found = _wire(user_from(row))
+        return WhoAmIAnswer(
+            id=found.id,
+            name=found.name,
+            email=found.email,
+            user_type=found.user_type,
+            created_at=found.created_at,
+            updated_at=found.updated_at,
+            last_updated_with=found.last_updated_with,
+            is_instance_admin=False,
+        )
+
+    async def known(self, permit: Permit[WhoAmI]) -> bool:
+        """Whether the caller has a record."""
+        async with self._database.read() as connection:
+            return await users.get(connection, permit.actor.id) is not None
+
+    async def register(self, permit: Permit[RegisterSelf]) -> tuple[User, bool]:
+        """The caller's record, made if it is not there, and whether it was made."""
+        operation = permit.operation
+        actor = permit.actor
+        async with self._database.change(permit) as connection:
+            row, created = await users.upsert(
+                connection,
+                id=actor.id,
+                name=operation.display_name or display_name(actor),
+                email=operation.email or actor.email,
+                user_type=operation.user_type or guessed_type(actor),
+                by=operation.by,
+                update_if_exists=operation.update_if_exists,
+            )
+        return _wire(user_from(row)), created
+
+    async def provision(self, permit: Permit[ProvisionUser]) -> tuple[User, bool]:
+        """Somebody's record, made before they first come."""
+        operation = permit.operation
+        async with self._database.change(permit) as connection:
+            row, created = await users.upsert(
+                connection,
+                id=operation.user_id,
+                name=operation.display_name or f"Nameless App with ID {operation.user_id}",
+                email=operation.email,
+                user_type=operation.user_type or "application",
+                by="create-endpoint",
+                update_if_exists=operation.update_if_exists,
+            )
+        return _wire(user_from(row)), created
+
+    async def get(self, permit: Permit[GetUser]) -> User:
+        """One record. Raises UserNotFound."""
+        row = permit.resolution.get(permit.operation.user)
+        if not isinstance(row, ResolvedUser):
+            raise UserNotFound(f"User does not exist: {permit.operation.user.user_id}")
+        return _wire(row)
+
+    async def list(self, permit: Permit[ListUsers]) -> UserList:
+        """Users in the order of their ids."""
+        operation = permit.operation
+        limit = min(operation.page_size or self._page_size, self._page_size)
+        async with self._database.read() as connection:
+            rows = await users.page(
+                connection, name_contains=operation.name_contains, after=operation.page_token or None, limit=limit + 1
+            )
+        more = len(rows) > limit
+        return UserList(
+            users=[_wire(user_from(row)) for row in rows[:limit]],
+            next_page_token=rows[limit - 1].id if more else None,
+        )
+
+
+def display_name(actor: Actor) -> str:
+    """What the token calls the caller, or that it does not."""
+    return actor.name or f"Nameless App with ID {actor.id.partition('~')[2]}"
+
+
+def guessed_type(actor: Actor) -> str:
+    """`human` or `application`, as the token suggests."""
+    return "application" if actor.application else "human"
+
+
+def _wire(row: ResolvedUser) -> User:
+    return User(
+        id=row.id,
+        name=row.name,
+        email=row.email,
+        user_type=row.user_type,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        last_updated_with=row.last_updated_with,
+    )

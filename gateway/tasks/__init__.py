@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done beside requests: delivering the outbox to OpenFGA."""
