@@ -92,8 +92,9 @@ def test_a24_d08_other_schemes_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     "bucket",
-    ["Bucket", "bucket.", "user@bucket", "user:pw@bucket", "bucket:9000", "b", "a..b", "-bucket", "bucket-", "buck_et",
-     "127.0.0.1", "bücket", "bucket*", "x" * 64, "a.-b", "data--x-s3", "alias-s3alias", "xn--bucket", "buc ket", "bucket\n"],
+    ["Bucket", "bucket.", "user@bucket", "user:pw@bucket", "bucket:9000", "b", "a..b", "-bucket", "bucket-",
+     "buck_et", "127.0.0.1", "bücket", "bucket*", "x" * 64, "a.-b", "data--x-s3",
+     "alias-s3alias", "xn--bucket", "buc ket", "bucket\n"],
 )  # fmt: skip
 def test_a16_bucket_names_are_taken_exactly_or_not_at_all(bucket: str) -> None:
     with pytest.raises(InvalidLocation):

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storage profiles and credentials as they come over the wire."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import S3AccessKey, S3SystemIdentity, TemporaryCredential, decode_credential
+from gateway.scope.endpoint import EndpointRules, refuse_address
+from gateway.scope.errors import (
+    InvalidLocation,
+    InvalidStorageCredential,
+    InvalidStorageProfile,
+    StorageTypeNotSupported,
+)
+from gateway.scope.layout import DefaultLayout, FullHierarchyLayout, TabularOnlyLayout, default_location
+from gateway.scope.location import BaseLocation, Location
+from gateway.scope.profile import Flavor, S3Profile, SigningUrlStyle, decode_profile
+
+ROLE = "arn:aws:iam::123456789012:role/vend"
+
+
+def profile(**fields: Any) -> S3Profile:
+    given = {"type": "s3", "bucket": "warehouse", "region": "eu-west-1"} | {
+        k.replace("_", "-"): v for k, v in fields.items()
+    }
+    return decode_profile(json.dumps(given).encode())
+
+
+def test_the_defaults_are_those_of_the_reference_but_for_sts() -> None:
+    found = profile()
+    assert (found.sts_enabled, found.flavor, found.path_style_access) == (False, Flavor.AWS, False)
+    assert (found.sts_token_validity_seconds, found.remote_signing_enabled) == (3600, True)
+    assert found.remote_signing_url_style is SigningUrlStyle.AUTO
+    assert (found.push_s3_delete_disabled, found.allow_alternative_protocols, found.storage_layout) == (
+        True,
+        False,
+        DefaultLayout(),
+    )
+
+
+def test_aliases_of_older_guides_are_taken() -> None:
+    found = profile(flavor="minio", endpoint="http://localhost:9000/", s3_url_detection_mode="path", key_prefix="a/b/")
+    assert (found.flavor, found.endpoint, found.key_prefix) == (Flavor.S3_COMPAT, "http://localhost:9000", "a/b")
+    assert found.remote_signing_url_style is SigningUrlStyle.PATH
+
+
+def test_a_profile_reads_back_what_it_wrote() -> None:
+    found = profile(
+        sts_enabled=True, sts_role_arn=ROLE, key_prefix="a", sts_session_tags={"team": "x y"},
+        storage_layout={"type": "tabular-only", "tabular": "{name}-{uuid}"},
+    )  # fmt: skip
+    assert decode_profile(msgspec.json.encode(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"key_prefx": "a"}, "key-prefx"),
+        ({"key_prefix": "/a"}, "key-prefix"),
+        ({"key_prefix": "a" * 897}, "896"),
+        ({"key_prefix": "a//b"}, "segment"),
+        ({"key_prefix": "a/../b"}, ".."),
+        ({"bucket": "Warehouse"}, "bucket"),
+        ({"bucket": "warehouse/x"}, "bucket"),
+        ({"region": ""}, "region"),
+        ({"region": "eu west"}, "region"),
+        ({"flavor": "ceph"}, "flavor"),
+        ({"flavor": "s3-compat"}, "endpoint"),
+        ({"sts_enabled": True}, "sts-role-arn"),
+        ({"sts_role_arn": "role"}, "sts-role-arn"),
+        ({"assume_role_arn": ROLE + "*"}, "assume-role-arn"),
+        ({"aws_kms_key_arn": "arn:aws:kms:eu-west-1:123456789012:alias/x"}, "alias"),
+        ({"aws_kms_key_arn": "arn:aws:kms:eu-west-1:123456789012:key/*"}, "aws-kms-key-arn"),
+        ({"sts_token_validity_seconds": 899}, "900"),
+        ({"sts_token_validity_seconds": 43201}, "43200"),
+        ({"sts_session_tags": {"a": "b" * 257}}, "sts-session-tags"),
+        ({"s3_url_detection_mode": "path", "remote_signing_url_style": "auto"}, "alias"),
+        ({"storage_layout": {"type": "tabular-only", "tabular": "{name}"}}, "{uuid}"),
+        ({"storage_layout": {"type": "tabular-only", "tabular": "../{uuid}"}}, "tabular"),
+        ({"storage_layout": {"type": "full-hierarchy", "namespace": "{name}", "tabular": "{uuid}"}}, "namespace"),
+        ({"endpoint": 5}, "endpoint"),
+    ],
+)
+def test_a_wrong_field_is_named(fields: dict[str, Any], word: str) -> None:
+    with pytest.raises(CatalogError) as refused:
+        profile(**fields)
+    assert refused.value.code == 400 and word in str(refused.value).lower()
+
+
+@pytest.mark.parametrize("kind", ["adls", "gcs", "onelake"])
+def test_known_but_unsupported_types_say_what_is_supported(kind: str) -> None:
+    with pytest.raises(StorageTypeNotSupported, match="supported types are s3"):
+        decode_profile(json.dumps({"type": kind}).encode())
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"type":"s4"}', b'{"type":["s3"]}'])
+def test_what_is_no_profile_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidStorageProfile):
+        decode_profile(data)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "http://169.254.169.254", "http://169.254.170.2:80", "http://[fe80::1]", "http://[fd00:ec2::254]", "http://2852039166",
+        "http://0xa9fea9fe", "http://0251.0376.0251.0376", "http://169.254.43518", "http://[::ffff:169.254.169.254]",
+        "http://[64:ff9b::a9fe:a9fe]", "http://[2002:a9fe:a9fe::]", "http://metadata.google.internal", "http://0.0.0.0",
+        "http://metadata.google.internal.", "http://100.100.100.200", "http://168.63.129.16", "http://224.0.0.1", "http://[::]",
+        "http://169.254.169.254.", "file:///etc/passwd", "gopher://host", "host:9000", "http://user@host", "http://host/path",
+        "http://host?x", "http://host#x", "http://", "http://ho st", "http://host:99999", "http://h%6fst", "http://host\\x",
+        "http://a..b", "http://127.1", "http://ⅰ.example",
+    ],
+)  # fmt: skip
+def test_d08_an_endpoint_that_leads_to_a_metadata_service_or_is_spelled_oddly_is_refused(endpoint: str) -> None:
+    for field in ("endpoint", "sts_endpoint"):
+        with pytest.raises(InvalidStorageProfile):
+            profile(**{field: endpoint})
+
+
+def test_d08_loopback_and_private_addresses_are_the_operators_choice() -> None:
+    strict = EndpointRules(allow_loopback=False, allow_private=False)
+    for host in (
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "10.1.2.3",
+        "192.168.0.1",
+        "[fc00::1]",
+        "a.localhost",
+        "[::ffff:10.0.0.1]",
+    ):
+        data = json.dumps(
+            {"type": "s3", "bucket": "warehouse", "region": "r", "endpoint": f"http://{host}:9000"}
+        ).encode()
+        assert decode_profile(data).endpoint == f"http://{host}:9000"
+        with pytest.raises(InvalidStorageProfile):
+            decode_profile(data, endpoints=strict)
+    for address in ("93.184.216.34", "2606:4700::1"):
+        refuse_address(address, "endpoint", strict)
+
+
+def test_the_base_location_without_a_prefix_is_no_location_a_policy_could_be_made_for() -> None:
+    assert profile().base_location() == BaseLocation("s3", "warehouse", ())
+    assert not isinstance(profile().base_location(), Location)
+    assert profile(key_prefix="a/b").base_location() == Location("s3", "warehouse", ("a", "b"))
+
+
+def test_only_aws_itself_is_trusted_to_know_the_escapes() -> None:
+    assert profile().escapes_known
+    assert not profile(endpoint="https://store.example").escapes_known
+    assert not profile(flavor="s3-compat", endpoint="https://store.example").escapes_known
+
+
+@pytest.mark.parametrize(
+    ("region", "partition"), [("eu-west-1", "aws"), ("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov")]
+)
+def test_the_partition_follows_the_region(region: str, partition: str) -> None:
+    assert profile(region=region).partition == partition
+
+
+def test_a_location_must_lie_below_the_base_and_have_an_allowed_scheme() -> None:
+    narrow, wide = profile(key_prefix="base"), profile(key_prefix="base", allow_alternative_protocols=True)
+    assert wide.parse_location("s3a://warehouse/base/t") == narrow.parse_location("s3://warehouse/base/t")
+    for text in (
+        "s3a://warehouse/base/t",
+        "s3://warehouse/base",
+        "s3://warehouse/base0/t",
+        "s3://warehouse2/base/t",
+        "s3://warehouse/t",
+    ):
+        with pytest.raises(InvalidLocation):
+            narrow.parse_location(text)
+
+
+# -- layouts ---------------------------------------------------------------------------------------------------------
+
+ID, NS = UUID(int=1), UUID(int=2)
+
+
+@pytest.mark.parametrize(
+    ("layout", "path"),
+    [
+        (DefaultLayout(), f"b/{ID}"),
+        (TabularOnlyLayout(tabular="{name}-{uuid}"), f"b/my%20t-{ID}"),
+        (FullHierarchyLayout(namespace="{name}-{uuid}", tabular="t{uuid}"), f"b/n-{NS}/t{ID}"),
+    ],
+)
+def test_a_default_location_holds_the_uuid(layout: Any, path: str) -> None:
+    base = Location("s3", "warehouse", ("b",))
+    assert default_location(base, layout, (("n", NS),), "my t", ID).text == f"s3://warehouse/{path}"
+
+
+@pytest.mark.parametrize(
+    "name", ["*", "${aws:username}", "a/../b", "%2e%2e", "..", "{uuid}", "?", "a\\b", '"', "é", "%252f", "[a]"]
+)
+def test_a11_b01_no_name_breaks_out_of_its_segment(name: str) -> None:
+    base = Location("s3", "warehouse", ("b",))
+    place = default_location(base, TabularOnlyLayout(tabular="{name}-{uuid}"), (), name, ID)
+    assert len(place.segments) == 2 and place.segments[1].endswith(f"-{ID}")
+
+
+def test_a19_the_same_name_again_gets_another_place() -> None:
+    base, layout = Location("s3", "warehouse", ("b",)), TabularOnlyLayout(tabular="{name}-{uuid}")
+    assert not default_location(base, layout, (), "t", ID).overlaps(default_location(base, layout, (), "t", NS))
+
+
+# -- credentials -----------------------------------------------------------------------------------------------------
+
+
+def test_an_access_key_is_read_under_both_names() -> None:
+    new = decode_credential(
+        b'{"type":"s3","credential-type":"access-key","access-key-id":"AK","secret-access-key":"s3cr3t"}'
+    )
+    old = decode_credential(
+        b'{"type":"s3","credential-type":"access-key","aws-access-key-id":"AK","aws-secret-access-key":"s3cr3t"}'
+    )
+    assert new == old == S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t")
+    assert decode_credential(b'{"type":"s3","credential-type":"aws-system-identity"}') == S3SystemIdentity()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"credential-type": "s3cr3t"},
+        {"credential-type": "access-key", "access-key-id": "AK", "s3cr3t": "x"},
+        {"credential-type": "access-key", "access-key-id": "AK", "secret-access-key": "s3cr3t with spaces"},
+        {"credential-type": "access-key", "access-key-id": "AK", "secret-access-key": ["s3cr3t"]},
+        {"credential-type": "access-key", "access-key-id": "AK"},
+        {
+            "credential-type": "access-key",
+            "secret-access-key": "s3cr3t",
+            "aws-secret-access-key": "s3cr3t",
+            "access-key-id": "a",
+        },
+        {"credential-type": "access-key", "access-key-id": "AK", "secret-access-key": "x", "external-id": "s3cr3t "},
+        {"type": "s3cr3t"},
+    ],
+)
+def test_c18_an_error_about_a_credential_never_shows_a_value(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidStorageCredential) as refused:
+        decode_credential(json.dumps({"type": "s3"} | fields).encode())
+    assert "s3cr3t" not in str(refused.value) and refused.value.__cause__ is None
+
+
+def test_c18_no_secret_is_printed() -> None:
+    expiry = msgspec.json.decode(b'"2026-11-21T00:00:00Z"', type=TemporaryCredential.__annotations__["expires_at"])
+    temporary = TemporaryCredential(
+        access_key_id="AK", secret_access_key="s3cr3t", session_token="t0ken", expires_at=expiry
+    )
+    for value in (S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t"), temporary):
+        for text in (repr(value), str(value), f"{value}", repr([value]), str(list(value.__rich_repr__()))):
+            assert "s3cr3t" not in text and "t0ken" not in text and "AK" in text
+
+
+def test_the_digest_of_a_credential_tells_two_apart_and_shows_neither() -> None:
+    one, other = (S3AccessKey(access_key_id="AK", secret_access_key=secret) for secret in ("s3cr3t", "s3cr3u"))
+    assert one.digest != other.digest and "s3cr3t" not in one.digest
+    assert one.digest == S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t").digest
+
+
+@pytest.mark.parametrize("data", [{"type": "az"}, {"type": "gcs"}, {"type": "s3", "credential-type": "cloudflare-r2"}])
+def test_unsupported_credentials_say_so(data: dict[str, str]) -> None:
+    with pytest.raises(StorageTypeNotSupported):
+        decode_credential(json.dumps(data).encode())

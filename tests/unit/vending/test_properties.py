@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The properties clients get."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from gateway.scope.credential import TemporaryCredential
+from gateway.scope.profile import Flavor, S3Profile
+from gateway.vending.properties import client_properties
+
+TEMPORARY = TemporaryCredential(
+    access_key_id="ASIA",
+    secret_access_key="sec",
+    session_token="tok",
+    expires_at=datetime(2026, 11, 21, 12, tzinfo=UTC),
+)
+AWS = S3Profile(bucket="warehouse", region="eu-west-1")
+OTHER = S3Profile(
+    bucket="warehouse",
+    region="local",
+    endpoint="http://127.0.0.1:9000",
+    flavor=Flavor.S3_COMPAT,
+    path_style_access=True,
+)
+
+
+def test_with_credentials_every_client_finds_its_names() -> None:
+    found = client_properties(OTHER, TEMPORARY, refresh_endpoint="v1/w/namespaces/n/tables/t/credentials")
+    assert found == {
+        "s3.region": "local",
+        "client.region": "local",
+        "region": "local",
+        "s3.endpoint": "http://127.0.0.1:9000",
+        "s3.path-style-access": "true",
+        "s3.force-virtual-addressing": "false",
+        "s3.access-key-id": "ASIA",
+        "s3.secret-access-key": "sec",
+        "s3.session-token": "tok",
+        "s3.session-token-expires-at-ms": "1795262400000",
+        "expiration-time": "1795262400000",
+        "client.refresh-credentials-endpoint": "v1/w/namespaces/n/tables/t/credentials",
+        "client.refresh-credentials-enabled": "true",
+    }
+
+
+@pytest.mark.parametrize("profile", [AWS, OTHER])
+def test_a03_without_credentials_no_key_of_any_kind_is_there(profile: S3Profile) -> None:
+    found = client_properties(profile, None, refresh_endpoint="v1/refresh")
+    allowed = {
+        "s3.region", "client.region", "region", "s3.endpoint", "s3.path-style-access", "s3.force-virtual-addressing",
+    }  # fmt: skip
+    assert found.keys() <= allowed
+
+
+def test_the_clients_own_names_are_understood_by_pyiceberg() -> None:
+    from pyiceberg import io
+
+    found = client_properties(OTHER, TEMPORARY, refresh_endpoint=None)
+    wanted = {io.S3_ENDPOINT, io.S3_REGION, io.S3_ACCESS_KEY_ID, io.S3_SECRET_ACCESS_KEY, io.S3_SESSION_TOKEN}
+    assert wanted | {io.S3_FORCE_VIRTUAL_ADDRESSING} <= found.keys()
+
+
+def test_encryption_is_told_to_writers() -> None:
+    arn = "arn:aws:kms:eu-west-1:123456789012:key/1"
+    found = client_properties(
+        S3Profile(bucket="warehouse", region="r", aws_kms_key_arn=arn), TEMPORARY, refresh_endpoint=None
+    )
+    assert (found["s3.sse.type"], found["s3.sse.key"]) == ("kms", arn)
+    assert "client.refresh-credentials-endpoint" not in found

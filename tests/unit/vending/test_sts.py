@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AssumeRole without a store: what is sent, what is repeated, what is believed, and what leaves in an error."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import botocore.exceptions
+import pytest
+
+from gateway.scope.credential import S3AccessKey, S3SystemIdentity, TemporaryCredential
+from gateway.scope.errors import PolicyTooLarge
+from gateway.scope.location import Location
+from gateway.scope.profile import Flavor, S3Profile
+from gateway.scope.session_policy import AccessLevel, build_session_policy
+from gateway.vending.cache import VendKey
+from gateway.vending.errors import ShortTermCredentialError
+from gateway.vending.session_name import SessionIdentity
+from gateway.vending.sts import MAX_CLIENTS, Sts
+from gateway.vending.vendor import Vended, Vendor
+
+ROLE = "arn:aws:iam::123456789012:role/vend"
+PROFILE = S3Profile(bucket="warehouse", region="eu-west-1", key_prefix="base", sts_enabled=True, sts_role_arn=ROLE)
+KEYS = S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t", external_id="ext-1")
+TABLE = Location("s3", "warehouse", ("base", "t"))
+
+
+def answer(seconds: float = 900, **changes: Any) -> dict[str, Any]:
+    expires = datetime.now(UTC) + timedelta(seconds=seconds)
+    return {
+        "Credentials": {"AccessKeyId": "ASIA", "SecretAccessKey": "sec", "SessionToken": "tok", "Expiration": expires}
+        | changes
+    }
+
+
+def refusal(code: str, status: int) -> botocore.exceptions.ClientError:
+    response: Any = {
+        "Error": {"Code": code, "Message": f"{ROLE} s3cr3t http://10.0.0.1"},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return botocore.exceptions.ClientError(response, "AssumeRole")
+
+
+class Scripted(Sts):
+    """Answers from a list; exceptions in it are raised. The last one repeats."""
+
+    def __init__(self, *answers: Any, **more: Any) -> None:
+        super().__init__(**more)
+        self.answers = list(answers)
+        self.calls: list[dict[str, Any]] = []
+
+    def _new_client(self, *_: Any) -> Any:
+        return self
+
+    def assume_role(self, **parameters: Any) -> dict[str, Any]:
+        self.calls.append(parameters)
+        found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(found, Exception):
+            raise found
+        return found  # type: ignore[no-any-return]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("gateway.vending.sts.time.sleep", lambda seconds: None)
+    yield
+
+
+async def assume(sts: Sts, profile: S3Profile = PROFILE, keys: Any = KEYS, policy: str = "{}") -> TemporaryCredential:
+    return await sts.assume(profile=profile, credential=keys, policy=policy, session_name="ann", seconds=900)
+
+
+async def test_the_request_carries_role_policy_name_life_external_id_and_tags() -> None:
+    sts = Scripted(answer())
+    tagged = S3Profile(
+        bucket="warehouse", region="r", sts_enabled=True, sts_role_arn=ROLE, sts_session_tags={"team": "x"}
+    )
+    await assume(sts, tagged, policy="{P}")
+    assert sts.calls == [
+        {
+            "RoleArn": ROLE, "RoleSessionName": "ann", "DurationSeconds": 900, "Policy": "{P}", "ExternalId": "ext-1",
+            "Tags": [{"Key": "team", "Value": "x"}],
+        }
+    ]  # fmt: skip
+
+
+async def test_a_store_without_roles_is_asked_with_a_placeholder() -> None:
+    sts = Scripted(answer())
+    await assume(
+        sts, S3Profile(bucket="warehouse", region="r", flavor=Flavor.S3_COMPAT, endpoint="http://s", sts_enabled=True)
+    )
+    assert len(sts.calls[0]["RoleArn"]) >= 20
+
+
+@pytest.mark.parametrize("policy", ["", " ", "\n"])
+async def test_b06_a_session_without_a_policy_is_never_asked_for(policy: str) -> None:
+    sts = Scripted(answer())
+    with pytest.raises(ValueError, match="policy"):
+        await assume(sts, policy=policy)
+    assert sts.calls == []
+
+
+@pytest.mark.parametrize(
+    "passing",
+    [
+        refusal("InternalFailure", 500),
+        refusal("ServiceUnavailable", 503),
+        botocore.exceptions.EndpointConnectionError(endpoint_url="http://10.0.0.1"),
+        botocore.exceptions.ReadTimeoutError(endpoint_url="http://10.0.0.1"),
+        botocore.exceptions.ConnectionClosedError(endpoint_url="http://10.0.0.1"),
+    ],
+)
+async def test_what_may_pass_is_tried_three_times_at_most(passing: Exception) -> None:
+    recovering = Scripted(passing, passing, answer())
+    assert (await assume(recovering)).access_key_id == "ASIA"
+    assert len(recovering.calls) == 3
+    lasting = Scripted(passing)
+    with pytest.raises(ShortTermCredentialError):
+        await assume(lasting)
+    assert len(lasting.calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("lasting", "reason"),
+    [
+        (refusal("AccessDenied", 403), "refused"),
+        (refusal("InvalidClientTokenId", 403), "credential"),
+        (refusal("SomethingNew", 403), "refused"),
+        (refusal("MalformedPolicyDocument", 400), "policy"),
+        (refusal("NotImplemented", 501), "unsupported"),
+        (refusal("NotImplemented", 500), "unsupported"),
+        (refusal("SomethingNew", 400), "failed"),
+        (refusal("SomethingNew", 501), "failed"),
+        (botocore.exceptions.NoCredentialsError(), "failed"),
+    ],
+)
+async def test_b08_what_will_not_pass_is_asked_once_and_never_without_the_policy(
+    lasting: Exception, reason: str
+) -> None:
+    sts = Scripted(lasting)
+    with pytest.raises(ShortTermCredentialError) as failed:
+        await assume(sts)
+    assert failed.value.reason == reason and failed.value.code == 412
+    assert len(sts.calls) == 1 and sts.calls[0]["Policy"]
+
+
+async def test_b07_the_stores_packed_limit_is_the_locations_fault() -> None:
+    with pytest.raises(PolicyTooLarge):
+        await assume(Scripted(refusal("PackedPolicyTooLarge", 400)))
+
+
+async def test_e04_nothing_of_the_stores_answer_is_in_the_error_or_its_traceback() -> None:
+    import traceback
+
+    for cause in (
+        refusal("AccessDenied", 403),
+        botocore.exceptions.EndpointConnectionError(endpoint_url="http://10.0.0.1"),
+    ):
+        with pytest.raises(ShortTermCredentialError) as failed:
+            await assume(Scripted(cause))
+        text = "".join(traceback.format_exception(failed.value)) + repr(failed.value.__dict__)
+        for secret in ("s3cr3t", "10.0.0.1", "arn:aws", "ASIA"):
+            assert secret not in text
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        {"Credentials": {}},
+        answer(SessionToken=""),
+        answer(SessionToken=None),
+        answer(Expiration=None),
+        answer(AccessKeyId=5),
+    ],
+)
+async def test_an_answer_without_token_or_expiry_is_not_a_session(broken: dict[str, Any]) -> None:
+    with pytest.raises(ShortTermCredentialError) as failed:
+        await assume(Scripted(broken))
+    assert failed.value.reason == "incomplete"
+
+
+async def test_a_session_that_outlives_what_was_asked_for_is_refused() -> None:
+    with pytest.raises(ShortTermCredentialError) as failed:
+        await assume(Scripted(answer(seconds=3600)))
+    assert failed.value.reason == "too-long"
+
+
+async def test_a_store_that_hangs_is_given_up_in_time_and_told_to_the_metrics() -> None:
+    class Hanging(Scripted):
+        def assume_role(self, **_: Any) -> dict[str, Any]:
+            waiting.wait(2)
+            return answer()
+
+    import threading
+
+    waiting, told = threading.Event(), []
+    sts = Hanging(answer(), total_seconds=0.1, on_latency=lambda seconds, outcome: told.append(outcome))
+    started = time.monotonic()
+    with pytest.raises(ShortTermCredentialError):
+        await assume(sts)
+    assert time.monotonic() - started < 1 and told == ["unreachable"]
+    waiting.set()
+
+
+async def test_the_gateways_cloud_identity_is_used_only_when_switched_on() -> None:
+    off = Scripted(answer())
+    with pytest.raises(ShortTermCredentialError):
+        await assume(off, keys=S3SystemIdentity())
+    assert off.calls == []
+    assert await assume(Scripted(answer(), system_identities=True), keys=S3SystemIdentity())
+
+
+async def test_clients_are_reused_per_credential_and_bounded() -> None:
+    made: list[Any] = []
+
+    class Counting(Scripted):
+        def _new_client(self, *arguments: Any) -> Any:
+            made.append(arguments)
+            return self
+
+    sts = Counting(answer())
+    await asyncio.gather(*(assume(sts) for _ in range(3)))
+    made.clear()
+    await assume(sts)
+    assert made == []
+    await assume(sts, keys=S3AccessKey(access_key_id="AK", secret_access_key="another"))
+    assert len(made) == 1
+    for number in range(MAX_CLIENTS + 5):
+        await assume(sts, keys=S3AccessKey(access_key_id=f"AK{number}", secret_access_key="x"))
+    assert len(sts._clients) == MAX_CLIENTS
+
+
+async def test_boto3_is_not_redirected_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "stranger")
+    client: Any = Sts()._new_client(None, "eu-west-1", KEYS)
+    assert client.meta.endpoint_url == "https://sts.eu-west-1.amazonaws.com"
+    assert client._request_signer._credentials.token is None
+
+
+# -- the vendor ------------------------------------------------------------------------------------------------------
+
+
+async def vend(sts: Sts, level: AccessLevel = AccessLevel.READ, **more: Any) -> Any:
+    arguments: dict[str, Any] = {
+        "profile": PROFILE, "profile_version": "7", "credential": KEYS, "location": TABLE, "level": level,
+        "seconds": 900,
+        "session": SessionIdentity(principal="oidc~ann", role="r", context="groups"),
+    }  # fmt: skip
+    return await Vendor(sts, **{k: more.pop(k) for k in ("cache",) if k in more}).vend(**(arguments | more))
+
+
+async def test_what_is_vended_is_told_in_full_and_its_policy_is_the_locations() -> None:
+    sts = Scripted(answer())
+    vended = await vend(sts)
+    assert isinstance(vended, Vended)
+    assert (vended.prefix, vended.level, vended.role_arn) == ("s3://warehouse/base/t/", AccessLevel.READ, ROLE)
+    assert vended.expires_at == vended.temporary.expires_at and vended.session_name == sts.calls[0]["RoleSessionName"]
+    assert sts.calls[0]["Policy"] == build_session_policy(TABLE, AccessLevel.READ, escapes_known=True)
+    assert "sec" not in repr(vended) and "tok" not in repr(vended)
+
+
+async def test_two_requests_never_share_a_credential_as_long_as_nothing_is_kept() -> None:
+    sts = Scripted(answer())
+    await vend(sts)
+    await vend(sts)
+    assert len(sts.calls) == 2
+
+
+async def test_the_cache_key_changes_with_everything_that_may_change_the_answer() -> None:
+    keys: list[VendKey] = []
+
+    async def spy(key: VendKey, make: Any) -> TemporaryCredential:
+        keys.append(key)
+        return await make()  # type: ignore[no-any-return]
+
+    identity = {"principal": "oidc~ann", "role": "r", "context": "groups"}
+    for more in (
+        {},
+        *({"session": SessionIdentity(**(identity | {name: "other"}))} for name in identity),
+        {"level": AccessLevel.READ_WRITE},
+        {"location": Location("s3", "warehouse", ("base", "t2"))},
+        {"profile_version": "8"},
+        {"seconds": 901},
+        {"credential": S3AccessKey(access_key_id="AK", secret_access_key="rotated")},
+    ):
+        await vend(Scripted(answer()), cache=spy, **more)
+    assert len(set(keys)) == len(keys) == 9
+    assert "s3cr3t" not in repr(keys)
