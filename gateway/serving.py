@@ -44,7 +44,6 @@ def serve(settings: Settings) -> None:
             log_access=False,
             respawn_failed_workers=True,
             workers_kill_timeout=_DRAIN_SECONDS,
-            process_name="lakegate",
         ).serve()
     finally:
         metrics.shutdown()

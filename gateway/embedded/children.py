@@ -208,4 +208,4 @@ def failure_of(child: Child, code: int) -> ChildFailed:
     tail = log_tail(child.log, child.log_start)
     how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
     taken = any(phrase in tail.lower() for phrase in _ADDRESS_IN_USE)
-    return ChildFailed(child.name, how, child.log, port_taken=taken)
+    return ChildFailed(child.name, how, child.log, said=tail, port_taken=taken)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+_LINES = 8
+
 
 class StackError(Exception):
     """The embedded stack cannot start or go on; the message is for the person at the terminal."""
@@ -15,10 +17,14 @@ class ToolMissing(StackError):
 
 
 class ChildFailed(StackError):
-    """A child process failed. ``log`` is where it wrote; ``port_taken`` tells that a start on new ports may succeed."""
+    """A child process failed.
 
-    def __init__(self, name: str, how: str, log: Path, *, port_taken: bool = False) -> None:
-        super().__init__(f"{name} {how}; its log is {log}")
+    ``log`` is where it wrote, ``said`` the end of that, ``port_taken`` tells that a start on new ports may succeed.
+    """
+
+    def __init__(self, name: str, how: str, log: Path, *, said: str = "", port_taken: bool = False) -> None:
+        lines = "".join(f"\n  | {line}" for line in said.splitlines()[-_LINES:])
+        super().__init__(f"{name} {how}; its log is {log}{lines}")
         self.name = name
         self.log = log
         self.port_taken = port_taken

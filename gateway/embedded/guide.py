@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gateway.embedded.ready import Ready
+from gateway.embedded.secrets import write_private
 
 _SPARK = """\
 spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
@@ -46,8 +47,15 @@ s3.region={region}
 s3.path-style-access=true"""
 
 _HOW_TO_ASK = """\
-TOKEN=$(curl -s -u {user}:{secret} -d grant_type=client_credentials {endpoint} \\
+TOKEN=$(curl -s -K {clients}/alice -d grant_type=client_credentials {endpoint} \\
   | python3 -c 'import json,sys; print(json.load(sys.stdin)["access_token"])')"""
+
+
+def write_clients(directory: Path, ready: Ready) -> None:
+    """Write a curl configuration for each user, so that asking for a token puts no secret on a command line."""
+    directory.mkdir(mode=0o700, exist_ok=True)
+    for name, user in ready.users.items():
+        write_private(directory / name, f'user = "{user.client_id}:{user.client_secret}"\n'.encode())
 
 
 def _places(ready: Ready, data: Path) -> Table:
@@ -74,15 +82,14 @@ def _block(console: Console, title: str, text: str) -> None:
 
 
 def show(console: Console, ready: Ready, data: Path) -> None:
-    """Print it all. The client secrets are those of generated users on this machine; tokens are not shown."""
+    """Print it all; no secret and no token is shown."""
+    clients = data / "clients"
+    write_clients(clients, ready)
     console.rule("Lakegate is up", style="green")
     console.print(_places(ready, data))
-    tokens = "\n".join(
-        f"# {name}\n"
-        + _HOW_TO_ASK.format(user=user.client_id, secret=user.client_secret, endpoint=ready.token_endpoint)
-        for name, user in ready.users.items()
-    )
-    _block(console, "A token, good for one hour", tokens)
+    others = ", ".join(name for name in ready.users if name != "alice")
+    title = f"A token of alice, good for one hour (in her place: {others})"
+    _block(console, title, _HOW_TO_ASK.format(clients=clients, endpoint=ready.token_endpoint))
     fields = {
         "catalog": ready.catalog_uri,
         "warehouse": ready.warehouse or "WAREHOUSE",

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import httpx
 import psutil
 
-from gateway.embedded.children import Child, failure_of
+from gateway.embedded.children import Child, failure_of, log_tail
 from gateway.embedded.errors import ChildFailed
 from gateway.embedded.pg_ready import accepts_connections
 from gateway.embedded.ports import LOOPBACK
@@ -35,7 +35,12 @@ async def until(child: Child, port: int, serves: Callable[[], Awaitable[bool]], 
                     return
                 await asyncio.sleep(_PAUSE_SECONDS)
     except TimeoutError:
-        raise ChildFailed(child.name, f"did not serve within {timeout:.0f} seconds", child.log) from None
+        raise ChildFailed(
+            child.name,
+            f"did not serve within {timeout:.0f} seconds",
+            child.log,
+            said=log_tail(child.log, child.log_start),
+        ) from None
     raise failure_of(child, child.exited.result())
 
 
