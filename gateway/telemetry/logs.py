@@ -56,22 +56,23 @@ def add_to_context(*, operation: str | None = None, actor: str | None = None) ->
 def configure_logging(*, level: str = "INFO", stream: BinaryIO | None = None) -> None:
     """Send all lines of `level` and above to `stream` (standard output when None). Called once by each process.
 
-    `level` is one of `LEVELS`; raises `ValueError` otherwise. Replaces the handlers of the root logger, so that a
-    library cannot print beside the chain; warnings of Python come through it too.
+    `level` is one of `LEVELS` in any letter case; raises `ValueError` otherwise. Replaces the handlers of the root
+    logger, so that a library cannot print beside the chain; warnings of Python come through it too.
     """
-    if level not in LEVELS:
+    name = level.upper()
+    if name not in LEVELS:
         raise ValueError(f"the log level must be one of {', '.join(LEVELS)}, not {level!r}")
     sink = structlog.BytesLoggerFactory(stream if stream is not None else sys.stdout.buffer)
     chain = processors()
     structlog.configure(
         processors=chain,
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level]),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[name]),
         logger_factory=sink,
         cache_logger_on_first_use=False,  # module-level loggers are made before this runs
     )
     root = logging.getLogger()
     root.handlers = [_LibraryHandler(chain, sink())]
-    root.setLevel(level)
+    root.setLevel(name)
     logging.captureWarnings(True)
 
 
