@@ -23,9 +23,9 @@ def typed(name: str, kind: str) -> Column:
 
 
 def deduplicated(frame: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """One row per key. Of several the same one wins in every run: the first by the text of the whole row."""
-    order = f.to_json(f.struct(*[f.col(name) for name in sorted(frame.columns)]))
-    ranked = frame.withColumn("_rank", f.row_number().over(Window.partitionBy(*key).orderBy(order)))
+    """One row per key. Of several the same one wins in every run: the first by all its columns in their order."""
+    order = [f.col(name) for name in frame.columns if name not in key]
+    ranked = frame.withColumn("_rank", f.row_number().over(Window.partitionBy(*key).orderBy(*order)))
     return ranked.where(f.col("_rank") == 1).drop("_rank")
 
 

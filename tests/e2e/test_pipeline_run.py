@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole runs: on small deliveries what changes and what does not, and on the real data the right numbers.
+
+The tables lie in a local directory here; that the same runs through the gateway is shown by the demonstration's test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from gateway.embedded import jdk, spark_jars, toolchain
+from gateway.pipeline import schemas
+from gateway.pipeline.config import DirectoryCatalog, Engine
+from gateway.pipeline.errors import QualityError
+from gateway.pipeline.run import Run, RunReport
+from gateway.pipeline.schemas import DELIVERED
+from gateway.pipeline.session import as_principal, start_engine
+from gateway.pipeline.sources import default_directory, discover, readable
+from gateway.pipeline.tables import Changes, fingerprint
+from gateway.settings import java_home, load, search_path
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def jars() -> list[str]:
+    return [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]
+
+
+@pytest.fixture(scope="module")
+def java() -> str:
+    return str(jdk.find(java_home(), search_path()))
+
+
+@pytest.fixture(scope="module")
+def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_HOME", java)
+        work_dir = tmp_path_factory.mktemp("spark")
+        session = start_engine(Engine(jars=jars(), work_dir=str(work_dir), cores=2, shuffle_partitions=1))
+        yield session
+        session.stop()
+
+
+BASE: dict[str, list[dict[str, str]]] = {
+    "airlines": [{"carrier": "UA", "name": "United Air Lines Inc."}],
+    "airports": [
+        {"faa": "EWR", "name": "Newark Liberty Intl", "tzone": "America/New_York"},
+        {"faa": "IAH", "name": "George Bush Intercontinental", "tzone": "America/Chicago"},
+    ],
+    "planes": [{"tailnum": "N14228", "year": "1999", "model": "737-824", "seats": "149"}],
+    "weather": [{"origin": "EWR", "time_hour": "2013-01-01T10:00:00Z", "pressure": "1012", "visib": "10"}],
+    "flights": [
+        {
+            **{
+                "year": "2013",
+                "month": "1",
+                "day": "1",
+                "hour": "5",
+                "minute": "15",
+                "time_hour": "2013-01-01T10:00:00Z",
+            },
+            **{
+                "dep_time": "517",
+                "sched_dep_time": "515",
+                "dep_delay": "2",
+                "arr_time": "830",
+                "sched_arr_time": "819",
+            },
+            **{"arr_delay": "11", "carrier": "UA", "flight": str(number), "tailnum": "N14228", "origin": "EWR"},
+            **{"dest": "IAH", "air_time": "227", "distance": "1400"},
+        }
+        for number in (1, 2, 3)
+    ],
+}
+
+
+def deliver(directory: Path, flights: list[dict[str, str]]) -> Path:
+    directory.mkdir()
+    for source, rows in (BASE | {"flights": flights}).items():
+        lines = [",".join(row.get(column, "NA") for column in DELIVERED[source]) for row in rows]
+        (directory / f"{source}.csv").write_text("\n".join([",".join(DELIVERED[source]), *lines]) + "\n")
+    return directory
+
+
+@dataclass
+class Lake:
+    """A lake in a directory, and runs in it."""
+
+    root: SparkSession
+    home: Path
+
+    def session(self) -> SparkSession:
+        return as_principal(self.root, DirectoryCatalog(path=str(self.home / "lake")))
+
+    def run(self, delivery: Path) -> RunReport:
+        return Run(self.session(), discover(delivery), lambda line: None).execute(self.home)
+
+    def state(self) -> dict[str, Any]:
+        session = self.session()
+        return {table.ident: fingerprint(session, table) for table in schemas.ALL}
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self.session().sql(statement).collect()]
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    return Lake(spark, tmp_path)
+
+
+def test_the_same_delivery_again_writes_not_even_metadata(lake: Lake) -> None:
+    delivery = deliver(lake.home / "d", BASE["flights"])
+    first = lake.run(delivery)
+    second = lake.run(delivery)
+    assert first.changed
+    assert not second.changed
+    assert {name: table.state for name, table in second.tables.items()} == {
+        name: table.state for name, table in first.tables.items()
+    }
+
+
+def test_a_corrected_delivery_changes_exactly_what_was_corrected(lake: Lake) -> None:
+    lake.run(deliver(lake.home / "d1", BASE["flights"]))
+    one, two, _ = BASE["flights"]
+    four = one | {"flight": "4"}
+    report = lake.run(deliver(lake.home / "d2", [one, two | {"arr_delay": "99"}, four]))
+    assert report.tables["silver.flights"].changes == Changes(inserted=1, updated=1, deleted=1)
+    assert report.tables["gold.route_punctuality"].changes == Changes(updated=1)
+    assert report.tables["silver.weather"].changes == Changes()
+    found = lake.rows("SELECT flight_number, arrival_delay_minutes FROM silver.flights ORDER BY 1")
+    assert found == [(1, 11), (2, 99), (4, 11)]
+
+
+def test_an_older_delivery_again_brings_back_its_rows_without_loading_it_twice(lake: Lake) -> None:
+    old, new = deliver(lake.home / "d1", BASE["flights"]), deliver(lake.home / "d2", BASE["flights"][:1])
+    lake.run(old)
+    lake.run(new)
+    report = lake.run(old)
+    assert report.tables["bronze.flights"].changes == Changes()
+    assert report.tables["silver.flights"].changes == Changes(inserted=2)
+    assert lake.rows("SELECT count(*) FROM bronze.flights") == [(4,)]
+
+
+def test_a_delivery_that_fails_an_expectation_touches_neither_silver_nor_gold(lake: Lake) -> None:
+    lake.run(deliver(lake.home / "d1", BASE["flights"]))
+    before = lake.state()
+    one, two, three = BASE["flights"]
+    contradicts_itself = two | {"time_hour": "2013-01-01T09:00:00Z"}
+    with pytest.raises(QualityError, match=r"silver\.flights\.times_agree: 1 of 3 rows"):
+        lake.run(deliver(lake.home / "d2", [one, contradicts_itself, three | {"arr_delay": "50"}]))
+    after = lake.state()
+    guarded = [name for name in before if name.startswith(("silver", "gold"))]
+    assert {name: after[name] for name in guarded} == {name: before[name] for name in guarded}
+    failed = "SELECT dataset, expectation, violations FROM ops.quality_results WHERE outcome = 'failed'"
+    assert lake.rows(failed) == [("silver.flights", "times_agree", 1)]
+
+
+def test_a_value_that_cannot_be_read_stops_before_silver(lake: Lake) -> None:
+    one = BASE["flights"][0] | {"arr_delay": "eleven"}
+    with pytest.raises(QualityError, match=r"bronze\.flights\.readable_values: 1 of 1 rows"):
+        lake.run(deliver(lake.home / "d", [one]))
+    assert lake.rows("SELECT count(*) FROM silver.flights") == [(0,)]
+
+
+def test_a_flight_delivered_twice_is_one_flight(lake: Lake) -> None:
+    report = lake.run(deliver(lake.home / "d", [BASE["flights"][0]] * 2))
+    assert report.tables["bronze.flights"].changes == Changes(inserted=2)
+    assert report.tables["silver.flights"].changes == Changes(inserted=1)
+
+
+def as_program(java: str, verb: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    environment = {"JAVA_HOME": java, "PATH": os.environ["PATH"], "SPARK_LOCAL_IP": "127.0.0.1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "gateway.pipeline", verb, *arguments],
+        cwd=CHECKOUT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def real(java: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    """The real data, run twice as a scheduler would: where the lake is, and the accounts of both runs."""
+    home = tmp_path_factory.mktemp("real")
+    config = home / "config.json"
+    engine = {"jars": jars(), "work_dir": str(home / "work")}
+    config.write_text(json.dumps({"catalog": {"type": "directory", "path": str(home / "lake")}, "engine": engine}))
+    config.chmod(0o600)
+    accounts = []
+    for _ in range(2):
+        out, err = as_program(java, "run", "--config", str(config)).communicate(timeout=500)
+        assert out, err.decode()[-2000:]
+        accounts.append(json.loads(out))
+    return home, accounts
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
+    """The delivered files in another engine, which shares no code with the pipeline."""
+    connection = duckdb.connect()
+    for name, source in discover(default_directory()).items():
+        path = readable(source, tmp_path_factory.mktemp("csv"))
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_csv('{path}', nullstr='NA')")
+    return connection
+
+
+def lake_rows(spark: SparkSession, home: Path, statement: str) -> list[tuple[Any, ...]]:
+    session = as_principal(spark, DirectoryCatalog(path=str(home / "lake")))
+    return [tuple(row) for row in session.sql(statement).collect()]
+
+
+def close(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> bool:
+    return len(found) == len(expected) and all(
+        left == pytest.approx(right, abs=1e-6) if isinstance(right, float) else left == right
+        for one, other in zip(found, expected, strict=True)
+        for left, right in zip(one, other, strict=True)
+    )
+
+
+def test_the_second_run_on_the_real_data_changes_nothing(real: tuple[Path, list[dict[str, Any]]]) -> None:
+    first, second = real[1]
+    assert first["changed"]
+    assert not second["changed"]
+    assert {name: table["state"] for name, table in first["tables"].items()} == {
+        name: table["state"] for name, table in second["tables"].items()
+    }
+
+
+def test_nothing_of_the_real_data_is_lost_on_the_way(
+    spark: SparkSession, real: tuple[Path, list[dict[str, Any]]], files: duckdb.DuckDBPyConnection
+) -> None:
+    for source in DELIVERED:
+        count = files.execute(f"SELECT count(*) FROM {source}").fetchone()
+        assert lake_rows(spark, real[0], f"SELECT count(*) FROM bronze.{source}") == [count]
+    assert lake_rows(spark, real[0], "SELECT count(*) FROM silver.flights") == [(336_776,)]
+
+
+def test_routes_have_the_counts_and_delays_another_engine_finds(
+    spark: SparkSession, real: tuple[Path, list[dict[str, Any]]], files: duckdb.DuckDBPyConnection
+) -> None:
+    expected = files.execute(
+        "SELECT origin, dest, count(*), count(*) FILTER (dep_time IS NULL), count(arr_delay), "
+        "count(*) FILTER (arr_delay < 15), round(avg(dep_delay), 6), round(avg(arr_delay), 6), "
+        "quantile_cont(arr_delay, 0.5), quantile_cont(arr_delay, 0.9) FROM flights GROUP BY 1, 2 ORDER BY 1, 2"
+    ).fetchall()
+    found = lake_rows(
+        spark,
+        real[0],
+        "SELECT origin, destination, flights, cancelled, arrived, on_time, mean_departure_delay_minutes, "
+        "mean_arrival_delay_minutes, median_arrival_delay_minutes, p90_arrival_delay_minutes "
+        "FROM gold.route_punctuality ORDER BY 1, 2",
+    )
+    assert len(expected) == 224
+    assert close(found, expected)
+
+
+def test_carriers_have_the_delays_by_weather_another_engine_finds(
+    spark: SparkSession, real: tuple[Path, list[dict[str, Any]]], files: duckdb.DuckDBPyConnection
+) -> None:
+    expected = files.execute(
+        "SELECT f.carrier, CASE WHEN w.origin IS NULL THEN 'not observed' WHEN w.visib < 3 THEN 'low visibility' "
+        "WHEN w.precip > 0 THEN 'precipitation' WHEN w.wind_speed >= 20 THEN 'strong wind' ELSE 'fair' END AS class, "
+        "a.name, count(*), count(arr_delay), count(*) FILTER (arr_delay >= 15), round(avg(arr_delay), 6) "
+        "FROM flights f JOIN airlines a USING (carrier) "
+        "LEFT JOIN weather w ON w.origin = f.origin AND w.time_hour = f.time_hour GROUP BY ALL ORDER BY 1, 2"
+    ).fetchall()
+    found = lake_rows(
+        spark,
+        real[0],
+        "SELECT carrier, weather, carrier_name, flights, arrived, delayed, mean_arrival_delay_minutes "
+        "FROM gold.carrier_delays_by_weather ORDER BY 1, 2",
+    )
+    assert close(found, expected)
+
+
+def test_aircraft_have_the_hours_and_miles_another_engine_finds(
+    spark: SparkSession, real: tuple[Path, list[dict[str, Any]]], files: duckdb.DuckDBPyConnection
+) -> None:
+    expected = files.execute(
+        "SELECT f.tailnum, f.month, p.seats, count(*), count(DISTINCT f.day), sum(air_time)::BIGINT, "
+        "sum(distance)::BIGINT FROM flights f LEFT JOIN planes p USING (tailnum) "
+        "WHERE arr_delay IS NOT NULL AND f.tailnum IS NOT NULL GROUP BY ALL ORDER BY 1, 2"
+    ).fetchall()
+    found = lake_rows(
+        spark,
+        real[0],
+        "SELECT tail_number, month(month), seats, flights, days_in_service, air_time_minutes, distance_miles "
+        "FROM gold.aircraft_utilisation ORDER BY 1, 2",
+    )
+    assert len(found) > 37_000
+    assert found == expected
+
+
+def test_departures_and_arrivals_are_the_instants_another_engine_finds(
+    spark: SparkSession, real: tuple[Path, list[dict[str, Any]]], files: duckdb.DuckDBPyConnection
+) -> None:
+    files.execute("SET TimeZone = 'UTC'")
+    expected = files.execute(
+        "SELECT f.carrier, sum(epoch(f.time_hour) + f.minute * 60 + coalesce(dep_delay, 0) * 60)::BIGINT "
+        "FROM flights f GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    found = lake_rows(
+        spark,
+        real[0],
+        "SELECT carrier, sum(unix_timestamp(coalesce(departure, scheduled_departure))) FROM silver.flights "
+        "GROUP BY 1 ORDER BY 1",
+    )
+    assert found == expected
+    # Arrivals are worked out from a time of day alone; what a clock at the destination shows must be that time.
+    clocks = lake_rows(
+        spark,
+        real[0],
+        "SELECT count(*) FROM silver.flights s JOIN bronze.flights b ON s.carrier = b.carrier "
+        "AND s.flight_number = cast(b.flight AS int) AND s.origin = b.origin AND s.flight_date = "
+        "make_date(cast(b.year AS int), cast(b.month AS int), cast(b.day AS int)) "
+        "WHERE cast(b.sched_arr_time AS int) % 2400 <> cast(date_format(from_utc_timestamp(scheduled_arrival, destination_time_zone), 'HHmm') AS int)",
+    )
+    assert clocks == [(0,)]
+
+
+def test_silver_is_partitioned_by_month(spark: SparkSession, real: tuple[Path, list[dict[str, Any]]]) -> None:
+    # Scheduled departures of late evenings in December are in January of the next year in UTC.
+    months = lake_rows(spark, real[0], "SELECT count(*), sum(record_count) FROM silver.flights.partitions")
+    assert months == [(13, 336_776)]
+
+
+def test_no_token_is_on_any_command_line(java: str, tmp_path: Path) -> None:
+    token = "tok-0f4b7a91c2"
+    config = {
+        "uri": "http://127.0.0.1:9/catalog",  # nobody listens there: the statement fails, the engine stays
+        "warehouse": "w",
+        "engine": {"jars": jars(), "work_dir": str(tmp_path), "cores": 1},
+    }
+    with as_program(java, "statements", start_new_session=True) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        program.stdin.write(json.dumps(config).encode() + b"\n")
+        program.stdin.flush()
+        assert json.loads(program.stdout.readline())["seconds"] > 0
+        program.stdin.write(json.dumps({"token": token, "statement": "SHOW NAMESPACES"}).encode() + b"\n")
+        program.stdin.flush()
+        answer = program.stdout.readline().decode()
+        family = [psutil.Process(program.pid), *psutil.Process(program.pid).children(recursive=True)]
+        lines = [" ".join(process.cmdline()) for process in family]
+        program.stdin.close()
+        assert program.wait(timeout=60) == 0
+        chatter = program.stderr.read().decode() if program.stderr is not None else ""
+    assert len([line for line in lines if "java" in line]) == 1
+    assert not [line for line in lines if token in line]
+    assert json.loads(answer)["error"]
+    assert token not in answer
+    assert token not in chatter
