@@ -52,15 +52,18 @@ class HealthMonitor:
         self,
         *,
         interval_seconds: float = 10.0,
-        timeout_seconds: float = 5.0,
+        timeout_seconds: float | None = None,
         maintenance_mode: str = "off",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Raises `ValueError` unless 0 < timeout <= interval."""
-        if not 0 < timeout_seconds <= interval_seconds:
+        """`timeout_seconds` is 5 unless given, or the interval if that is shorter. Raises `ValueError` unless
+        0 < timeout <= interval.
+        """
+        timeout = min(5.0, interval_seconds) if timeout_seconds is None else timeout_seconds
+        if not 0 < timeout <= interval_seconds:
             raise ValueError("0 < timeout_seconds <= interval_seconds is required")
         self._interval = interval_seconds
-        self._timeout = timeout_seconds
+        self._timeout = timeout
         self._maintenance_mode = maintenance_mode
         self._clock = clock
         self._checks: dict[tuple[str, str], Check] = {}
