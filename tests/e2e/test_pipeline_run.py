@@ -330,7 +330,8 @@ def test_departures_and_arrivals_are_the_instants_another_engine_finds(
         "SELECT count(*) FROM silver.flights s JOIN bronze.flights b ON s.carrier = b.carrier "
         "AND s.flight_number = cast(b.flight AS int) AND s.origin = b.origin AND s.flight_date = "
         "make_date(cast(b.year AS int), cast(b.month AS int), cast(b.day AS int)) "
-        "WHERE cast(b.sched_arr_time AS int) % 2400 <> cast(date_format(from_utc_timestamp(scheduled_arrival, destination_time_zone), 'HHmm') AS int)",
+        "WHERE cast(b.sched_arr_time AS int) % 2400 <> "
+        "cast(date_format(from_utc_timestamp(scheduled_arrival, destination_time_zone), 'HHmm') AS int)",
     )
     assert clocks == [(0,)]
 
