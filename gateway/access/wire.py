@@ -12,6 +12,8 @@ from uuid import UUID
 
 import msgspec
 
+from gateway.iceberg.codec import ABSENT
+
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
 ProjectId = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+$")]
 UserId = Annotated[str, msgspec.Meta(min_length=3, max_length=255, pattern=r"^[a-z0-9-]+~[^\x00-\x1f\x7f]{1,127}$")]
@@ -135,7 +137,7 @@ class CreateWarehouseRequest(Request, frozen=True):
 
     warehouse_name: Name
     storage_profile: msgspec.Raw
-    storage_credential: msgspec.Raw | None = None
+    storage_credential: msgspec.Raw = ABSENT
     delete_profile: HardDelete | SoftDelete = HardDelete()
     project_id: ProjectId | None = None
     managed_by: Literal["self-managed", "instance-admin"] = "self-managed"

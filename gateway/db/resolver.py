@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, func, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access import refs
@@ -89,7 +89,7 @@ def _always(query: Select[Any]) -> Select[Any]:
     """Left-join the query to the clock, so that an absent row still tells the time."""
     found = query.subquery("found")
     clock = select(_now).subquery("clock")
-    return select(clock.c.now, *found.c).select_from(clock.outerjoin(found, func.true()))
+    return select(clock.c.now, *found.c).select_from(clock.outerjoin(found, true()))
 
 
 def _warehouse_columns() -> Select[Any]:

@@ -60,7 +60,7 @@ class IdentityProvider:
         ]
         return {
             "config_version": 1,
-            # The stricter profile allows ten tokens a minute, fewer than this stack has users; what else it sets is below.
+            # The stricter profile allows ten tokens a minute, too few for this stack; what else it sets is below.
             "security_profile": "dev",
             "server": {"host": LOOPBACK, "port": self._port, "rate_limit_enabled": False},
             "session": {

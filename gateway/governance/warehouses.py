@@ -166,7 +166,8 @@ class Warehouses:
         if version is not None and version not in request.allowed_format_versions:
             raise DefaultFormatVersionNotAllowed(f"Format version {version} is not among the allowed ones.")
         profile = decode_profile(request.storage_profile, endpoints=self._endpoints)
-        credential = None if request.storage_credential is None else decode_credential(request.storage_credential)
+        given = bytes(request.storage_credential)
+        credential = None if given in (b"", b"null") else decode_credential(given)
         if credential is not None and not isinstance(credential, S3AccessKey):
             raise BadRequestException("System identities are not enabled on this server: give an access key.")
         return profile, credential

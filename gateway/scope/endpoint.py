@@ -85,6 +85,7 @@ def refuse_address(address: str, field: str, rules: EndpointRules) -> None:
             inner = IPv4Address(int(found) & 0xFFFFFFFF)
         found = inner or found
     forbidden = found.is_link_local or found.is_unspecified or found.is_multicast
+    forbidden = forbidden or (found.is_reserved and not found.is_loopback)
     if forbidden or any(found in network for network in _METADATA_NETWORKS):
         raise InvalidStorageProfile(
             f"Storage profile field {field!r} leads to a link-local or metadata address, never allowed"

@@ -80,6 +80,9 @@ def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
             f"Cannot add snapshot with sequence number {snapshot.sequence_number} "
             f"older than last sequence number {builder.last_sequence_number}"
         )
+    if builder.format_version == 1 and snapshot.sequence_number:
+        # Version 1 has no sequence numbers; one that stayed would contradict the table after an upgrade.
+        snapshot = Snapshot.of({n: v for n, v in snapshot.members().items() if n != "sequence-number"})
     if builder.format_version >= ROW_LINEAGE_FORMAT_VERSION:
         builder.next_row_id = _next_row_id(builder, snapshot)
     builder.updated_ms = snapshot.timestamp_ms

@@ -110,7 +110,7 @@ def test_what_is_no_profile_is_refused(data: bytes) -> None:
         "http://169.254.169.254", "http://169.254.170.2:80", "http://[fe80::1]", "http://[fd00:ec2::254]", "http://2852039166",
         "http://0xa9fea9fe", "http://0251.0376.0251.0376", "http://169.254.43518", "http://[::ffff:169.254.169.254]",
         "http://[64:ff9b::a9fe:a9fe]", "http://[2002:a9fe:a9fe::]", "http://metadata.google.internal", "http://0.0.0.0",
-        "http://metadata.google.internal.", "http://100.100.100.200", "http://168.63.129.16", "http://224.0.0.1", "http://[::]",
+        "http://metadata.google.internal.", "http://100.100.100.200", "http://168.63.129.16", "http://224.0.0.1", "http://[::]", "http://[::a9fe:a9fe]", "http://240.0.0.1",
         "http://169.254.169.254.", "file:///etc/passwd", "gopher://host", "host:9000", "http://user@host", "http://host/path",
         "http://host?x", "http://host#x", "http://", "http://ho st", "http://host:99999", "http://h%6fst", "http://host\\x",
         "http://a..b", "http://127.1", "http://ⅰ.example",

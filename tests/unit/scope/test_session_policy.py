@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gateway.scope.errors import InvalidLocation, PolicyTooLarge
 from gateway.scope.location import BaseLocation, Location
 from gateway.scope.proof import Dialect, prove_scope
-from gateway.scope.session_policy import MAX_POLICY_CHARACTERS, AccessLevel, build_session_policy
+from gateway.scope.session_policy import MAX_POLICY_CHARACTERS, AccessLevel, _literal, build_session_policy
 
 TABLE = Location("s3", "warehouse", ("base", "ns", "t1"))
 LEVELS = list(AccessLevel)
@@ -167,6 +167,10 @@ def test_b07_fourteen_namespaces_of_32_characters_fit() -> None:
 def test_b06_there_is_no_policy_for_no_place() -> None:
     with pytest.raises(InvalidLocation):
         build_session_policy(BaseLocation("s3", "warehouse", ()).child(""), AccessLevel.READ, escapes_known=True)
+
+
+def test_b02_every_special_character_has_its_escape_also_those_a_location_cannot_hold() -> None:
+    assert _literal("a*?$b${c}") == "a${*}${?}${$}b${$}{c}"
 
 
 def test_a_key_for_encryption_is_opened_for_reading_or_for_both_and_alone() -> None:
