@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lakegate up` as its users see it: the ready file, the first warehouse and grants, a restart, the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from gateway.embedded import account
+from gateway.embedded.ready import Ready
+
+StartStack = Callable[..., Ready]
+
+_KEYS = {
+    "catalog_uri": str,
+    "management_uri": str,
+    "issuer": str,
+    "token_endpoint": str,
+    "project_id": str,
+    "warehouse": str,
+    "users": dict,
+    "s3": dict,
+    "postgres": str,
+    "openfga": dict,
+    "opa": dict,
+    "pids": dict,
+}
+
+
+def _get(ready: Ready, uri: str, user: str) -> httpx.Response:
+    return httpx.get(uri, headers={"Authorization": f"Bearer {ready.users[user].token}"}, trust_env=False, timeout=30)
+
+
+def _namespaces(ready: Ready, user: str) -> httpx.Response:
+    config = _get(ready, f"{ready.catalog_uri}/v1/config?warehouse={ready.warehouse}", user)
+    if not config.is_success:
+        return config
+    return _get(ready, f"{ready.catalog_uri}/v1/{config.json()['defaults']['prefix']}/namespaces", user)
+
+
+def test_the_grants_of_the_demonstration_are_in_force(stack: Ready) -> None:
+    assert _namespaces(stack, "alice").status_code == 200
+    assert _namespaces(stack, "bob").status_code == 200
+    assert _namespaces(stack, "carol").status_code in (403, 404)
+
+
+def test_without_a_token_the_catalog_tells_nothing(stack: Ready) -> None:
+    assert httpx.get(f"{stack.catalog_uri}/v1/config", trust_env=False).status_code == 401
+
+
+def test_every_pid_of_the_ready_file_is_alive_and_the_gateway_has_workers(stack: Ready) -> None:
+    assert all(psutil.pid_exists(pid) for pids in stack.pids.values() for pid in pids)
+    assert len(stack.pids["gateway"]) == 3
+
+
+def test_an_empty_stack_waits_for_its_bootstrap(start_stack: StartStack) -> None:
+    ready = start_stack(empty=True)
+    assert ready.warehouse is None
+    info = _get(ready, f"{ready.management_uri}/v1/info", "admin")
+    assert info.json()["bootstrapped"] is False
+
+
+def _up(data: Path, ready_file: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "gateway.cli", "up", "--data", str(data), "--ready-file", str(ready_file)],
+        env=os.environ | {"LAKEGATE__EMBEDDED__FAST": "true"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _await_ready(process: subprocess.Popen[bytes], ready_file: Path) -> dict[str, object]:
+    deadline = time.monotonic() + 90
+    while not ready_file.exists():
+        assert process.poll() is None, "lakegate up ended before it was ready"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    described: dict[str, object] = json.loads(ready_file.read_text())
+    return described
+
+
+@pytest.mark.slow
+def test_a_restart_keeps_everything_and_the_end_leaves_nothing(tmp_path: Path) -> None:
+    """One data directory over three runs: ended by SIGTERM, by SIGKILL, by Ctrl-C."""
+    data, ready_file = tmp_path / "data", tmp_path / "ready.json"
+    seen = []
+    for number, expected in ((signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 0)):
+        ready_file.unlink(missing_ok=True)
+        process = _up(data, ready_file)
+        described = _await_ready(process, ready_file)
+        assert stat.S_IMODE(ready_file.stat().st_mode) == 0o600
+        assert {name: type(value) for name, value in described.items()} == _KEYS
+        seen.append((described["catalog_uri"], described["s3"], described["postgres"], described["openfga"]))
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(number)
+        assert process.wait(40) == expected
+        assert ready_file.exists() is (number == signal.SIGKILL)
+        _, alive = psutil.wait_procs(family, timeout=20)
+        assert alive == []
+    assert seen[0] == seen[1] == seen[2]
+    account.remove_data(data / "postgres")
