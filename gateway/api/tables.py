@@ -52,8 +52,9 @@ async def load_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> LoadT
     """Load a table, with credentials for those who may have them."""
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     ref = ctx.table(prefix, namespace, table)
-    permits = await ctx.admit_with(LoadTable(ref), VendCredentials(ref))
-    return await ctx.parts.tables.load(*permits, managed_by_client=managed)
+    if managed:
+        return await ctx.parts.tables.load(await ctx.admit(LoadTable(ref)), None)
+    return await ctx.parts.tables.load(*await ctx.admit_with(LoadTable(ref), VendCredentials(ref)))
 
 
 @serves(TableExists)

@@ -71,11 +71,10 @@ class Credentials:
         await permit.trail.commit()
         return handed if handed.credentials else _plain(profile, handed.reason)
 
-    def none_for(self, permit: Permit[VendCredentials]) -> Handed:
+    @staticmethod
+    def place_only(warehouse: ResolvedWarehouse) -> Handed:
         """Where the store is, for a client that brings its own keys."""
-        permit.trail.tell(vended="nothing", reason="the client manages its own credentials")
-        table = permit.table(permit.operation.table)
-        return _plain(decode_profile(table.warehouse.profile), "the client manages its own credentials")
+        return _plain(decode_profile(warehouse.profile), "the client manages its own credentials")
 
     async def for_creation(
         self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, table_location: str

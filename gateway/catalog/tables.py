@@ -130,21 +130,19 @@ class Tables:
         handed = await self._credentials.for_creation(permit, vend, location.text)
         return answer(*written, handed)
 
-    async def load(
-        self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None, *, managed_by_client: bool
-    ) -> LoadTableResult:
+    async def load(self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> LoadTableResult:
         """The current metadata as stored, with credentials when the caller may have them and wants them.
 
-        Who may only describe gets metadata alone; who manages storage itself gets region and endpoint.
+        Who may only describe gets metadata alone; who may read and manages storage itself gets region and endpoint.
         """
-        table = permit.table(permit.operation.table)
-        if vend is None:
-            return answer(table.metadata_location, table.metadata, Handed({}))
-        if managed_by_client:
-            handed = self._credentials.none_for(vend)
-            await vend.trail.commit()
-        else:
+        ref = permit.operation.table
+        table = permit.table(ref)
+        if vend is not None:
             handed = await self._credentials.for_load(vend)
+        elif permit.holds(Can.READ_DATA, ref):
+            handed = self._credentials.place_only(table.warehouse)
+        else:
+            handed = Handed({})
         return answer(table.metadata_location, table.metadata, handed)
 
     async def exists(self, permit: Permit[TableExists]) -> None:

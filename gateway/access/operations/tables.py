@@ -55,14 +55,16 @@ class CreateTable(Operation):
 
 @dataclass(frozen=True)
 class LoadTable(Operation):
-    """A table's metadata. Credentials are another operation: a permit for this one cannot vend keys."""
+    """A table's metadata. Credentials are another operation: a permit for this one cannot vend keys.
+
+    Whether the caller may read data is asked along, because only readers are told where the store is.
+    """
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     table: TableRef
-    snapshots: str = "all"
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.GET_METADATA, self.table),)
+        return (Demand(Can.GET_METADATA, self.table), Demand(Can.READ_DATA, self.table, required=False))
 
 
 @dataclass(frozen=True)
