@@ -27,6 +27,7 @@ import msgspec
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from pyiceberg.io import load_file_io
 
 from gateway.governance.storage_validation import CheckStatus, ValidationReport, validate_warehouse_storage
 from gateway.scope.credential import S3AccessKey, TemporaryCredential
@@ -38,6 +39,7 @@ from gateway.scope.proof import Dialect, evaluate
 from gateway.scope.session_policy import AccessLevel, build_session_policy
 from gateway.storage.files import FileExists, FileMissing, Files, FileTooLarge, StorageDenied, StorageUnavailable
 from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse, ShortTermCredentialError
+from gateway.vending.properties import client_properties
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.sts import Sts
 from gateway.vending.vendor import NoCredentials, Vended, Vendor
@@ -478,6 +480,30 @@ async def test_the_evaluator_and_the_store_agree(store: Store, sts: Sts, objects
         ask = lambda given=given: client.list_objects_v2(Bucket=BUCKET, **given)  # noqa: E731 - one of a table of attempts
         compare(f"list {prefix}", "s3:ListBucket", ask, None, context)
     assert seen == expected
+
+
+# -- clients with the vended properties --------------------------------------------------------------------------------
+
+
+async def test_pyiceberg_works_inside_and_only_inside_with_the_vended_properties(
+    store: Store, sts: Sts, objects: None
+) -> None:
+    vended = await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)
+    properties = client_properties(store.profile(), vended.temporary, refresh_endpoint=None)
+
+    def use() -> None:
+        file_io = load_file_io({**properties, "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"})
+        inside = f"{vended.prefix}data/{secrets.token_hex(4)}.bin"
+        with file_io.new_output(inside).create() as stream:
+            stream.write(b"rows")
+        with file_io.new_input(inside).open() as stream:
+            assert stream.read() == b"rows"
+        file_io.delete(inside)
+        for outside in (f"s3://{BUCKET}/base/ns/t2/f", f"s3://{BUCKET}/base/ns/t10/f"):
+            with pytest.raises(OSError), file_io.new_input(outside).open() as stream:
+                stream.read()
+
+    await asyncio.to_thread(use)
 
 
 # -- sts -------------------------------------------------------------------------------------------------------------
