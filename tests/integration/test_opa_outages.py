@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An OPA that is slow, broken or half there: never an allow, always the typed error, and the token in no message."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.policy import (
+    Obligations,
+    PolicyActor,
+    PolicyContext,
+    PolicyQuestion,
+    PolicyRequest,
+    PolicyResource,
+    Reason,
+)
+from gateway.opa.decider import OpaDecider
+
+TOKEN = "very-secret-token"
+YES = {"allow": True, "reasons": [], "obligations": {}}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def request(questions: int = 1) -> PolicyRequest:
+    question = PolicyQuestion(operation="load_table", resource=PolicyResource(type="table"))
+    return PolicyRequest(
+        actor=PolicyActor(id="oidc~alice", kind="user"),
+        context=PolicyContext(request_id="r", time="2026-03-04T12:00:00Z"),
+        questions=(question,) * questions,
+    )
+
+
+@asynccontextmanager
+async def opa(handler: Handler, timeout_s: float = 2.0) -> AsyncIterator[OpaDecider]:
+    """A decider that asks a server which answers every request by `handler`."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)
+    async with TestServer(app) as server:
+        decider = OpaDecider(str(server.make_url("")), TOKEN, timeout_s=timeout_s)
+        try:
+            yield decider
+        finally:
+            await decider.aclose()
+
+
+def answering(body: Any, status: int = 200, content_type: str = "application/json") -> Handler:
+    async def handler(_: web.Request) -> web.StreamResponse:
+        text = body if isinstance(body, str) else json.dumps(body)
+        return web.Response(status=status, text=text, content_type=content_type)
+
+    return handler
+
+
+async def outage(decider: OpaDecider, questions: int = 1) -> None:
+    with pytest.raises(DecisionEngineUnavailable) as raised:
+        await decider.decide(request(questions))
+    assert TOKEN not in "".join(traceback.format_exception(raised.value))
+    assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"result": None},
+        {"result": True},
+        {"result": {}},
+        {"result": {"allow": True}},
+        {"result": [YES]},
+        {"result": {"decisions": True}},
+        {"result": {"decisions": []}},
+        {"result": {"decisions": [YES, YES]}},
+        {"result": {"decisions": [True]}},
+        {"result": {"decisions": [{}]}},
+        {"result": {"decisions": [{"allow": "true"}]}},
+        {"result": {"decisions": [{"allow": 1}]}},
+        {"result": {"decisions": [{"allow": None}]}},
+        {"result": {"decisions": [{"allow": True, "obligations": {"max_credential_seconds": "900"}}]}},
+        {"result": {"decisions": [{"allow": True, "obligations": {"max_credential_seconds": -1}}]}},
+        {"result": {"decisions": [{"allow": True, "obligations": {"mask_columns": ["a"]}}]}},
+        {"result": {"decisions": [{"allow": True, "obligations": None}]}},
+        {"result": {"decisions": [{"allow": True, "verdict": "maybe"}]}},
+        {"result": {"decisions": [YES], "valid_until": "tomorrow"}},
+        {"decisions": [YES]},
+        [{"result": {"decisions": [YES]}}],
+        "not json",
+        "",
+        "null",
+        "[" * 100_000,
+    ],
+)
+async def test_an_answer_that_is_no_whole_decision_is_an_outage(body: Any) -> None:
+    async with opa(answering(body)) as decider:
+        await outage(decider)
+
+
+async def test_one_missing_answer_among_several_is_an_outage() -> None:
+    async with opa(answering({"result": {"decisions": [YES, YES]}})) as decider:
+        await outage(decider, 3)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 502, 503, 504])
+async def test_any_status_of_failure_is_an_outage(status: int) -> None:
+    async with opa(answering({"result": {"decisions": [YES]}}, status)) as decider:
+        await outage(decider)
+
+
+async def test_an_answer_that_does_not_say_it_is_json_is_an_outage() -> None:
+    async with opa(answering({"result": {"decisions": [YES]}}, content_type="text/html")) as decider:
+        await outage(decider)
+
+
+async def test_a_slow_server_is_an_outage_after_the_timeout_and_not_later() -> None:
+    async def slow(_: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(3)
+        return web.Response()
+
+    async with opa(slow, timeout_s=0.2) as decider:
+        started = time.perf_counter()
+        await outage(decider)
+        with pytest.raises(DecisionEngineUnavailable):
+            await decider.ping()
+        assert time.perf_counter() - started < 1
+
+
+async def test_a_server_that_breaks_is_not_asked_for_longer_than_the_timeout() -> None:
+    asked: list[int] = []
+
+    async def breaking(_: web.Request) -> web.StreamResponse:
+        asked.append(1)
+        return web.Response(status=500)
+
+    async with opa(breaking, timeout_s=1.0) as decider:
+        started = time.perf_counter()
+        await outage(decider)
+        assert time.perf_counter() - started < 1.2
+    assert len(asked) == 2, "asked again once, because a decision changes nothing"
+
+
+async def test_a_server_that_is_not_there_is_an_outage() -> None:
+    listener = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    listener.close()
+    await listener.wait_closed()
+    decider = OpaDecider(f"http://127.0.0.1:{port}", TOKEN, timeout_s=1.0)
+    await outage(decider)
+    with pytest.raises(DecisionEngineUnavailable):
+        await decider.ping()
+    await decider.aclose()
+
+
+async def test_a_whole_answer_is_read_in_order() -> None:
+    body = {
+        "result": {
+            "decisions": [
+                {"allow": True, "reasons": [], "obligations": {"max_credential_seconds": 900, "no_vending": True}},
+                {"allow": False, "reasons": [{"code": "c", "message": "m"}], "obligations": {}},
+            ],
+            "valid_until": "2026-03-04T13:00:00Z",
+        },
+        "decision_id": "4ca636c1",
+    }
+    async with opa(answering(body)) as decider:
+        first, second = await decider.decide(request(2))
+        held = await decider.ask(request(2))
+    assert first.allow is True
+    assert first.obligations == Obligations(max_credential_seconds=900, no_vending=True)
+    assert second.allow is False
+    assert second.reasons == (Reason(code="c", message="m"),)
+    assert held.valid_until is not None
+
+
+async def test_the_path_is_fixed_whatever_the_question_says_and_the_wire_is_snake_case() -> None:
+    seen: list[tuple[str, Any, str | None]] = []
+
+    async def keeping(asked: web.Request) -> web.StreamResponse:
+        seen.append((asked.raw_path, await asked.json(), asked.headers.get("Authorization")))
+        return web.json_response({"result": {"decisions": [YES]}})
+
+    nasty = '/v1/data/trino/allow/../../x["]}'
+    question = PolicyQuestion(
+        operation=nasty,
+        resource=PolicyResource(type="table", id=nasty, name=nasty, namespace=[nasty]),
+        facts={"purge": True, "names": ("a", "b"), "number": 3, "nothing": None},
+    )
+    asked = PolicyRequest(
+        actor=PolicyActor(id=nasty, kind="user", roles=("r",)),
+        context=PolicyContext(request_id="r", time="t", user_agent=nasty),
+        questions=(question,),
+    )
+    async with opa(keeping) as decider:
+        await decider.decide(asked)
+    [(path, body, bearer)] = seen
+    assert path == "/v1/data/gateway/decisions"
+    assert bearer == f"Bearer {TOKEN}"
+    assert body == {
+        "input": {
+            "actor": {"id": nasty, "kind": "user", "assumed_role": None, "roles": ["r"]},
+            "context": {"request_id": "r", "time": "t", "user_agent": nasty, "client_address": None},
+            "questions": [
+                {
+                    "operation": nasty,
+                    "resource": {
+                        "type": "table",
+                        "id": nasty,
+                        "name": nasty,
+                        "namespace": [nasty],
+                        "warehouse_id": None,
+                        "warehouse": None,
+                        "project_id": None,
+                    },
+                    "facts": {"purge": True, "names": ["a", "b"], "number": 3, "nothing": None},
+                }
+            ],
+        }
+    }
+
+
+async def test_calls_at_the_same_time_share_one_session() -> None:
+    async def allowing(asked: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(0.05)
+        questions = (await asked.json())["input"]["questions"]
+        return web.json_response({"result": {"decisions": [YES] * len(questions)}})
+
+    async with opa(allowing) as decider:
+        answers = await asyncio.gather(*[decider.decide(request(n)) for n in range(1, 9)])
+        assert [len(each) for each in answers] == list(range(1, 9))

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policies and the decider against a real OPA that is started as it is in production."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.policy import (
+    Obligations,
+    PolicyActor,
+    PolicyAnswer,
+    PolicyContext,
+    PolicyQuestion,
+    PolicyRequest,
+    PolicyResource,
+)
+from gateway.opa.decider import OpaDecider
+
+pytestmark = pytest.mark.integration
+
+GATEWAY = "gateway-token-of-the-test"
+OPERATOR = "operator-token-of-the-test"
+POLICIES = Path(__file__).parents[2] / "policies"
+DECISIONS = "/v1/data/gateway/decisions"
+CONTRACTORS = "/v1/data/policy_data/contractors"
+CREDENTIALS = "/v1/data/policy_data/credentials"
+WEDNESDAY_NOON = "2026-03-04T12:00:00Z"
+SUNDAY_NIGHT = "2026-03-08T03:00:00Z"
+SHIPPED = {
+    name: json.loads((POLICIES / "policy_data" / name / "data.json").read_text())
+    for name in ("contractors", "credentials")
+}
+
+
+@contextmanager
+def serving(**environment: str) -> Iterator[str]:
+    """An OPA with the policies of this checkout and these variables; the value is its address."""
+    kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
+    binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept)))
+    if not binary.is_file():
+        pytest.fail("The program opa is missing; run `make setup`.")
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+    arguments = ["run", "--server", f"--addr=127.0.0.1:{port}", "--authentication=token", "--authorization=basic"]
+    arguments += ["--disable-telemetry", "--log-level=error", "--ignore=*_test.rego", "--ignore=schemas", "."]
+    process = subprocess.Popen(
+        [str(binary), *arguments],
+        cwd=POLICIES,
+        env={"PATH": os.environ["PATH"], **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 20
+        while True:
+            assert process.poll() is None, "OPA ended"
+            assert time.monotonic() < deadline, "OPA does not listen"
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[str]:
+    with serving(LAKEGATE_OPA_GATEWAY_TOKEN=GATEWAY, LAKEGATE_OPA_OPERATOR_TOKEN=OPERATOR) as address:
+        yield address
+
+
+@pytest.fixture
+def endpoint(served: str) -> Iterator[str]:
+    """The server, with the policy data as shipped before and after."""
+    yield served
+    assert call(served, "PUT", CONTRACTORS, SHIPPED["contractors"], OPERATOR) == 204
+    assert call(served, "PUT", CREDENTIALS, SHIPPED["credentials"], OPERATOR) == 204
+
+
+@pytest.fixture
+async def decider(endpoint: str) -> AsyncIterator[OpaDecider]:
+    made = OpaDecider(endpoint, GATEWAY, timeout_s=5)
+    yield made
+    await made.aclose()
+
+
+def call(endpoint: str, method: str, path: str, body: Any = None, token: str | None = None) -> int:
+    """The status of one call past the decider."""
+    headers = {"Content-Type": "application/json"}
+    if path.startswith("/v1/policies"):
+        headers["Content-Type"] = "text/plain"
+    elif method == "PATCH":
+        headers["Content-Type"] = "application/json-patch+json"
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    data = None if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    request = urllib.request.Request(endpoint + path, data=data, method=method, headers=headers)  # noqa: S310 - loopback
+    try:
+        with urllib.request.urlopen(request, timeout=5) as response:  # noqa: S310 - loopback
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def table(name: str = "orders", namespace: str = "sales", warehouse: str = "main") -> PolicyResource:
+    return PolicyResource(type="table", id="t", name=name, namespace=[namespace], warehouse_id="w", warehouse=warehouse)
+
+
+def request(
+    *resources: PolicyResource, actor: str = "oidc~contractor", kind: str = "user", at: str = WEDNESDAY_NOON
+) -> PolicyRequest:
+    return PolicyRequest(
+        actor=PolicyActor(id=actor, kind=kind),
+        context=PolicyContext(request_id="r", time=at, user_agent="test", client_address="127.0.0.1"),
+        questions=tuple(
+            PolicyQuestion(operation="load_table", resource=each, facts={"purge": False, "kinds": ("a", "b")})
+            for each in resources or (table(),)
+        ),
+    )
+
+
+async def test_as_shipped_everything_is_allowed_at_any_time(decider: OpaDecider) -> None:
+    await decider.ping()
+    for kind in ("user", "role", "system"):
+        answers = await decider.decide(request(table(), table("other"), kind=kind, at=SUNDAY_NIGHT))
+        assert answers == (PolicyAnswer(allow=True), PolicyAnswer(allow=True))
+
+
+async def test_an_operator_makes_a_contractor_at_run_time(decider: OpaDecider, endpoint: str) -> None:
+    listed = {**SHIPPED["contractors"], "users": ["oidc~contractor"]}
+    assert call(endpoint, "PUT", CONTRACTORS, listed, OPERATOR) == 204
+    [night] = await decider.decide(request(at=SUNDAY_NIGHT))
+    assert night.allow is False
+    assert [reason.code for reason in night.reasons] == ["contractor_outside_hours"]
+    assert (await decider.decide(request(at=WEDNESDAY_NOON)))[0].allow is True
+    assert (await decider.decide(request(actor="oidc~alice", at=SUNDAY_NIGHT)))[0].allow is True
+    moved = [{"op": "replace", "path": "/hours/until", "value": "11:00"}]
+    assert call(endpoint, "PATCH", CONTRACTORS, moved, OPERATOR) == 204
+    assert (await decider.decide(request(at=WEDNESDAY_NOON)))[0].allow is False
+
+
+async def test_zones_are_known_to_the_server(decider: OpaDecider, endpoint: str) -> None:
+    hours = {**SHIPPED["contractors"]["hours"], "timezone": "Asia/Tokyo"}
+    listed = {"users": ["oidc~contractor"], "roles": [], "hours": hours}
+    assert call(endpoint, "PUT", CONTRACTORS, listed, OPERATOR) == 204
+    assert (await decider.decide(request(at="2026-03-04T01:00:00Z")))[0].allow is True
+    assert (await decider.decide(request(at=WEDNESDAY_NOON)))[0].allow is False
+
+
+async def test_data_that_cannot_be_read_denies_everybody(decider: OpaDecider, endpoint: str) -> None:
+    assert call(endpoint, "PUT", CONTRACTORS, {"users": "oidc~contractor"}, OPERATOR) == 204
+    [answer] = await decider.decide(request(actor="oidc~alice"))
+    assert answer.allow is False
+
+
+async def test_rules_for_credentials_become_obligations_of_their_questions(decider: OpaDecider, endpoint: str) -> None:
+    rules = [
+        {"namespace": ["pii*"], "ask": {"max_credential_seconds": 900}},
+        {"warehouse": "cold", "ask": {"no_vending": True}},
+        {"namespace": ["logs"], "ask": {"append_only": True, "max_credential_seconds": 1800}},
+    ]
+    assert call(endpoint, "PUT", CREDENTIALS, {"rules": rules}, OPERATOR) == 204
+    answers = await decider.decide(
+        request(table(), table(namespace="pii_eu", warehouse="cold"), table(namespace="logs"))
+    )
+    assert [answer.obligations for answer in answers] == [
+        Obligations(),
+        Obligations(max_credential_seconds=900, no_vending=True),
+        Obligations(max_credential_seconds=1800, append_only=True),
+    ]
+
+
+async def test_a_thousand_questions_are_answered_in_order(decider: OpaDecider, endpoint: str) -> None:
+    rules = [{"table": "*7", "ask": {"no_vending": True}}]
+    assert call(endpoint, "PUT", CREDENTIALS, {"rules": rules}, OPERATOR) == 204
+    answers = await decider.decide(request(*[table(f"t{number}") for number in range(1000)]))
+    assert [answer.obligations.no_vending for answer in answers] == [number % 10 == 7 for number in range(1000)]
+
+
+async def test_an_unknown_kind_of_caller_is_denied(decider: OpaDecider) -> None:
+    [answer] = await decider.decide(request(kind="anonymous"))
+    assert answer.allow is False
+
+
+@pytest.mark.parametrize("token", ["wrong", "", OPERATOR])
+async def test_another_token_gets_no_decision(endpoint: str, token: str) -> None:
+    decider = OpaDecider(endpoint, token, timeout_s=5)
+    with pytest.raises(DecisionEngineUnavailable):
+        await decider.decide(request())
+    await decider.aclose()
+
+
+def test_what_the_gateway_may_not_do(endpoint: str) -> None:
+    assert call(endpoint, "POST", DECISIONS, {"input": {"questions": []}}, GATEWAY) == 200
+    assert call(endpoint, "GET", "/health", None, GATEWAY) == 200
+    for method, path in (
+        ("POST", f"{DECISIONS}?explain=full"),
+        ("POST", "/v1/data/gateway/guardrails/../decisions"),
+        ("POST", "/v1/data/gateway"),
+        ("POST", "/v1/data"),
+        ("GET", DECISIONS),
+        ("GET", CONTRACTORS),
+        ("PUT", CONTRACTORS),
+        ("GET", "/v1/policies"),
+        ("PUT", "/v1/policies/gateway/main.rego"),
+        ("POST", "/v1/query"),
+        ("GET", "/v1/config"),
+        ("GET", "/metrics"),
+    ):
+        assert call(endpoint, method, path, {}, GATEWAY) in (301, 307, 401), (method, path)
+
+
+def test_what_an_operator_may_not_do(endpoint: str) -> None:
+    assert call(endpoint, "GET", CONTRACTORS, None, OPERATOR) == 200
+    allow_all = "package system.authz\n\nallow := true\n"
+    for method, path, body in (
+        ("PUT", "/v1/policies/mine", allow_all),
+        ("PUT", "/v1/policies/system%2Fauthz.rego", allow_all),
+        ("DELETE", "/v1/policies/system%2Fauthz.rego", None),
+        ("PUT", "/v1/data/system/authz/allow", True),
+        ("PUT", "/v1/data/gateway/decisions", {}),
+        ("PUT", "/v1/data/policy_data/../gateway/decisions", {}),
+        ("PUT", "/v1/data/policy_data/%2e%2e/gateway/decisions", {}),
+        ("PUT", "/v1/data", {}),
+        ("PATCH", "/v1/data", [{"op": "remove", "path": "/policy_data"}]),
+        ("DELETE", CONTRACTORS, None),
+        ("POST", DECISIONS, {"input": {}}),
+        ("GET", "/v1/data", None),
+        ("GET", "/v1/config", None),
+    ):
+        assert call(endpoint, method, path, body, OPERATOR) in (301, 307, 401), (method, path)
+    assert call(endpoint, "POST", DECISIONS, {"input": {"questions": []}}, GATEWAY) == 200
+
+
+def test_without_a_token_nothing_is_answered(endpoint: str) -> None:
+    for method, path in (("POST", DECISIONS), ("GET", "/health"), ("GET", CONTRACTORS), ("GET", "/v1/policies")):
+        assert call(endpoint, method, path, {}, None) == 401
+
+
+def test_an_opa_without_tokens_in_its_environment_answers_nobody() -> None:
+    with serving() as bare, serving(LAKEGATE_OPA_GATEWAY_TOKEN="", LAKEGATE_OPA_OPERATOR_TOKEN="") as empty:
+        for address in (bare, empty):
+            for token in (None, "", "null", "undefined", GATEWAY):
+                assert call(address, "POST", DECISIONS, {"input": {}}, token) == 401
+                assert call(address, "PUT", CONTRACTORS, {}, token) == 401
+
+
+async def test_the_decider_survives_a_restart_of_opa() -> None:
+    variables = {"LAKEGATE_OPA_GATEWAY_TOKEN": GATEWAY, "LAKEGATE_OPA_OPERATOR_TOKEN": OPERATOR}
+    with serving(**variables) as first:
+        decider = OpaDecider(first, GATEWAY, timeout_s=2)
+        assert (await decider.decide(request()))[0].allow
+    with pytest.raises(DecisionEngineUnavailable):
+        await decider.decide(request())
+    with serving(**variables) as second:
+        again = OpaDecider(second, GATEWAY, timeout_s=2)
+        assert all(await asyncio.gather(*[again.decide(request()) for _ in range(20)]))
+        await again.aclose()
+    await decider.aclose()
