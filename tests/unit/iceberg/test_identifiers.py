@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names: folding, parsing, what a new one may contain."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.iceberg.errors import (
+    CatalogError,
+    IdentifierNameEmpty,
+    InvalidNamespace,
+    InvalidTableName,
+    NamespaceDepthExceeded,
+    NamespaceEmpty,
+    NamespacePartContainsDot,
+    NamespacePartEmpty,
+    ReservedNamespace,
+)
+from gateway.iceberg.identifiers import Namespace, TableIdentifier, fold, validate_new_name, validate_new_namespace
+
+RESERVED = frozenset({"system", "examples", "information_schema"})
+
+
+@given(st.text())
+def test_folding_twice_is_folding_once(name: str) -> None:
+    assert fold(fold(name)) == fold(name)
+
+
+@given(st.text())
+def test_names_that_differ_in_case_or_composition_only_have_one_key(name: str) -> None:
+    assert fold(unicodedata.normalize("NFD", name)) == fold(unicodedata.normalize("NFC", name)) == fold(name)
+    assert fold(name.casefold()) == fold(name)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Straße", "STRASSE"), ("ΑΙ\u0345", "αι\u03b9"), ("é", "E\u0301"), ("K", "\u212a")]
+)
+def test_known_pairs_fold_together(one: str, other: str) -> None:
+    assert fold(one) == fold(other)
+
+
+def test_different_names_keep_different_keys() -> None:
+    assert len({fold(name) for name in ("orders", "order", "orders_", "ördérs")}) == 4
+
+
+def test_a_namespace_is_parsed_once_at_the_separator() -> None:
+    assert Namespace.parse("a\x1fb").levels == ("a", "b")
+    assert Namespace.parse("a.b", separator=".").levels == ("a", "b")
+    assert Namespace.parse("a.b\x1fc", separator=".").levels == ("a.b", "c")
+
+
+def test_a_namespace_tells_parent_name_and_rendering() -> None:
+    namespace = Namespace(("A", "b", "C"))
+    assert (namespace.dotted, namespace.name, namespace.key) == ("A.b.C", "C", "a\x1fb\x1fc")
+    assert namespace.parent == Namespace(("A", "b"))
+    assert Namespace(("A",)).parent is None
+
+
+def test_an_identifier_renders_with_dots_and_keys_without_case() -> None:
+    identifier = TableIdentifier(Namespace(("A", "b")), "Tbl")
+    assert (identifier.dotted, identifier.key) == ("A.b.Tbl", "a\x1fb\x1ftbl")
+
+
+def test_a_level_cannot_smuggle_the_separator_into_a_key() -> None:
+    with pytest.raises(InvalidNamespace):
+        Namespace(("a\x1fb",))
+    with pytest.raises(InvalidTableName):
+        TableIdentifier(Namespace(("a",)), "b\x1fc")
+
+
+@pytest.mark.parametrize(
+    ("raw", "error"),
+    [("", NamespaceEmpty), ("a\x1f", NamespacePartEmpty), ("\x1f", NamespacePartEmpty), ("a\x00b", InvalidNamespace)],
+)
+def test_malformed_namespaces_are_refused_when_parsed(raw: str, error: type[CatalogError]) -> None:
+    with pytest.raises(error):
+        Namespace.parse(raw)
+
+
+def test_an_unpaired_surrogate_is_refused_before_it_reaches_a_database() -> None:
+    with pytest.raises(InvalidNamespace):
+        Namespace(("a\ud800",))
+    with pytest.raises(InvalidTableName):
+        TableIdentifier(Namespace(("a",)), "\udfff")
+
+
+def test_an_empty_table_name_is_refused() -> None:
+    with pytest.raises(IdentifierNameEmpty):
+        TableIdentifier(Namespace(("a",)), "")
+
+
+@pytest.mark.parametrize(
+    ("levels", "error"),
+    [
+        (("a", "b", "c", "d", "e", "f"), NamespaceDepthExceeded),
+        (("SYSTEM",), ReservedNamespace),
+        (("Information_Schema", "x"), ReservedNamespace),
+        (("a.b",), NamespacePartContainsDot),
+        (("..",), NamespacePartContainsDot),
+        (("a+b",), InvalidNamespace),
+        (("a/b",), InvalidNamespace),
+        (("a\\b",), InvalidNamespace),
+        (("a%2Fb",), InvalidNamespace),
+        (("%2e%2e",), InvalidNamespace),
+        (("%252e",), InvalidNamespace),
+        ((" ",), InvalidNamespace),
+        (("a ",), InvalidNamespace),
+        (("\u00a0a",), InvalidNamespace),
+        (("a\u2028b",), InvalidNamespace),
+        (("a\u202eb",), InvalidNamespace),
+        (("ü" * 128,), InvalidNamespace),
+    ],
+)
+def test_a_new_namespace_is_refused(levels: tuple[str, ...], error: type[CatalogError]) -> None:
+    with pytest.raises(error) as caught:
+        validate_new_namespace(Namespace(levels), reserved=RESERVED)
+    assert caught.value.code == 400
+    assert caught.value.type == error.__name__
+
+
+@pytest.mark.parametrize(
+    "levels", [("a",), ("a", "b", "c", "d", "e"), ("a", "system"), ("Ünïcode 名",), ("a*b$c'",), ("ü" * 127,)]
+)
+def test_a_new_namespace_is_accepted(levels: tuple[str, ...]) -> None:
+    validate_new_namespace(Namespace(levels), reserved=RESERVED)
+
+
+@pytest.mark.parametrize(
+    "name", ["a+b", ".", "..", "a/b", "a\\..\\b", "a%2F..%2Fb", "\t", "a\n", "x" * 256, "\ufeffa", "a\u2066"]
+)
+def test_a_new_table_name_is_refused(name: str) -> None:
+    with pytest.raises(InvalidTableName):
+        validate_new_name(name)
+
+
+def test_a_new_name_must_not_be_empty_and_the_message_names_the_noun() -> None:
+    with pytest.raises(IdentifierNameEmpty, match="View name"):
+        validate_new_name("", noun="view")
+
+
+@pytest.mark.parametrize("name", ["orders", "v1.2", "...", "100%", "50%off", "a b", "x" * 255])
+def test_a_new_table_name_is_accepted(name: str) -> None:
+    validate_new_name(name)
+
+
+def test_messages_never_print_what_a_terminal_would_obey() -> None:
+    with pytest.raises(InvalidTableName) as caught:
+        validate_new_name("a\x1b[31m")
+    assert "\x1b" not in caught.value.message
+    assert len(str(caught.value)) < 200
