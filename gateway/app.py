@@ -7,21 +7,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
-
-from litestar import Litestar
-from litestar.types import ASGIApp
 
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
 from gateway.access.door import Door
 from gateway.access.relations import DEMANDED
 from gateway.access.tuples import TupleKey
-from gateway.api.build import build_api
+from gateway.api.build import Application, build_api
 from gateway.api.context import Parts
 from gateway.audit.sink import BufferedAudit
 from gateway.catalog.commits import Commits
@@ -62,7 +59,7 @@ from gateway.vending.sts import Sts
 from gateway.vending.vendor import Vendor
 
 
-def create_app(settings: Settings | None = None) -> ASGIApp:
+def create_app(settings: Settings | None = None) -> Application:
     """The application of one worker, from the environment unless `settings` are given."""
     settings = settings or load()
     settings.require_serving()
@@ -70,14 +67,11 @@ def create_app(settings: Settings | None = None) -> ASGIApp:
     directory = metrics_directory()
     metrics = Metrics(multiprocess_dir=Path(directory) if directory else None)
 
-    @asynccontextmanager
-    async def running(app: Litestar) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            app.state.parts = await _assemble(settings, metrics, stack)
-            yield
+    async def assemble(stack: AsyncExitStack) -> Parts:
+        return await _assemble(settings, metrics, stack)
 
-    asgi, _ = build_api(lifespan=[running], observer=metrics, max_body_bytes=settings.max_request_body_size)
-    return asgi
+    application, _ = build_api(assemble, observer=metrics, max_body_bytes=settings.max_request_body_size)
+    return application
 
 
 async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> Parts:

@@ -10,3 +10,11 @@ class DecisionEngineUnavailable(Exception):
 
 class AuditUnavailable(Exception):
     """An audit record could not be taken or made durable, so what it records must not happen."""
+
+
+class DatabaseUnavailable(Exception):
+    """The database cannot be reached or has no free connection in time; nothing was changed."""
+
+
+class CommitUnknown(Exception):
+    """COMMIT was sent and its outcome is not known; only reading again can tell."""

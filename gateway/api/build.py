@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypeAlias
 
 from litestar import Litestar
 from litestar.di import Provide
@@ -28,7 +28,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     users,
     warehouses,
 )
-from gateway.api.context import provide_ctx
+from gateway.api.context import Parts, provide_ctx
 from gateway.api.errors import answer_error
 from gateway.api.latch import Latch, RequestObserver
 from gateway.api.raw_path import RawPath
@@ -39,23 +39,35 @@ class UndeclaredRoute(Exception):
     """A route serves no declared operation, or an operation is served by no route."""
 
 
+Application: TypeAlias = ASGIApp
+"""What the server calls."""
+
+
 def build_api(
+    assemble: Callable[[AsyncExitStack], Awaitable[Parts]],
     *,
-    lifespan: Sequence[Callable[[Litestar], AbstractAsyncContextManager[None]]],
     observer: RequestObserver,
     max_body_bytes: int,
     extra_handlers: Sequence[ControllerRouterHandler] = (),
-) -> tuple[ASGIApp, Litestar]:
+) -> tuple[Application, Litestar]:
     """(the ASGI application, the Litestar application inside). Raises UndeclaredRoute.
 
-    `lifespan` puts `Parts` into `app.state.parts`. `extra_handlers` is for tests of the walk.
+    `assemble` makes the parts in the running loop and puts their closing on the stack. `extra_handlers` is for tests of
+    the walk.
     """
+
+    @asynccontextmanager
+    async def running(app: Litestar) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            app.state.parts = await assemble(stack)
+            yield
+
     app = Litestar(
         route_handlers=[*dict.fromkeys(SERVED.values()), *extra_handlers],
         dependencies={"ctx": Provide(provide_ctx)},
         middleware=[Latch(observer)],
         exception_handlers={HTTPException: answer_error, Exception: answer_error},
-        lifespan=list(lifespan),
+        lifespan=[running],
         request_max_body_size=max_body_bytes,
         openapi_config=None,
         logging_config=None,

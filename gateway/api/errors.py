@@ -13,10 +13,9 @@ from litestar.types import Scope, Send
 from uuid_utils.compat import uuid7
 
 from gateway.access.operation import Operation
-from gateway.access.outage import AuditUnavailable, DecisionEngineUnavailable
+from gateway.access.outage import AuditUnavailable, CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.refusals import unavailable
 from gateway.api.serves import OPERATIONS_OF
-from gateway.db.engine import CommitUnknown, DatabaseUnavailable
 from gateway.iceberg.errors import (
     BadRequestException,
     CatalogError,

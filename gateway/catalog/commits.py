@@ -13,10 +13,10 @@ from uuid import UUID
 
 import msgspec
 import structlog
-from sqlalchemy.exc import IntegrityError
 from uuid_utils.compat import uuid7
 
 from gateway.access.operations.tables import CommitTable, CommitTableCreation
+from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
@@ -24,7 +24,7 @@ from gateway.catalog.metadata_files import MetadataFiles, require_inside
 from gateway.catalog.tables import Tables, above_table, claim_location, now_ms, place, taken
 from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import CommitUnknown, Database, DatabaseUnavailable
+from gateway.db.engine import Database
 from gateway.db.outbox import Pending
 from gateway.db.ownership import record_new
 from gateway.db.resolver import reread_table
@@ -172,7 +172,7 @@ class Commits:
         async with self._files.written(namespace.warehouse, outcome.metadata, None) as written:
             try:
                 pending = await self._insert(permit, namespace, identifier, location, outcome, written)
-            except IntegrityError as clash:
+            except tables.Clash as clash:
                 async with self._database.read() as connection:
                     kind = await tables.name_taken(connection, namespace.id, identifier.name)
                 if kind == "table":

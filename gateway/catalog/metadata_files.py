@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 import structlog
 from uuid_utils.compat import uuid7
 
+from gateway.access.outage import CommitUnknown
 from gateway.access.resolved import ResolvedWarehouse
 from gateway.db.credentials import StorageCredentials
-from gateway.db.engine import CommitUnknown
 from gateway.iceberg.errors import InvalidLocation, UnexpectedFilesInLocation
 from gateway.iceberg.locations import Place
 from gateway.iceberg.metadata import TableMetadata, encode_table_metadata

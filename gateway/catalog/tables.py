@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
-from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
 from gateway.access.door import Door
@@ -24,7 +22,7 @@ from gateway.catalog.metadata_files import MetadataFiles, require_inside
 from gateway.catalog.pages import Position, visible_page
 from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
+from gateway.db.engine import Connection, Database
 from gateway.db.ownership import record_gone, record_new
 from gateway.db.rows import AnyRow
 from gateway.db.wanted import path_above
@@ -210,7 +208,7 @@ class Tables:
                 )
         except namespaces.NamespaceGone as gone:
             raise NoSuchNamespaceException(f"Namespace does not exist: {identifier.namespace.dotted}") from gone
-        except IntegrityError as clash:
+        except tables.Clash as clash:
             raise await self.clash(namespace, identifier, location) from clash
         await self._delivery.deliver_or_leave(pending)
 
@@ -232,7 +230,7 @@ def place(profile: S3Profile, namespace: ResolvedNamespace, name: str, id: UUID,
     return default_location(profile.base_location(), profile.storage_layout, path, name, id)
 
 
-async def claim_location(connection: AsyncConnection, location: Location) -> None:
+async def claim_location(connection: Connection, location: Location) -> None:
     """Make sure, until the transaction ends, that no table lies at, above or below. Raises LocationAlreadyTaken."""
     await tables.hold_explicit_locations(connection)
     ancestors = [above.overlap_key for above in location.ancestors()]

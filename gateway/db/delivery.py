@@ -18,10 +18,10 @@ from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.tuples import TupleKey
 from gateway.db import outbox
-from gateway.db.engine import Database, DatabaseUnavailable
+from gateway.db.engine import Database
 from gateway.db.outbox import Pending
 from gateway.db.schema import server, warehouses
 from gateway.db.wanted import wanted

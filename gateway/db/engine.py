@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -14,18 +14,15 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from gateway.access.operation import Operation
+from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.permit import Permit
 from gateway.db import audit_log
 
 Answer = TypeVar("Answer")
 
 
-class DatabaseUnavailable(Exception):
-    """The database cannot be reached or has no free connection in time; nothing was changed."""
-
-
-class CommitUnknown(Exception):
-    """COMMIT was sent and its outcome is not known; only reading again can tell."""
+Connection: TypeAlias = AsyncConnection
+"""What statements of this room run on; use cases pass it on and know nothing else of it."""
 
 
 class Database:

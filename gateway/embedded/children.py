@@ -61,7 +61,7 @@ class Children:
     """All children of one stack; an async context manager that leaves none behind.
 
     ``logs``: the directory of the log files, one per name. ``keep_open``: file descriptors the supervisor holds as long
-    as any child lives (the lock of the data directory). ``remove``: directories it removes at the end.
+    as any child lives (the lock of the data directory). ``remove``: files and directories it removes at the end.
     """
 
     def __init__(self, logs: Path, *, keep_open: Sequence[int] = (), remove: Sequence[Path] = ()) -> None:

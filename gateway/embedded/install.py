@@ -137,6 +137,8 @@ def _go_tools(settings: Settings, kept: Cache, console: Console) -> None:
         for tool in missing:
             with _step(console, f"Building {tool.name} {tool.version}, once; two to five minutes") as say:
                 _build(tool, go, kept, environment, say)
+    if own:
+        shutil.rmtree(kept.environment("go"), ignore_errors=True)  # it has done all it was for
 
 
 def _jars(kept: Cache, console: Console) -> None:

@@ -18,7 +18,7 @@ import msgspec
 
 from gateway.embedded.children import Child, Children, ChildSpec
 from gateway.embedded.errors import ToolMissing
-from gateway.embedded.ports import LOOPBACK, Ports
+from gateway.embedded.ports import GRPC_OFFSET, LOOPBACK, Ports
 from gateway.embedded.probe import until_answering
 from gateway.embedded.secrets import Secrets, write_private
 
@@ -43,6 +43,19 @@ def program(setting: str | None) -> Path:
     if found is None:
         raise ToolMissing(f"the object store's program {setting or 'weed'} was not found; run `make setup`")
     return Path(found)
+
+
+def sockets_left_behind(ports: Ports) -> list[Path]:
+    """The sockets it makes beside its gRPC ports, in a fixed place that no option moves; it does not remove them all."""
+    by_part = {
+        "s3": ports.s3,
+        "master": ports.store_master,
+        "volume": ports.store_volume,
+        "filer": ports.store_filer,
+        "admin": ports.store_admin,
+    }
+    directory = Path("/tmp")  # noqa: S108 - the program's own choice; its file mode keeps others out
+    return [directory / f"seaweedfs-{part}-grpc-{port + GRPC_OFFSET}.sock" for part, port in by_part.items()]
 
 
 class ObjectStore:
@@ -82,13 +95,20 @@ class ObjectStore:
             "master.port": ports.store_master,
             "volume.port": ports.store_volume,
             "filer.port": ports.store_filer,
+            "admin.port": ports.store_admin,  # its gRPC is served even without its pages
             "filer.localSocket": self._sockets / "filer.sock",
         }
         arguments = [f"-{name}={value}" for name, value in options.items()]
         server = await children.start(
             ChildSpec(
                 name="object-store",
-                argv=[str(self._binary), f"-config_dir={self._configuration}", "mini", *arguments],
+                argv=[
+                    str(self._binary),
+                    "-logtostderr=true",
+                    f"-config_dir={self._configuration}",
+                    "mini",
+                    *arguments,
+                ],
                 env={"HOME": str(self._data), "TMPDIR": str(self._sockets)},
                 # It also reads configuration from its working directory.
                 cwd=self._configuration,

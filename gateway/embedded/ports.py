@@ -36,12 +36,13 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     store_master: int
     store_volume: int
     store_filer: int
+    store_admin: int
     identity_provider: int
     gateway: int
     metrics: int
 
 
-_WITH_GRPC = ("s3", "store_master", "store_volume", "store_filer")
+_WITH_GRPC = ("s3", "store_master", "store_volume", "store_filer", "store_admin")
 
 
 def is_free(port: int) -> bool:

@@ -205,11 +205,13 @@ async def running(plan: Plan) -> AsyncIterator[Stack]:
         secrets = load_or_generate(plan.data / "secrets.json")
         started = False
         for attempt in range(1, _STARTS + 1):
+            chosen = _choose_ports(plan.data)
             sockets = _socket_directory()
-            children = Children(logs, keep_open=[lock_descriptor], remove=[sockets])
+            remove = [sockets, *object_store.sockets_left_behind(chosen)]
+            children = Children(logs, keep_open=[lock_descriptor], remove=remove)
             try:
                 async with children:
-                    stack = _assemble(plan, _choose_ports(plan.data), secrets, children, sockets)
+                    stack = _assemble(plan, chosen, secrets, children, sockets)
                     try:
                         await stack.start()
                     except* ChildFailed as failures:

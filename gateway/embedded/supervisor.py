@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process that owns every child of the embedded stack and outlives nobody.
 
-It is started as ``python -m gateway.embedded.supervisor [DIRECTORY...]`` with a pipe as standard input. Each line that
+It is started as ``python -m gateway.embedded.supervisor [PATH...]`` with a pipe as standard input. Each line that
 arrives is one JSON order, each line it writes one JSON event (shapes: :class:`Supervisor`). The end of the input means
 that the parent is gone, by whatever cause: a clean exit, a signal, SIGKILL. Then, as on SIGTERM, every child is
-stopped, gracefully first, whatever is left after that is killed, and the directories named on its command line are
+stopped, gracefully first, whatever is left after that is killed, and the files and directories named on its command line are
 removed.
 
 Only the standard library is imported, so the process is up in a few hundredths of a second. It has one thread, which
@@ -99,8 +99,12 @@ class Supervisor:
                 if self._orders in ready:
                     self._read_orders()
         self._stop_everything()
-        for directory in self._remove:
-            shutil.rmtree(directory, ignore_errors=True)
+        for path in self._remove:
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
         self._tell({"event": "stopped"})
 
     def _on_stop_signal(self, *_: object) -> None:

@@ -6,10 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from gateway.access.operations.grants import Assignment, ReadAssignments, WriteAssignments
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege
 from gateway.access.refs import ObjectKey, ObjectType, Ref
@@ -18,7 +16,7 @@ from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.access.wire import AssignmentEntry, AssignmentsAnswer
 from gateway.db import grants, outbox, roles, users
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database, DatabaseUnavailable
+from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
 from gateway.db.wanted import TRAVERSE, path_above
 from gateway.governance.errors import (
@@ -130,7 +128,7 @@ def _refuse_nonsense(on: ObjectKey, entries: Iterable[Assignment]) -> None:
             raise SelfAssignment("A role cannot be assigned to itself.")
 
 
-async def _require_known(connection: AsyncConnection, entries: Sequence[Assignment]) -> None:
+async def _require_known(connection: Connection, entries: Sequence[Assignment]) -> None:
     """A grant to somebody nobody knows is most often a mistyped id, and would be found by who takes that id later."""
     wanted_users = {e.principal.id for e in entries if e.principal.type is PrincipalType.USER}
     wanted_roles = {e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE}

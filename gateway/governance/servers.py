@@ -6,8 +6,6 @@ from __future__ import annotations
 from importlib.metadata import version
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from gateway.access.operations.server import Bootstrap, GetServerInfo
 from gateway.access.permit import Permit
 from gateway.access.privileges import Privilege
@@ -16,7 +14,7 @@ from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.access.wire import LicenseStatus, ServerInfo
 from gateway.db import grants, outbox, projects, servers, users
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
+from gateway.db.engine import Connection, Database
 from gateway.governance.errors import CatalogAlreadyBootstrapped, TermsOfUseNotAccepted
 from gateway.governance.users import display_name, guessed_type
 
@@ -86,7 +84,7 @@ class Servers:
 
 
 async def create_project(
-    connection: AsyncConnection, id: str, name: str, server: ObjectKey, admin: Principal
+    connection: Connection, id: str, name: str, server: ObjectKey, admin: Principal
 ) -> list[TupleKey]:
     """Insert a project that `admin` administers; the tuple keys that follow, none when id or name is taken."""
     if not await projects.create(connection, id=id, name=name):

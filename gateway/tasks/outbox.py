@@ -7,10 +7,10 @@ import asyncio
 
 import structlog
 
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.db import outbox
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database, DatabaseUnavailable
+from gateway.db.engine import Database
 
 _log = structlog.get_logger("tasks.outbox")
 
