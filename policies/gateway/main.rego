@@ -5,7 +5,8 @@
 # description: |
 #   OpenFGA decides who is related to what. The policies decide under which circumstances: they may deny, shorten
 #   credentials or add obligations, and can never allow what OpenFGA refuses. Every question is allowed unless a
-#   guardrail denies it. A guardrail is a package below gateway.guardrails; it is asked by being there.
+#   guardrail denies it. A guardrail is a package below gateway.guardrails; it is asked by being there. It says
+#   denials[index] and obligations[index] for the question at that index, so that many questions cost no more each.
 # schemas:
 #   - input: schema.input
 package gateway
@@ -32,10 +33,7 @@ _answer(index) := {
 
 # METADATA
 # description: Why the question is denied; one denial is enough.
-_reasons(index) := {{"code": denial.code, "message": denial.message} |
-	some denial in data.gateway.guardrails[_].denials
-	denial.question == index
-}
+_reasons(index) := {denial | some denial in data.gateway.guardrails[_].denials[index]}
 
 # METADATA
 # description: What the guardrails ask for, the strictest of each kind; a kind nobody asks for is left out.
@@ -65,7 +63,4 @@ _hidden_operations(index) := {"hide_operations": [name | some name in names]} if
 
 # METADATA
 # description: The obligations that guardrails ask for on this question, one by one.
-_asked(index) := {asked |
-	some asked in data.gateway.guardrails[_].obligations
-	asked.question == index
-}
+_asked(index) := {asked | some asked in data.gateway.guardrails[_].obligations[index]}

@@ -24,8 +24,8 @@ request(questions) := {
 guardrail(denials, obligations) := {"denials": denials, "obligations": obligations}
 
 # METADATA
-# description: A denial of one question.
-denial(index, code) := {"question": index, "code": code, "message": "because"}
+# description: A denial with this code.
+denial(code) := {"code": code, "message": "because"}
 
 test_a_question_that_no_guardrail_minds_is_allowed_without_obligations if {
 	answer := gateway.decisions with input as request([question("load_table")])
@@ -44,9 +44,9 @@ test_without_a_list_of_questions_there_is_no_answer if {
 
 test_answers_come_in_the_order_of_the_questions if {
 	questions := [question(sprintf("op_%d", [n])) | some n in numbers.range(0, 11)]
-	denials := {denial(2, "two"), denial(10, "ten")}
+	denials := {2: {denial("two")}, 10: {denial("ten")}}
 	answer := gateway.decisions with input as request(questions)
-		with data.gateway.guardrails as {"one": guardrail(denials, set())}
+		with data.gateway.guardrails as {"one": guardrail(denials, {})}
 	[index | some index, one in answer.decisions; not one.allow] == [2, 10]
 	answer.decisions[2].reasons == [{"code": "two", "message": "because"}]
 	answer.decisions[10].reasons == [{"code": "ten", "message": "because"}]
@@ -56,9 +56,9 @@ test_answers_come_in_the_order_of_the_questions if {
 test_any_denial_wins_and_all_reasons_are_told if {
 	answer := gateway.decisions with input as request([question("drop_table")])
 		with data.gateway.guardrails as {
-			"quiet": guardrail(set(), set()),
-			"first": guardrail({denial(0, "a")}, set()),
-			"second": guardrail({denial(0, "b")}, set()),
+			"quiet": guardrail({}, {}),
+			"first": guardrail({0: {denial("a")}}, {}),
+			"second": guardrail({0: {denial("b")}}, {}),
 		}
 	answer.decisions[0].allow == false
 	[reason.code | some reason in answer.decisions[0].reasons] == ["a", "b"]
@@ -67,12 +67,11 @@ test_any_denial_wins_and_all_reasons_are_told if {
 test_the_shortest_life_of_all_guardrails_counts if {
 	answer := gateway.decisions with input as request([question("load_table"), question("load_table")])
 		with data.gateway.guardrails as {
-			"first": guardrail(set(), {
-				{"question": 0, "max_credential_seconds": 1800},
-				{"question": 0, "max_credential_seconds": 3600},
-				{"question": 1, "max_credential_seconds": 60},
+			"first": guardrail({}, {
+				0: {{"max_credential_seconds": 1800}, {"max_credential_seconds": 3600}},
+				1: {{"max_credential_seconds": 60}},
 			}),
-			"second": guardrail(set(), {{"question": 0, "max_credential_seconds": 900}}),
+			"second": guardrail({}, {0: {{"max_credential_seconds": 900}}}),
 		}
 	answer.decisions[0].obligations == {"max_credential_seconds": 900}
 	answer.decisions[1].obligations == {"max_credential_seconds": 60}
@@ -80,21 +79,18 @@ test_the_shortest_life_of_all_guardrails_counts if {
 
 test_a_life_of_no_seconds_is_a_life if {
 	answer := gateway.decisions with input as request([question("load_table")])
-		with data.gateway.guardrails as {"one": guardrail(set(), {{"question": 0, "max_credential_seconds": 0}})}
+		with data.gateway.guardrails as {"one": guardrail({}, {0: {{"max_credential_seconds": 0}}})}
 	answer.decisions[0].obligations == {"max_credential_seconds": 0}
 }
 
 test_a_switch_is_on_if_any_guardrail_wants_it_on if {
 	answer := gateway.decisions with input as request([question("load_table"), question("load_table")])
 		with data.gateway.guardrails as {
-			"first": guardrail(set(), {
-				{"question": 0, "no_vending": true, "append_only": false},
-				{"question": 1, "no_vending": false},
+			"first": guardrail({}, {
+				0: {{"no_vending": true, "append_only": false}},
+				1: {{"no_vending": false}},
 			}),
-			"second": guardrail(set(), {
-				{"question": 0, "append_only": true},
-				{"question": 0, "no_vending": false},
-			}),
+			"second": guardrail({}, {0: {{"append_only": true}, {"no_vending": false}}}),
 		}
 	answer.decisions[0].obligations == {"append_only": true, "no_vending": true}
 	answer.decisions[1].obligations == {}
@@ -103,15 +99,15 @@ test_a_switch_is_on_if_any_guardrail_wants_it_on if {
 test_hidden_operations_add_up if {
 	answer := gateway.decisions with input as request([question("get_config")])
 		with data.gateway.guardrails as {
-			"first": guardrail(set(), {{"question": 0, "hide_operations": ["drop_table", "rename_table"]}}),
-			"second": guardrail(set(), {{"question": 0, "hide_operations": ["drop_table", "commit_table"]}}),
+			"first": guardrail({}, {0: {{"hide_operations": ["drop_table", "rename_table"]}}}),
+			"second": guardrail({}, {0: {{"hide_operations": ["drop_table", "commit_table"]}}}),
 		}
 	answer.decisions[0].obligations == {"hide_operations": ["commit_table", "drop_table", "rename_table"]}
 }
 
 test_obligations_do_not_make_a_denial if {
 	answer := gateway.decisions with input as request([question("load_table")])
-		with data.gateway.guardrails as {"one": guardrail(set(), {{"question": 0, "no_vending": true}})}
+		with data.gateway.guardrails as {"one": guardrail({}, {0: {{"no_vending": true}}})}
 	answer.decisions[0] == {"allow": true, "reasons": [], "obligations": {"no_vending": true}}
 }
 

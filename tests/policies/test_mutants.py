@@ -18,11 +18,11 @@ AUTHZ = "system/authz.rego"
 MUTANTS = {
     "one denial is not enough": (MAIN, "count(_reasons(index)) == 0", "count(_reasons(index)) < 2"),
     "always allow": (MAIN, '"allow": count(_reasons(index)) == 0', '"allow": true'),
-    "the denial of any question counts": (MAIN, "\tdenial.question == index\n", ""),
+    "the denial of any question counts": (MAIN, ".denials[index]", ".denials[_]"),
     "the longest life counts": (MAIN, "min(seconds)", "max(seconds)"),
     "a switch somebody leaves off is on": (MAIN, "asked[name] == true", "asked[name] in {true, false}"),
     "a switch is forgotten": (MAIN, '["append_only", "no_vending"]', '["append_only"]'),
-    "the obligations of any question count": (MAIN, "\tasked.question == index\n", ""),
+    "the obligations of any question count": (MAIN, ".obligations[index]", ".obligations[_]"),
     "hidden operations are forgotten": (MAIN, ", _hidden_operations(index)]", "]"),
     "questions need not be a list": (MAIN, "\tis_array(input.questions)\n", ""),
     "anonymous callers are known": (ACTORS, '{"user", "role", "system"}', '{"user", "role", "system", "anonymous"}'),

@@ -46,7 +46,7 @@ def test_a_field_that_the_gateway_does_not_send_does_not_compile(opa, policies: 
 
 
 def test_the_committed_input_schema_is_what_the_gateway_sends() -> None:
-    assert SCHEMA_FILE.read_text(encoding="utf-8") == input_schema(), "run `make model`"
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == input_schema(), "run `python -m gateway.opa.schema`"
 
 
 def test_the_policies_are_formatted(opa, policies: Path) -> None:

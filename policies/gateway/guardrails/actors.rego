@@ -13,11 +13,10 @@ known_kinds := {"user", "role", "system"}
 
 # METADATA
 # description: Nobody of an unknown kind may do anything.
-denials contains denial if {
+denials[index] contains denial if {
 	some index, _ in input.questions
 	not _known
 	denial := {
-		"question": index,
 		"code": "unknown_actor_kind",
 		"message": "The policies do not know this kind of caller.",
 	}

@@ -12,12 +12,11 @@ package gateway.guardrails.contractors
 
 # METADATA
 # description: A contractor is denied outside the hours.
-denials contains denial if {
+denials[index] contains denial if {
 	some index, _ in input.questions
 	_is_contractor
 	not _within_hours
 	denial := {
-		"question": index,
 		"code": "contractor_outside_hours",
 		"message": "Contractors may work only within their hours.",
 	}
@@ -25,11 +24,10 @@ denials contains denial if {
 
 # METADATA
 # description: Everybody is denied while it is not known who is a contractor.
-denials contains denial if {
+denials[index] contains denial if {
 	some index, _ in input.questions
 	not _known
 	denial := {
-		"question": index,
 		"code": "contractors_unknown",
 		"message": "The list of contractors is missing or malformed.",
 	}

@@ -12,20 +12,18 @@ package gateway.guardrails.credentials
 
 # METADATA
 # description: What each rule asks for wherever it applies.
-obligations contains obligation if {
+obligations[index] contains _asked(rule) if {
 	some index, question in input.questions
 	some rule in data.policy_data.credentials.rules
 	_applies(rule, question.resource)
-	obligation := object.union(_asked(rule), {"question": index})
 }
 
 # METADATA
 # description: Nothing is allowed while a rule cannot be read.
-denials contains denial if {
+denials[index] contains denial if {
 	some index, _ in input.questions
 	not _readable
 	denial := {
-		"question": index,
 		"code": "credential_rules_unreadable",
 		"message": "The rules for credentials are missing or malformed.",
 	}

@@ -5,7 +5,7 @@ import data.gateway.guardrails.credentials
 
 # METADATA
 # description: What is asked for on this resource under these rules.
-asked(resource, rules) := {object.remove(obligation, ["question"]) | some obligation in found} if {
+asked(resource, rules) := {obligation | some obligation in found[_]} if {
 	found := credentials.obligations with input as {"questions": [{"resource": resource}]}
 		with data.policy_data.credentials as {"rules": rules}
 }
@@ -15,7 +15,7 @@ asked(resource, rules) := {object.remove(obligation, ["question"]) | some obliga
 readable(rules) if {
 	found := credentials.denials with input as {"questions": [{}]}
 		with data.policy_data.credentials as {"rules": rules}
-	found == set()
+	found == {}
 }
 
 # METADATA
@@ -78,11 +78,7 @@ test_each_rule_asks_for_itself_and_each_question_is_judged_alone if {
 			{"namespace": ["b"], "ask": {"no_vending": true}},
 			{"ask": short},
 		]}
-	found == {
-		{"question": 0, "max_credential_seconds": 900},
-		{"question": 1, "max_credential_seconds": 900},
-		{"question": 1, "no_vending": true},
-	}
+	found == {0: {short}, 1: {short, {"no_vending": true}}}
 }
 
 test_rules_that_can_be_read_deny_nothing if {
@@ -120,12 +116,12 @@ test_rules_that_cannot_be_read_deny_everything if {
 
 test_each_question_is_denied_while_rules_are_missing if {
 	found := credentials.denials with input as {"questions": [{}, {}]} with data.policy_data.credentials as {}
-	{denial.question | some denial in found} == {0, 1}
-	{denial.code | some denial in found} == {"credential_rules_unreadable"}
+	object.keys(found) == {0, 1}
+	{denial.code | some denial in found[_]} == {"credential_rules_unreadable"}
 }
 
 test_as_shipped_nothing_is_asked_for if {
 	found := credentials.obligations with input as {"questions": [{"resource": table(["sales"], "orders")}]}
-	found == set()
-	credentials.denials == set() with input as {"questions": [{}]}
+	found == {}
+	credentials.denials == {} with input as {"questions": [{}]}
 }

@@ -13,11 +13,10 @@ known_types := {"server", "project", "warehouse", "namespace", "table", "user", 
 
 # METADATA
 # description: Nothing is allowed that cannot be understood.
-denials contains denial if {
+denials[index] contains denial if {
 	some index, question in input.questions
 	not _understood(question)
 	denial := {
-		"question": index,
 		"code": "question_not_understood",
 		"message": "The policies do not know what is asked here.",
 	}

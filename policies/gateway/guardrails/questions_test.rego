@@ -5,7 +5,7 @@ import data.gateway.guardrails.questions
 
 # METADATA
 # description: The indexes of the questions that are denied.
-denied(asked) := {denial.question | some denial in found} if {
+denied(asked) := object.keys(found) if {
 	found := questions.denials with input as {"questions": asked}
 }
 
@@ -27,5 +27,5 @@ test_only_the_question_that_is_not_understood_is_denied if {
 }
 
 test_the_denial_has_its_code if {
-	{denial.code | some denial in questions.denials} == {"question_not_understood"} with input as {"questions": [{}]}
+	{denial.code | some denial in questions.denials[_]} == {"question_not_understood"} with input as {"questions": [{}]}
 }
