@@ -46,7 +46,7 @@ def program(setting: str | None) -> Path:
 
 
 def sockets_left_behind(ports: Ports) -> list[Path]:
-    """The sockets it makes beside its gRPC ports, in a fixed place that no option moves; it does not remove them all."""
+    """The sockets it makes beside its gRPC ports, where no option moves them; it does not remove them all."""
     by_part = {
         "s3": ports.s3,
         "master": ports.store_master,

@@ -4,8 +4,8 @@
 It is started as ``python -m gateway.embedded.supervisor [PATH...]`` with a pipe as standard input. Each line that
 arrives is one JSON order, each line it writes one JSON event (shapes: :class:`Supervisor`). The end of the input means
 that the parent is gone, by whatever cause: a clean exit, a signal, SIGKILL. Then, as on SIGTERM, every child is
-stopped, gracefully first, whatever is left after that is killed, and the files and directories named on its command line are
-removed.
+stopped, gracefully first, whatever is left after that is killed, and the files and directories named on its command
+line are removed.
 
 Only the standard library is imported, so the process is up in a few hundredths of a second. It has one thread, which
 makes running code between fork and exec safe.

@@ -21,7 +21,7 @@ import pytest
 import pytest_asyncio
 
 from gateway import settings
-from gateway.embedded import account, ports, stack, toolchain
+from gateway.embedded import account, object_store, ports, stack, toolchain
 from gateway.embedded.errors import ChildFailed, StackError
 from gateway.embedded.ports import GRPC_OFFSET, LOOPBACK, Ports
 from gateway.embedded.stack import Plan, Stack
@@ -53,6 +53,17 @@ async def test_every_part_listens_on_the_loopback_address_alone(parts: Stack) ->
         if connection.status == psutil.CONN_LISTEN and connection.laddr.ip not in ("127.0.0.1", "::1")
     ]
     assert open_to_others == []
+
+
+async def test_every_port_that_is_open_was_chosen(parts: Stack) -> None:
+    chosen = set(_all_ports(parts.ports))
+    others = {
+        (process.name(), connection.laddr.port)
+        for process in _processes(parts)
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port not in chosen
+    }
+    assert others == set()
 
 
 async def test_no_secret_is_on_a_command_line(parts: Stack) -> None:
@@ -229,18 +240,29 @@ async def test_nothing_of_a_real_stack_outlives_a_killed_parent(tmp_path: Path) 
         time.sleep(0.05)
     family = psutil.Process(parent.pid).children(recursive=True)
     assert {"postgres", "weed", "opa", "openfga"} <= {process.name() for process in family}
+    assert _sockets(ports.load(data / "ports.json"))
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     _, alive = psutil.wait_procs(family, timeout=15)
     assert alive == []
+    assert _sockets(ports.load(data / "ports.json")) == [] == list(temporary.iterdir())
     assert all(map(_nothing_listens, _all_ports(ports.load(data / "ports.json"))))
     account.remove_data(data / "postgres")
+
+
+def _sockets(chosen: Ports | None) -> list[Path]:
+    assert chosen is not None
+    return [path for path in object_store.sockets_left_behind(chosen) if path.exists()]
 
 
 def _all_ports(chosen: Ports | None) -> list[int]:
     assert chosen is not None
     plain = [getattr(chosen, name) for name in chosen.__struct_fields__]
-    return plain + [port + GRPC_OFFSET for port in (chosen.s3, chosen.store_master, chosen.store_filer)]
+    return plain + [port + GRPC_OFFSET for port in _stores(chosen)]
+
+
+def _stores(chosen: Ports) -> tuple[int, ...]:
+    return chosen.s3, chosen.store_master, chosen.store_volume, chosen.store_filer, chosen.store_admin
 
 
 def _nothing_listens(port: int) -> bool:

@@ -65,13 +65,17 @@ def test_removing_data_removes_what_lies_elsewhere(tmp_path: Path, shared: Path)
     assert list(shared.iterdir()) == [] and not (tmp_path / "postgres").is_symlink()
 
 
-def test_programs_it_cannot_reach_are_copied_once(tmp_path: Path, shared: Path) -> None:
-    programs = tmp_path / "closed" / "pginstall"
+def test_programs_it_cannot_reach_are_copied_once_with_the_libraries_beside_them(tmp_path: Path, shared: Path) -> None:
+    site = tmp_path / "closed"
+    programs = site / "package" / "pginstall"
     (programs / "bin").mkdir(parents=True)
     (programs / "bin" / "postgres").write_text("#!")
     (programs / "bin" / "postgres").chmod(0o755)
-    (tmp_path / "closed").chmod(0o700)
+    (site / "package.libs").mkdir()
+    (site / "package.libs" / "libpq.so").touch()
+    site.chmod(0o700)
     copy = account.reachable_programs(programs, _STRANGER)
-    assert copy.parent == shared and os.access(copy / "bin" / "postgres", os.X_OK)
+    assert copy.is_relative_to(shared) and os.access(copy / "bin" / "postgres", os.X_OK)
+    assert (copy / "../../package.libs/libpq.so").exists()
     assert account.reachable_programs(programs, _STRANGER) == copy
     assert len(list(shared.iterdir())) == 1

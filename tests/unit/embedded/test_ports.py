@@ -16,7 +16,8 @@ from gateway.embedded.ports import GRPC_OFFSET, Ports
 def _numbers(chosen: Ports) -> list[int]:
     plain = [getattr(chosen, name) for name in chosen.__struct_fields__]
     return plain + [
-        getattr(chosen, name) + GRPC_OFFSET for name in ("s3", "store_master", "store_volume", "store_filer")
+        getattr(chosen, name) + GRPC_OFFSET
+        for name in ("s3", "store_master", "store_volume", "store_filer", "store_admin")
     ]
 
 
