@@ -179,6 +179,9 @@ async def test_a_document_that_speaks_for_another_issuer_brings_no_keys(provider
         "file:///etc/passwd",
         "//idp.example/keys",
         "https://user:pw@idp.example/keys",
+        "https://user@idp.example/keys",
+        "https://idp.example/ke ys",
+        "https://idp.example/keys#other",
         "https://idp.example\\@evil.example/keys",
         "",
     ],
@@ -231,6 +234,9 @@ def test_a_key_that_cannot_be_read_does_not_spoil_the_set(provider: Provider) ->
         {"kty": "OKP", "crv": "X25519", "x": "AA"},
         good | {"kid": 7},
         good | {"x5c": "text"},
+        good | {"use": "enc"},
+        {name: value for name, value in good.items() if name != "use"} | {"key_ops": ["encrypt"]},
+        provider.key.as_dict(private=True),
     ]
     keys = parse_jwks(json.dumps({"keys": [*odd, good]}).encode())
     assert [key.kid for key in keys] == ["k1"]

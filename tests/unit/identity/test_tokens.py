@@ -217,6 +217,7 @@ async def test_c08_a_token_cannot_bring_its_own_key(provider: Provider, new_key:
         {"crit": []},
         {"crit": ["b64"], "b64": False},
         {"b64": False},
+        {"b64": True},
         {"crit": "exp"},
         {"crit": ["x"], "x": 1},
     ],
@@ -389,6 +390,11 @@ async def test_what_is_no_signed_jwt_is_refused(provider: Provider, mangle: Call
 )
 async def test_a_signed_payload_that_is_no_object_is_refused(provider: Provider, payload: bytes) -> None:
     await refused(provider, provider.sign(payload))
+
+
+async def test_a_token_that_is_too_long_is_not_even_decoded(provider: Provider) -> None:
+    assert await provider.verify(provider.token(note="x" * 11_000))
+    assert "longer than" in await refused(provider, provider.token(note="x" * 13_000))
 
 
 async def test_a_claim_changed_after_signing_is_refused(provider: Provider) -> None:
