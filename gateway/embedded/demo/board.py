@@ -63,7 +63,8 @@ class Board:
         line = Line(trial.who, trial.tried, trial.expected, seen.text, seen.as_expected, time.monotonic() - started)
         self.lines.append(line)
         mark = "[green]as expected[/]" if line.as_expected else "[bold red]NOT AS EXPECTED[/]"
-        self.console.print(f"  {mark}  {escape(line.who)}: {escape(line.tried)} -> {escape(line.observed)}")
+        told = f"  {mark}  {escape(line.who)}: {escape(line.tried)} -> {escape(line.observed)}"
+        self.console.print(told, soft_wrap=True)
 
     @property
     def failed(self) -> list[Line]:
@@ -72,11 +73,15 @@ class Board:
 
     def table(self) -> Table:
         """All lines as a table."""
-        table = Table(show_lines=True, title="What was tried, what should happen, what happened")
+        table = Table(title="What was tried, what should happen, what happened")
         for name in ("", "who", "tried", "expected", "observed"):
             table.add_column(name, overflow="fold")
         table.add_column("s", justify="right")
+        before: str | None = None
         for line in self.lines:
+            if before not in (None, line.who):
+                table.add_section()
+            before = line.who
             mark = "[green]ok[/]" if line.as_expected else "[bold red]NO[/]"
             cells = (line.who, line.tried, line.expected, line.observed)
             table.add_row(mark, *map(escape, cells), f"{line.seconds:.1f}")

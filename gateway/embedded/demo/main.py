@@ -26,6 +26,7 @@ from gateway.settings import Settings, java_home, search_path
 DATA = Path(".lakegate")
 FLIGHTS = 336_776
 _CONFLICT = 409
+_WIDTH_OF_A_FILE = 160
 _INTERRUPTED = 130
 
 
@@ -37,7 +38,7 @@ async def run(settings: Settings, *, data: Path = DATA) -> int:
     Raises:
         StackError: it came to no table: something is missing, did not start, or refused a step of the set-up.
     """
-    console = Console()
+    console = _console()
     tools = toolchain.locate(settings)
     home = data.resolve()
     spark = SparkTools(
@@ -60,6 +61,12 @@ async def run(settings: Settings, *, data: Path = DATA) -> int:
     return status[0] if finished else _INTERRUPTED
 
 
+def _console() -> Console:
+    """The terminal as wide as it is; a file or a pipe as wide as the table wants to be."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_WIDTH_OF_A_FILE)
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """A running, bootstrapped stack; who starts processes in it; Spark; the directory of logs."""
@@ -70,15 +77,19 @@ class Scene:
     logs: Path
 
 
-async def demonstrate(scene: Scene, console: Console) -> int:
-    """Grants, pipeline, trials on a running stack. Returns 0 if every line was as expected, else 1."""
+async def demonstrate(scene: Scene, console: Console, *, pipeline: bool = True) -> int:
+    """Grants, pipeline, trials on a running stack. Returns 0 if every line was as expected, else 1.
+
+    ``pipeline``: False leaves out the two runs; their tables must be there already.
+    """
     board = Board(console)
     started = time.monotonic()
     scene.spark.work_dir.mkdir(mode=0o700, exist_ok=True)
     async with httpx.AsyncClient(timeout=CALL_SECONDS, trust_env=False) as http:
         people = callers(scene.ready, http)
         lake = await _prepare(people, scene.ready)
-        await _pipeline(board, scene)
+        if pipeline:
+            await _pipeline(board, scene)
         await _grants(people, lake)
         board.say("Starting one Spark engine for the trials ...")
         async with worker(scene.logs, scene.spark, scene.ready) as engine:
@@ -128,9 +139,9 @@ async def _give(lake: Lake, giver: Caller, kind: str, identity: str, relation: s
 async def _pipeline(board: Board, scene: Scene) -> None:
     """The medallion twice, as `etl`; the second run must leave every table exactly as it is."""
     board.say("The pipeline runs as etl: 336,776 flights through bronze, silver and gold ...")
-    first = await run_pipeline("pipeline-1", scene.children, scene.spark, scene.ready, "etl", board.say)
+    first = await _run_as_etl("pipeline-1", board, scene)
     board.say("The pipeline runs again, on the same delivery ...")
-    second = await run_pipeline("pipeline-2", scene.children, scene.spark, scene.ready, "etl", board.say)
+    second = await _run_as_etl("pipeline-2", board, scene)
 
     async def worked() -> Observation:
         return _judge_first(first)
@@ -142,6 +153,18 @@ async def _pipeline(board: Board, scene: Scene) -> None:
 
     await board.make(Trial("etl", "run the medallion", f"{FLIGHTS} flights checked, none refused", worked))
     await board.make(Trial("etl", "run it again", "nothing changes", idle))
+
+
+async def _run_as_etl(name: str, board: Board, scene: Scene) -> Account:
+    return await run_pipeline(
+        name,
+        "etl",
+        children=scene.children,
+        logs=scene.logs,
+        tools=scene.spark,
+        ready=scene.ready,
+        say=board.say,
+    )
 
 
 def _judge_first(account: Account) -> Observation:
@@ -161,7 +184,7 @@ def _judge_first(account: Account) -> Observation:
 
 async def _trials(board: Board, world: World, http: httpx.AsyncClient) -> None:
     board.say("The door is tried ...")
-    for paragraph in (story.strangers, story.one_gold_table, story.no_writing):
+    for paragraph in (story.strangers, story.one_gold_table, story.no_writing, story.foreign_places):
         await _make(board, paragraph(world))
     planted, trials = await story.vended_key(world)
     try:
@@ -175,7 +198,6 @@ async def _trials(board: Board, world: World, http: httpx.AsyncClient) -> None:
         await _make(board, story.contractor(world, hours))
     finally:
         await hours.restore()
-    await _make(board, story.foreign_places(world))
 
 
 async def _make(board: Board, trials: list[Trial]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -27,6 +28,7 @@ STATEMENT_SECONDS = 120.0
 _LINE_LIMIT = 1 << 22
 _GRACE = 5.0
 _LOOK_AGAIN = 0.5
+_PROGRESS = re.compile(r"\w+ \.\.\.$|  \w+\.\w+: ")
 _CHECKOUT = Path(__file__).parents[3]
 
 
@@ -95,7 +97,7 @@ class Account(msgspec.Struct, frozen=True):
 
 
 async def run_pipeline(
-    name: str, children: Children, tools: SparkTools, ready: Ready, user: str, say: Callable[[str], None]
+    name: str, user: str, *, children: Children, logs: Path, tools: SparkTools, ready: Ready, say: Callable[[str], None]
 ) -> Account:
     """Run the medallion once as ``user``; its progress goes to ``say``.
 
@@ -110,6 +112,8 @@ async def run_pipeline(
     }
     report = tools.work_dir / f"{name}.json"
     report.unlink(missing_ok=True)
+    log = logs / f"{name}.log"
+    log.unlink(missing_ok=True)  # the log of an earlier demonstration would be taken for this one's
     spec = ChildSpec(
         name=name,
         argv=[sys.executable, "-m", "gateway.pipeline", "run", "--config", "-", "--report", str(report)],
@@ -139,7 +143,7 @@ async def _watched(child: Child, say: Callable[[str], None]) -> int:
         done, _ = await asyncio.wait({child.exited}, timeout=_LOOK_AGAIN)
         lines = child.log.read_text(errors="replace").splitlines() if child.log.exists() else []
         for line in lines[shown:]:
-            if line.endswith(" ...") or line.startswith("  "):
+            if _PROGRESS.match(line):
                 say(f"    {line}")
         shown = len(lines)
         if done:
@@ -159,7 +163,7 @@ class Answer(msgspec.Struct, frozen=True):
     def refusal(self) -> str:
         """The error in few words; an empty text when there was none."""
         first_line = (self.message or "").strip().splitlines()
-        return f"{self.error}: {first_line[0][:160] if first_line else ''}" if self.error else ""
+        return f"{self.error}: {first_line[0][:100] if first_line else ''}" if self.error else ""
 
 
 class Worker:
