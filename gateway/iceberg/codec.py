@@ -64,6 +64,14 @@ def canonical(data: bytes | msgspec.Raw, *, at: str = "$") -> Any:
     return value
 
 
+def canonical_object(data: bytes | msgspec.Raw, *, at: str = "$") -> dict[str, Any]:
+    """As `canonical`, for a text that must be a JSON object; raises `BadRequestException` when it is not."""
+    value = canonical(data, at=at)
+    if not isinstance(value, dict):
+        raise BadRequestException(f"Malformed request: expected an object at `{at}`")
+    return value
+
+
 def _refuse_deep_nesting(value: object, at: str) -> None:
     level: list[object] = [value]
     for _ in range(MAX_NESTING):

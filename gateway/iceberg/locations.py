@@ -77,14 +77,16 @@ def update_locations(updates: Sequence[TableUpdate | ViewUpdate]) -> tuple[Place
             case SetProperties():
                 places.extend(_path_properties(update.updates))
             case AddSnapshot():
-                snapshot = Snapshot.of(codec.canonical(update.snapshot), at=f"$.{at}.snapshot")
+                snapshot = Snapshot.of(codec.canonical_object(update.snapshot), at=f"$.{at}.snapshot")
                 places.extend(_snapshot_places(snapshot, f"{at}.snapshot"))
             case SetStatistics():
-                file = StatisticsFile.of(codec.canonical(update.statistics), at=f"$.{at}.statistics")
+                file = StatisticsFile.of(codec.canonical_object(update.statistics), at=f"$.{at}.statistics")
                 places.append(Place(f"{at}.statistics.statistics-path", file.statistics_path))
             case SetPartitionStatistics():
                 where = f"{at}.partition-statistics"
-                partition = PartitionStatisticsFile.of(codec.canonical(update.partition_statistics), at=f"$.{where}")
+                partition = PartitionStatisticsFile.of(
+                    codec.canonical_object(update.partition_statistics), at=f"$.{where}"
+                )
                 places.append(Place(f"{where}.statistics-path", partition.statistics_path))
             case _:
                 pass

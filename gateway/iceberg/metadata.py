@@ -315,9 +315,7 @@ def decode_table_metadata(data: bytes, *, limits: Limits | None = None) -> Table
         raise BadRequestException(
             f"Table metadata takes {len(data)} bytes, at most {limits.max_bytes} bytes are allowed"
         )
-    members = codec.canonical(data)
-    if not isinstance(members, dict):
-        raise BadRequestException("Table metadata is not a JSON object")
+    members = codec.canonical_object(data)
     snapshots = members.get("snapshots") or ()
     if isinstance(snapshots, list) and len(snapshots) > limits.max_snapshots:
         raise BadRequestException(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta, Raw, Struct
 
@@ -76,12 +76,12 @@ P = TypeVar("P", PartitionSpec, SortOrder)
 
 def read_spec(text: Raw, *, at: str) -> PartitionSpec:
     """A spec a client sent, not yet bound to a schema; raises `BadRequestException`."""
-    return PartitionSpec.of(_members(text, at), at=at)
+    return PartitionSpec.of(codec.canonical_object(text, at=at), at=at)
 
 
 def read_order(text: Raw, *, at: str) -> SortOrder:
     """An order a client sent, not yet bound to a schema; raises `BadRequestException`."""
-    return SortOrder.of(_members(text, at), at=at)
+    return SortOrder.of(codec.canonical_object(text, at=at), at=at)
 
 
 def spec_with(spec: PartitionSpec, *, spec_id: int, fields: Iterable[PartitionField]) -> PartitionSpec:
@@ -204,13 +204,6 @@ def _refuse_redundant(spec: PartitionSpec) -> None:
             continue
         if (other := seen.setdefault(field.content, field.name)) != field.name:
             raise BadRequestException(f"Cannot add redundant partition: {other} conflicts with {field.name}")
-
-
-def _members(text: Raw, at: str) -> dict[str, Any]:
-    members = codec.canonical(text, at=at)
-    if not isinstance(members, dict):
-        raise BadRequestException(f"Malformed request: expected an object at `{at}`")
-    return members
 
 
 def _with_id(field: PartitionField, field_id: int) -> PartitionField:

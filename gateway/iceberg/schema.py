@@ -120,10 +120,7 @@ class Schema(Part, frozen=True, dict=True, kw_only=True):
 
 def read_schema(text: Raw | bytes, *, at: str) -> Schema:
     """A schema a client sent, checked as far as the format version does not matter. Raises `BadRequestException`."""
-    members = codec.canonical(text, at=at)
-    if not isinstance(members, dict):
-        raise BadRequestException(f"Malformed request: expected a schema object at `{at}`")
-    schema = Schema.of(members, at=at)
+    schema = Schema.of(codec.canonical_object(text, at=at), at=at)
     check_structure(schema)
     return schema
 

@@ -108,9 +108,7 @@ class EncryptedKey(Part, frozen=True, kw_only=True):
 def read_snapshot(text: Raw, *, at: str) -> Snapshot:
     """A snapshot a client sent, in the form it is stored: without nulls, without a sequence number of 0 (readers of
     version 1 take its presence for version 2). Raises `BadRequestException`."""
-    members = codec.canonical(text, at=at)
-    if not isinstance(members, dict):
-        raise BadRequestException(f"Malformed request: expected a snapshot object at `{at}`")
+    members = codec.canonical_object(text, at=at)
     for name in _OPTIONAL_MEMBERS:
         if name in members and members[name] is None:
             del members[name]

@@ -132,10 +132,7 @@ def decode_view_metadata(data: bytes, *, max_bytes: int = MAX_VIEW_BYTES) -> Vie
     """
     if len(data) > max_bytes:
         raise BadRequestException(f"View metadata takes {len(data)} bytes, at most {max_bytes} bytes are allowed")
-    members = codec.canonical(data)
-    if not isinstance(members, dict):
-        raise BadRequestException("View metadata is not a JSON object")
-    metadata = decode_stored_view_metadata(codec.encode(members))
+    metadata = decode_stored_view_metadata(codec.encode(codec.canonical_object(data)))
     try:
         UUID(metadata.view_uuid)
     except ValueError:
@@ -174,9 +171,7 @@ def encode_view_metadata(metadata: ViewMetadata) -> bytes:
 
 def read_version(text: Raw, *, at: str) -> ViewVersion:
     """A version a client sent; raises `BadRequestException`, `EmptyView` or `IllegalArgumentException`."""
-    members = codec.canonical(text, at=at)
-    if not isinstance(members, dict):
-        raise BadRequestException(f"Malformed request: expected a view version object at `{at}`")
+    members = codec.canonical_object(text, at=at)
     if members.get("default-catalog", "") is None:
         del members["default-catalog"]
     version = ViewVersion.of(members, at=at)

@@ -38,8 +38,8 @@ def decode(data: bytes, kind: type[T]) -> T:
     except BadRequestException:
         if b"null" not in data:
             raise
-        members = codec.canonical(data)
-        if not isinstance(members, dict) or None not in members.values():
+        members = codec.canonical_object(data)
+        if None not in members.values():
             raise
         return codec.decode(codec.encode({name: v for name, v in members.items() if v is not None}), kind)
 

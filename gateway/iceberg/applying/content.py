@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-
 from gateway.iceberg import codec
 from gateway.iceberg.applying.builder import TableBuilder
 from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate, RetryableValidation
@@ -178,7 +176,7 @@ def _drop_ref(builder: TableBuilder, name: str) -> None:
 
 def set_statistics(builder: TableBuilder, update: SetStatistics, at: str) -> None:
     """One file per snapshot; the last one set holds."""
-    file = StatisticsFile.of(codec.canonical(update.statistics, at=f"{at}.statistics"), at=f"{at}.statistics")
+    file = StatisticsFile.of(codec.canonical_object(update.statistics, at=f"{at}.statistics"), at=f"{at}.statistics")
     if update.snapshot_id is not None and update.snapshot_id != file.snapshot_id:
         raise BadRequestException(
             f"Malformed request: snapshot-id {update.snapshot_id} is not that of the statistics, "
@@ -200,7 +198,7 @@ def remove_statistics(builder: TableBuilder, update: RemoveStatistics, at: str) 
 def set_partition_statistics(builder: TableBuilder, update: SetPartitionStatistics, at: str) -> None:
     """One file per snapshot; the last one set holds."""
     where = f"{at}.partition-statistics"
-    file = PartitionStatisticsFile.of(codec.canonical(update.partition_statistics, at=where), at=where)
+    file = PartitionStatisticsFile.of(codec.canonical_object(update.partition_statistics, at=where), at=where)
     if any(bytes(known.text) == bytes(file.text) for known in builder.partition_statistics):
         return
     others = builder.partition_statistics.only(lambda known: known.snapshot_id != file.snapshot_id)
@@ -234,8 +232,8 @@ def remove_properties(builder: TableBuilder, update: RemoveProperties, at: str) 
 def add_encryption_key(builder: TableBuilder, update: AddEncryptionKey, at: str) -> None:
     """A key id that exists is no change: keys are immutable."""
     where = f"{at}.encryption-key"
-    members = codec.canonical(update.encryption_key, at=where)
-    key = EncryptedKey.of(_without_nulls(members), at=where)
+    members = codec.canonical_object(update.encryption_key, at=where)
+    key = EncryptedKey.of({name: value for name, value in members.items() if value is not None}, at=where)
     if any(known.key_id == key.key_id for known in builder.encryption_keys):
         return
     builder.encryption_keys = builder.encryption_keys.append(key)
@@ -260,9 +258,3 @@ def check_commit_properties(properties: Mapping[str, str]) -> None:
         text = properties.get(name)
         if text is not None and not (text.isascii() and text.isdigit()):
             raise BadRequestException(f"Table property {name} must have non-negative integer value, not {text!r}")
-
-
-def _without_nulls(members: object) -> dict[str, object]:
-    if not isinstance(members, dict):
-        return msgspec.convert(members, dict[str, object])
-    return {name: value for name, value in members.items() if value is not None}

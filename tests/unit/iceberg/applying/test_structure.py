@@ -270,7 +270,7 @@ def test_an_equal_order_is_reused(table: Any, commit: Any) -> None:
         ({"action": "set-default-sort-order", "sort-order-id": 4}, "unknown order: 4"),
         (add_spec(part(9, "day", "d")), "Cannot find source column for partition field"),
         (add_spec(part(2, "truncate[4]", "d")), "Invalid source type timestamptz for transform"),
-        (add_schema([]), "expected a schema object"),
+        (add_schema([]), "expected an object at `$.updates[0].schema`"),
         ({"action": "add-spec", "spec": 5}, "expected an object"),
     ],
 )
