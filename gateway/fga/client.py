@@ -22,6 +22,9 @@ MAX_TUPLES_PER_WRITE = 100
 MAX_CONTEXTUAL_TUPLES = 100
 
 _PAGE_SIZE = 100
+# Batches of one question that are asked at once. OpenFGA counts its deadline from when a request arrives, so too many
+# at once make each other fail on a busy machine.
+_BATCHES_AT_ONCE = 4
 _STORE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _MISSING_CONTEXT = re.compile(r"failed to evaluate relationship condition: .* is missing context parameters", re.DOTALL)
 _OTHER_CONDITION = "already exists with a different condition"
@@ -134,16 +137,23 @@ class FgaClient:
     ) -> list[bool]:
         """Whether each of `checks` holds, in order. `context` are the values of conditions: always send `current_time`.
 
-        A check that failed only because a condition lacked its context is a no: the tuple does not hold without it.
+        Large questions go in batches, a few at a time. A check that failed only because a condition lacked its context
+        is a no: the tuple does not hold without it.
         Everything else that is not a yes or a no, for a single one of the checks too, raises DecisionEngineUnavailable.
         """
         if len(contextual) > MAX_CONTEXTUAL_TUPLES:
             raise ValueError(f"{len(contextual)} contextual tuples; OpenFGA takes at most {MAX_CONTEXTUAL_TUPLES}.")
         unique = list({(check.user, check.relation, check.object): check for check in checks}.values())
         chunks = [unique[start : start + self._max_batch] for start in range(0, len(unique), self._max_batch)]
+        room = asyncio.Semaphore(_BATCHES_AT_ONCE)
+
+        async def answered(chunk: Sequence[FgaTuple]) -> dict[tuple[str, str, str], bool]:
+            async with room:
+                return await self._check_chunk(chunk, contextual, context)
+
         try:
             async with asyncio.timeout(self._timeout_s), asyncio.TaskGroup() as together:
-                tasks = [together.create_task(self._check_chunk(chunk, contextual, context)) for chunk in chunks]
+                tasks = [together.create_task(answered(chunk)) for chunk in chunks]
         except TimeoutError:
             raise DecisionEngineUnavailable(f"OpenFGA did not answer within {self._timeout_s} s.") from None
         except ExceptionGroup as failed:
