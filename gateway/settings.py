@@ -384,7 +384,7 @@ def export_metrics_directory(directory: str) -> None:
 
 
 def metrics_directory() -> str | None:
-    """Where the workers keep their counters, as the parent said (``export_metrics_directory``); None without workers."""
+    """Where the workers keep their counters (``export_metrics_directory``); None without workers."""
     return os.environ.get("PROMETHEUS_MULTIPROC_DIR")
 
 

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The floor: the same bytes, sent by the same server after one indexed read of PostgreSQL, and nothing decided."""
+
+from __future__ import annotations
+
+import os
+from uuid import UUID
+
+from litestar import Litestar, MediaType, Response, get
+from litestar.types import ASGIApp
+from sqlalchemy import bindparam, select
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from gateway.db.schema import tables
+
+_STATEMENT = select(tables.c.metadata).where(tables.c.id == bindparam("id"))
+
+
+def create_app() -> ASGIApp:
+    """One worker; told by the environment of the bench alone: BENCH_POSTGRES, BENCH_TABLE, BENCH_POOL."""
+    engine = create_async_engine(os.environ["BENCH_POSTGRES"], pool_size=int(os.environ["BENCH_POOL"]))
+    autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
+    table = UUID(os.environ["BENCH_TABLE"])
+    prefix = os.environ["BENCH_PREFIX"].encode()
+
+    @get("/table")
+    async def send_table() -> Response[bytes]:
+        async with autocommit.connect() as connection:
+            document = (await connection.execute(_STATEMENT, {"id": table})).scalar_one()
+        return Response(prefix + document + b"}", media_type=MediaType.JSON)
+
+    return Litestar([send_table], openapi_config=None, logging_config=None)

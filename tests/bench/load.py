@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sending requests from a number of connections for a number of seconds, in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator
+from itertools import count
+
+import aiohttp
+import msgspec
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """What to send. `{n}` in url and body is a number that never repeats within a run."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: str | None
+    connections: int
+    seconds: float
+    first: int
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it. Times in milliseconds; `refused` counts answers that were not 2xx."""
+
+    answered: int
+    refused: int
+    seconds: float
+    p50: float
+    p99: float
+    last: int
+
+    @property
+    def per_second(self) -> float:
+        """Answers a second."""
+        return self.answered / self.seconds
+
+
+async def send(load: Load) -> Result:
+    """Send for `load.seconds`; each connection has one request under way."""
+    numbers = count(load.first)
+    times: list[float] = []
+    refused = 0
+    started = time.perf_counter()
+    until = started + load.seconds
+
+    async def one(session: aiohttp.ClientSession) -> None:
+        nonlocal refused
+        while time.perf_counter() < until:
+            n = str(next(numbers))
+            body = None if load.body is None else load.body.replace("{n}", n)
+            begun = time.perf_counter()
+            async with session.request(
+                load.method, load.url.replace("{n}", n), data=body, headers=load.headers
+            ) as answer:
+                await answer.read()
+                refused += not 200 <= answer.status < 300
+            times.append(time.perf_counter() - begun)
+
+    connector = aiohttp.TCPConnector(limit=load.connections)
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session:
+        await asyncio.gather(*(one(session) for _ in range(load.connections)))
+    took = time.perf_counter() - started
+    ordered = sorted(times)
+    return Result(
+        answered=len(times) - refused,
+        refused=refused,
+        seconds=took,
+        p50=1000 * ordered[len(ordered) // 2],
+        p99=1000 * ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))],
+        last=next(numbers),
+    )
+
+
+def main() -> None:
+    """Loads from standard input, one JSON object a line; results to standard output, likewise."""
+    for line in _lines():
+        result = asyncio.run(send(msgspec.json.decode(line, type=Load)))
+        sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
+        sys.stdout.flush()
+
+
+def _lines() -> Iterator[str]:
+    while line := sys.stdin.readline():
+        yield line
+
+
+if __name__ == "__main__":
+    main()
