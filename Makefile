@@ -26,7 +26,7 @@ $(ENVIRONMENT): requirements.lock pyproject.toml
 		echo "Lakegate needs Python 3.11 or newer; name one: make PYTHON=python3.12 …" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
 		echo "No virtual environment could be made; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	@echo "Installing the Python environment; the first time about a minute"
+	@echo "Installing the Python environment; about a minute the first time"
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --no-deps -r requirements.lock || { \
 		echo "The Python packages could not be installed. Is the package index reachable? pip's own settings apply." >&2; exit 1; }
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --no-index -e .
@@ -38,12 +38,14 @@ demo: setup ## Run the pipeline on real data through the door, then show that th
 up: setup ## Run the whole stack on this machine until Ctrl-C
 	@$(BIN)/lakegate up
 
-check: setup ## Format, lint, types, room contracts, relationship model, policies
-	$(BIN)/ruff format --check
-	$(BIN)/ruff check
-	$(BIN)/mypy --strict gateway
-	$(BIN)/lint-imports
-	$(BIN)/python -m gateway.embedded.policies
+check: setup ## Format, lint, types, room contracts, relationship model, policies; all of them, even after a failure
+	@failed=0; run() { echo "--- $${*#$(BIN)/}"; "$$@" || { failed=1; echo "failed: $$*" >&2; }; }; \
+	run $(BIN)/ruff format --check; \
+	run $(BIN)/ruff check; \
+	run $(BIN)/mypy --strict gateway; \
+	run $(BIN)/lint-imports --no-cache; \
+	run $(BIN)/python -m gateway.embedded.policies; \
+	exit $$failed
 
 policies: setup ## Check and test the relationship model and the Rego policies alone
 	@$(BIN)/python -m gateway.embedded.policies

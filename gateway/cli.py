@@ -53,7 +53,11 @@ def serve() -> None:
     from gateway import serving
     from gateway.settings import Settings
 
-    serving.serve(_settings(Settings.require_serving))
+    settings = _settings(Settings.require_serving)
+    try:
+        serving.serve(settings)
+    except serving.CannotListen as error:
+        raise click.ClickException(f"cannot listen on {error}") from None
 
 
 @main.command()

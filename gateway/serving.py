@@ -20,15 +20,26 @@ _KEEP_ALIVE = True
 _DRAIN_SECONDS = 5
 
 
+class CannotListen(Exception):
+    """An address to listen on cannot be had; the message names the setting."""
+
+
 def serve(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM; returns after the workers have finished what they had begun.
 
     Each worker builds its own application from ``gateway.app:create_app``. A worker that dies is replaced.
+
+    Raises:
+        CannotListen: the port of the metrics is taken.
     """
     # Before the workers start: the Prometheus client in them looks for this directory when it is imported.
     directory = tempfile.mkdtemp(prefix="lakegate-metrics-")
     export_metrics_directory(directory)
-    metrics = _serve_metrics(settings, directory)
+    try:
+        metrics = _serve_metrics(settings, directory)
+    except CannotListen:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
     try:
         Granian(
             _TARGET,
@@ -58,5 +69,8 @@ def _serve_metrics(settings: Settings, directory: str) -> WSGIServer:
 
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=directory)  # type: ignore[no-untyped-call]  # its constructor has no types
-    server, _ = start_http_server(settings.metrics.port, settings.bind_ip, registry)
+    try:
+        server, _ = start_http_server(settings.metrics.port, settings.bind_ip, registry)
+    except OSError as error:
+        raise CannotListen(f"METRICS__PORT {settings.metrics.port} at {settings.bind_ip}: {error.strerror}") from error
     return server

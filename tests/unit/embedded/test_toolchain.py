@@ -65,3 +65,13 @@ def test_the_version_of_go_is_compared_as_numbers(said: str, version: tuple[int,
     program.chmod(0o755)
     assert install.go_version(str(program)) == version
     assert version is None or (version >= toolchain.OLDEST_GO) is (version == (1, 26))
+
+
+@pytest.mark.parametrize("name", ["requirements", "requirements-serve", "requirements-idp", "requirements-go"])
+def test_every_locked_package_is_pinned_by_hash_and_names_no_index(name: str) -> None:
+    lines = (toolchain.CHECKOUT / f"{name}.lock").read_text().splitlines()
+    pins = [number for number, line in enumerate(lines) if line and line[0].isalnum()]
+    assert pins
+    for number in pins:
+        assert "==" in lines[number] and lines[number + 1].startswith("    --hash=sha256:"), lines[number]
+    assert not [line for line in lines if "://" in line or "index" in line]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: quick, and clear about what is wrong before anything starts."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from gateway.embedded.ready import Ready
+
+
+def _lakegate(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("LAKEGATE__")}
+    return subprocess.run(
+        [sys.executable, "-m", "gateway.cli", *arguments],
+        env=plain | {f"LAKEGATE__{name}": value for name, value in settings.items()},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_the_version_is_told_without_loading_the_server() -> None:
+    script = (
+        "import sys; from gateway import cli; cli.main(['version'], standalone_mode=False); print(sorted(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines()[0] == "0.1.0"
+    assert not {"'litestar'", "'granian'", "'sqlalchemy'", "'msgspec'"} & set(done.stdout.strip("[]\n").split(", "))
+
+
+@pytest.mark.parametrize("verb", ["serve", "migrate", "wait-for-db", "healthcheck", "up", "demo"])
+def test_a_misspelt_setting_stops_every_verb(verb: str) -> None:
+    done = _lakegate(verb, OPENID_AUDIENC="x")
+    assert done.returncode == 1
+    assert "did you mean LAKEGATE__OPENID_AUDIENCE?" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_serving_without_an_audience_is_refused() -> None:
+    done = _lakegate("serve", OPENID_PROVIDER_URI="https://issuer.example", PG_ENCRYPTION_KEY="k")
+    assert done.returncode == 1
+    assert "LAKEGATE__OPENID_AUDIENCE must be set" in done.stderr
+
+
+def test_waiting_for_a_database_that_is_not_there_ends_with_1(closed_port: int) -> None:
+    url = f"postgresql://u:s3cret@127.0.0.1:{closed_port}/d"
+    done = _lakegate("wait-for-db", "-r", "1", "-b", "0.05", PG_DATABASE_URL_WRITE=url)
+    assert done.returncode == 1
+    assert "took no connection after 2 tries" in done.stderr and "s3cret" not in done.stderr
+
+
+def test_waiting_for_a_database_that_is_there_ends_with_0(stack: Ready) -> None:
+    assert _lakegate("wait-for-db", "-r", "0", PG_DATABASE_URL_WRITE=stack.postgres).returncode == 0
+
+
+def test_the_health_check_asks_the_gateway_of_its_settings(stack: Ready, closed_port: int) -> None:
+    port = stack.catalog_uri.rsplit(":", 1)[1].split("/")[0]
+    assert _lakegate("healthcheck", LISTEN_PORT=port).returncode == 0
+    refused = _lakegate("healthcheck", LISTEN_PORT=str(closed_port))
+    assert refused.returncode == 1 and "no answer" in refused.stderr
+
+
+def test_migrating_again_changes_nothing(stack: Ready) -> None:
+    done = _lakegate(
+        "migrate",
+        PG_DATABASE_URL_WRITE=stack.postgres,
+        OPENFGA__ENDPOINT=stack.openfga.url,
+        OPENFGA__API_KEY=stack.openfga.token,
+    )
+    assert done.returncode == 0, done.stderr
+    assert stack.openfga.model_id in done.stdout
+
+
+def test_a_port_that_is_taken_is_named(stack: Ready) -> None:
+    with socket.socket() as squatter:
+        squatter.bind(("127.0.0.1", 0))
+        squatter.listen()
+        port = str(squatter.getsockname()[1])
+        done = _lakegate(
+            "serve",
+            METRICS__PORT=port,
+            OPENID_PROVIDER_URI=stack.issuer,
+            OPENID_AUDIENCE="lakegate",
+            PG_ENCRYPTION_KEY="k",
+            PG_DATABASE_URL_WRITE=stack.postgres,
+        )
+    assert done.returncode == 1
+    assert f"METRICS__PORT {port}" in done.stderr and "Traceback" not in done.stderr

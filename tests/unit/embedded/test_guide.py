@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `lakegate up` prints: enough to connect, and no secret."""
+
+from __future__ import annotations
+
+import io
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from gateway.embedded import guide, ready
+from gateway.embedded.ready import ObjectStoreAccess, OpaAccess, OpenFgaAccess, Ready, User
+
+
+@pytest.fixture
+def described() -> Ready:
+    return Ready(
+        catalog_uri="http://127.0.0.1:1/catalog",
+        management_uri="http://127.0.0.1:1/management",
+        issuer="http://127.0.0.1:2",
+        token_endpoint="http://127.0.0.1:2/token",
+        project_id="p",
+        warehouse="demo",
+        users={"alice": User(id="oidc~alice", token="s3cret-t", client_id="alice", client_secret="s3cret-c")},
+        s3=ObjectStoreAccess(
+            endpoint="http://127.0.0.1:3",
+            region="r",
+            bucket="b",
+            access_key="s3cret-a",
+            secret_key="s3cret-s",
+            profile={},
+        ),
+        postgres="postgresql://lakegate:s3cret-p@127.0.0.1:4/lakegate",
+        openfga=OpenFgaAccess(url="http://127.0.0.1:5", store_id="s", model_id="m", token="s3cret-f"),
+        opa=OpaAccess(url="http://127.0.0.1:6", token="s3cret-o"),
+        pids={},
+    )
+
+
+def _shown(described: Ready, data: Path) -> str:
+    output = io.StringIO()
+    guide.show(Console(file=output, width=100), described, data)
+    return output.getvalue()
+
+
+def test_no_secret_is_shown(described: Ready, tmp_path: Path) -> None:
+    assert "s3cret" not in _shown(described, tmp_path)
+    assert "s3cret" not in repr(described)
+
+
+def test_every_engine_gets_the_catalog_and_the_warehouse_in_lines_that_can_be_pasted(
+    described: Ready, tmp_path: Path
+) -> None:
+    text = _shown(described, tmp_path)
+    for line in (
+        "spark.sql.catalog.lakegate.uri=http://127.0.0.1:1/catalog",
+        "spark.sql.catalog.lakegate.header.X-Iceberg-Access-Delegation=vended-credentials",
+        "ATTACH 'demo' AS lakegate (TYPE ICEBERG, ENDPOINT 'http://127.0.0.1:1/catalog', SECRET lakegate,",
+        "iceberg.rest-catalog.uri=http://127.0.0.1:1/catalog",
+        "s3.endpoint=http://127.0.0.1:3",
+    ):
+        assert line in text.splitlines()
+    assert 'load_catalog("lakegate", type="rest", uri="http://127.0.0.1:1/catalog", warehouse="demo"' in text
+
+
+def test_a_users_secret_goes_into_a_file_of_its_own_for_curl(described: Ready, tmp_path: Path) -> None:
+    text = _shown(described, tmp_path)
+    client = tmp_path / "clients" / "alice"
+    assert f"-K {client}" in text
+    assert client.read_text() == 'user = "alice:s3cret-c"\n'
+    assert stat.S_IMODE(client.stat().st_mode) == 0o600
+
+
+def test_the_ready_file_is_private_and_reads_back_the_same(described: Ready, tmp_path: Path) -> None:
+    path = tmp_path / "ready.json"
+    ready.write(path, described)
+    assert ready.read(path) == described
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert set(msgspec.json.decode(path.read_bytes())) == set(Ready.__struct_fields__)
