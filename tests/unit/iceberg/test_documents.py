@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of documents: text kept, parsed late, never shared."""
+
+import json
+
+import pytest
+from msgspec import Raw
+
+from gateway.iceberg.documents import Parts
+from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.snapshots import MetadataLogEntry, SnapshotLogEntry, log_entry
+
+
+def entries(text: bytes) -> Parts[SnapshotLogEntry]:
+    return Parts(SnapshotLogEntry, Raw(text))
+
+
+ONE = b'{"snapshot-id":1,"timestamp-ms":5}'
+
+
+def test_appending_leaves_the_old_array_as_it_was() -> None:
+    base = entries(b"[" + ONE + b"]")
+    new = base.append(log_entry(2, 6))
+    assert (len(base), len(new)) == (1, 2)
+    assert [e["snapshot-id"] for e in json.loads(bytes(new.json))] == [1, 2]
+    assert new.append(log_entry(3, 7)).json != new.json
+
+
+@pytest.mark.parametrize("empty", [b"[]", b"[ ]", b" [\n] "])
+def test_appending_to_an_empty_array_makes_no_stray_comma(empty: bytes) -> None:
+    assert json.loads(bytes(entries(empty).append(log_entry(2, 6)).json)) == [{"snapshot-id": 2, "timestamp-ms": 6}]
+
+
+def test_an_array_is_the_same_before_and_after_parsing() -> None:
+    fresh, parsed = entries(b"[" + ONE + b"]"), entries(b"[" + ONE + b"]")
+    assert len(parsed) == 1
+    assert fresh == parsed
+    assert fresh.append(log_entry(2, 6)) == parsed.append(log_entry(2, 6))
+    assert parsed.append(log_entry(2, 6))[1].snapshot_id == 2
+
+
+def test_keeping_everything_keeps_the_array_itself() -> None:
+    base = entries(b"[" + ONE + b"]")
+    assert base.only(lambda entry: True) is base
+    assert base.only(lambda entry: False).json == Raw(b"[]")
+
+
+def test_a_number_that_is_there_is_never_missed() -> None:
+    base = entries(b"[" + ONE + b"]").append(log_entry(12345, 6))
+    assert base.may_mention(1) and base.may_mention(12345)
+    assert not base.may_mention(777)
+
+
+def test_a_member_called_text_is_not_taken_for_the_text() -> None:
+    part = SnapshotLogEntry.read(b'{"snapshot-id":1,"timestamp-ms":5,"text":{"a":1}}')
+    assert part.members()["text"] == {"a": 1}
+
+
+def test_a_malformed_part_names_its_place() -> None:
+    with pytest.raises(BadRequestException, match=r"`metadata-file` at `\$\.log`"):
+        MetadataLogEntry.read(b'{"timestamp-ms":5}', at="$.log")
