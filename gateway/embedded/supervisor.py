@@ -46,8 +46,13 @@ def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
-def _die_with_parent(stop_signal: int) -> Callable[[], None]:
-    """Return what a child runs before exec, so that it hears of this process being killed outright (Linux only)."""
+def die_with_parent(stop_signal: int) -> Callable[[], None]:
+    """Return what a child runs before exec, so that it hears of this process being killed outright.
+
+    Only Linux can do that; elsewhere the returned function does nothing.
+    """
+    if not _LINUX:
+        return lambda: None
     libc = ctypes.CDLL(None, use_errno=True)  # loaded before fork: no import may happen after it
 
     def before_exec() -> None:
@@ -144,7 +149,7 @@ class Supervisor:
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                     umask=0o077,
-                    preexec_fn=_die_with_parent(stop_signal) if _LINUX else None,
+                    preexec_fn=die_with_parent(stop_signal),
                     **unprivileged,
                 )
         except (OSError, subprocess.SubprocessError) as error:

@@ -21,6 +21,7 @@ import pytest
 
 from gateway.embedded import ready
 from gateway.embedded.ready import Ready
+from gateway.embedded.supervisor import die_with_parent
 
 _START_SECONDS = 120.0
 _STOP_SECONDS = 40.0
@@ -51,6 +52,7 @@ def _up(*, data: Path | None = None, empty: bool = False) -> Iterator[Ready]:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                preexec_fn=die_with_parent(signal.SIGTERM),  # a test run that is killed leaves no stack behind
             )
         try:
             _wait(process, ready_file, log, place)
