@@ -18,6 +18,9 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     client_secret: str
 
+    def __repr__(self) -> str:
+        return f"User({self.id!r})"
+
 
 class ObjectStoreAccess(msgspec.Struct, frozen=True, kw_only=True):
     """The store with the gateway's own keys; ``profile`` is what a warehouse needs besides bucket and key prefix."""
@@ -29,6 +32,9 @@ class ObjectStoreAccess(msgspec.Struct, frozen=True, kw_only=True):
     secret_key: str
     profile: dict[str, str | bool]
 
+    def __repr__(self) -> str:
+        return f"ObjectStoreAccess({self.endpoint!r})"
+
 
 class OpenFgaAccess(msgspec.Struct, frozen=True, kw_only=True):
     """OpenFGA with its preshared key."""
@@ -38,12 +44,18 @@ class OpenFgaAccess(msgspec.Struct, frozen=True, kw_only=True):
     model_id: str
     token: str
 
+    def __repr__(self) -> str:
+        return f"OpenFgaAccess({self.url!r})"
+
 
 class OpaAccess(msgspec.Struct, frozen=True, kw_only=True):
     """OPA with the operator's token, which may change policy data and ask no decisions."""
 
     url: str
     token: str
+
+    def __repr__(self) -> str:
+        return f"OpaAccess({self.url!r})"
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
