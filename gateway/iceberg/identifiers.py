@@ -36,19 +36,14 @@ _DECEPTIVE = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u
 
 
 def fold(name: str) -> str:
-    """The case-blind key of a name: NFC and case folding (Unicode 3.13, D145), idempotent.
+    """The case-blind key of a name: case folding and NFC, idempotent.
 
-    One pass does not suffice: folding can undo the normal form and composing can give a letter that folds further,
-    so the pair is applied until nothing changes (two or three rounds for any real string).
+    Decomposed first (Unicode 3.13, D145): a combining iota folds to a letter of its own, and would stand at another
+    place in a composed spelling than in a decomposed one.
     """
     if name.isascii():
         return name.lower()
-    previous = unicodedata.normalize("NFD", name)
-    while True:
-        current = unicodedata.normalize("NFC", unicodedata.normalize("NFD", previous).casefold())
-        if current == previous:
-            return current
-        previous = current
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
 
 
 class Namespace(Struct, frozen=True):

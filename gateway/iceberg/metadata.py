@@ -206,20 +206,6 @@ def encode_table_metadata(metadata: TableMetadata) -> bytes:
     return codec.encode(members)
 
 
-def referenced_only(metadata: TableMetadata) -> TableMetadata:
-    """The view a load with `snapshots=refs` asks for: only snapshots a branch or tag names, and their statistics.
-
-    The snapshot log stays whole (specification of `loadTable`). Never to be stored.
-    """
-    named = {ref.snapshot_id for ref in metadata.refs.values()}
-    return msgspec.structs.replace(
-        metadata,
-        snapshots=metadata.snapshots.only(lambda snapshot: snapshot.snapshot_id in named),
-        statistics=metadata.statistics.only(lambda file: file.snapshot_id in named),
-        partition_statistics=metadata.partition_statistics.only(lambda file: file.snapshot_id in named),
-    )
-
-
 def _read(texts: Mapping[str, Raw]) -> TableMetadata:
     # Decoding the few scalar members from their own text spares a second scan over all snapshots.
     scalars = codec.decode(codec.encode({n: texts[n] for n in _SCALARS if n in texts}), _Scalars)

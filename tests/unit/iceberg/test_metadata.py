@@ -12,7 +12,6 @@ from gateway.iceberg.metadata import (
     decode_stored_table_metadata,
     decode_table_metadata,
     encode_table_metadata,
-    referenced_only,
 )
 
 UUID_TEXT = "d20125c8-7284-442c-9aea-15fee620737c"
@@ -154,6 +153,10 @@ def breaking(change: Any) -> Any:
         ({"statistics": [{"snapshot-id": 1}]}, "statistics-path"),
         ({"properties": {"a": 1}}, "properties"),
         ({"schemas": [{"type": "struct", "schema-id": 0, "fields": [{"id": 1}]}]}, "fields"),
+        (
+            {"schemas": [{"schema-id": 0, "fields": [{"id": 1, "name": "a", "type": "blob", "required": True}]}]},
+            "Invalid type for a",
+        ),
     ],
 )
 def test_inconsistent_documents_are_refused(rich: dict[str, Any], change: dict[str, Any], message: str) -> None:
@@ -186,15 +189,6 @@ def test_deep_nesting_in_members_nobody_looks_at_is_refused(rich: dict[str, Any]
     data = encoded(rich)[:-1] + b', "x": ' + b"[" * 300 + b"]" * 300 + b"}"
     with pytest.raises(BadRequestException, match="nested deeper than 200"):
         decode_table_metadata(data)
-
-
-def test_a_reduced_view_has_only_snapshots_a_ref_names(table: Any, commit: Any, w: Any) -> None:
-    one = commit(table(), w.snapshot(1), w.ref("main", 1)).metadata
-    two = commit(one, w.snapshot(2, seq=2, parent=1), w.ref("main", 2)).metadata
-    small = referenced_only(two)
-    assert [s.snapshot_id for s in small.snapshots] == [2]
-    assert small.snapshot_log == two.snapshot_log
-    assert small.current_snapshot is not None and small.current_snapshot.snapshot_id == 2
 
 
 def test_lookups_tell_what_there_is(rich: dict[str, Any]) -> None:

@@ -194,6 +194,12 @@ def test_a_field_keeps_its_id_across_specs_and_a_new_one_gets_a_new_id(table: An
     assert [f.field_id for f in new.default_spec.fields] == [1001, 1002]
 
 
+def test_the_last_partition_id_never_shrinks(table: Any, commit: Any) -> None:
+    base = commit(table(), add_spec(part(2, "day", "d"), part(1, "bucket[8]", "b"))).metadata
+    narrow = commit(base, add_spec(part(2, "day", "d"))).metadata
+    assert (narrow.partition_specs[2].last_field_id, narrow.last_partition_id) == (1000, 1001)
+
+
 def test_an_id_that_means_another_field_is_refused(table: Any, commit: Any) -> None:
     base = commit(table(), add_spec(part(2, "day", "d")), DEFAULT_SPEC).metadata
     with pytest.raises(BadRequestException, match="partition field id 1000 for b"):
