@@ -25,10 +25,10 @@ from gateway.access.resolved import (
 
 def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyResource:
     """The first thing the operation points at, as policies see it; the server when it points at nothing."""
-    demands = operation.demands()
-    if not demands:
+    about = (*(demand.on for demand in operation.demands()), *operation.looks_up())
+    if not about:
         return PolicyResource(type=refs.ObjectType.SERVER.value)
-    ref = demands[0].on
+    ref = about[0]
     row = resolution.get(ref)
     warehouse = _warehouse_of(row)
     name, namespace, warehouse_id = _written(ref)

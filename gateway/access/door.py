@@ -94,6 +94,8 @@ class Door:
         self, entrance: Entrance, operation: Op, extra: Extra | None
     ) -> tuple[Permit[Op], Permit[Extra] | None]:
         asked: tuple[Operation, ...] = (operation,) if extra is None else (operation, extra)
+        for each in asked:
+            _require_stated(each)
         if entrance.actor.kind is ActorKind.ANONYMOUS and not operation.open_to_all:
             raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
         started = time.perf_counter()
@@ -215,9 +217,22 @@ class Door:
         return answers
 
 
+def _require_stated(operation: Operation) -> None:
+    """Raise TypeError for an operation that nothing is required for and that does not say so.
+
+    Lock 1 sees that there are demands; that one of them is required depends on the values and is seen only here.
+    """
+    if not operation.open and not any(demand.required for demand in operation.demands()):
+        raise TypeError(f"{type(operation).__name__} requires nothing here and is not declared open")
+
+
 def _refs_of(asked: Sequence[Operation]) -> list[Ref]:
     """Each reference of the operations once, in order."""
-    return list(dict.fromkeys(demand.on for operation in asked for demand in operation.demands()))
+    refs: dict[Ref, None] = {}
+    for operation in asked:
+        refs.update(dict.fromkeys(demand.on for demand in operation.demands()))
+        refs.update(dict.fromkeys(operation.looks_up()))
+    return list(refs)
 
 
 def _key(ref: Ref, resolution: Resolution) -> ObjectKey:
@@ -268,8 +283,8 @@ def _record(
 def _audited(operation: Operation, decision: Decision, resolution: Resolution) -> AuditedDecision:
     demands = operation.demands()
     resources: dict[AuditedResource, None] = {}
-    for demand in demands:
-        resources[describe_resource(demand.on, resolution)] = None
+    for ref in (*(demand.on for demand in demands), *operation.looks_up()):
+        resources[describe_resource(ref, resolution)] = None
     return AuditedDecision(
         operation=operation.name(),
         outcome=decision.outcome.value,

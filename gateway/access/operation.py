@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
+from gateway.access.refs import Ref
 
 OPERATIONS: dict[str, type[Operation]] = {}
 """Every operation by class name, filled as the classes are created and never changed afterwards."""
@@ -34,8 +35,7 @@ class Operation:
 
     `endpoint` is the method and path template; `returns` the status of success. `open_to_all` needs no token.
     `open_to_authenticated` gives the reason why any verified caller may do it; such an operation still passes OPA and
-    the audit. `retry_mutation` marks catalog mutations, where an outage answers 429 because clients read 5xx as "state
-    unknown".
+    the audit, and only such an operation may have nothing but optional demands.
     """
 
     endpoint: ClassVar[str]
@@ -47,6 +47,15 @@ class Operation:
     def demands(self) -> tuple[Demand, ...]:
         """Everything that must be true, in the order in which a refusal is told."""
         return ()
+
+    def looks_up(self) -> tuple[Ref, ...]:
+        """What else the use case needs the rows of, beyond what the demands are about; nothing is asked about it."""
+        return ()
+
+    @property
+    def open(self) -> bool:
+        """Whether it says of itself that it may be done without holding anything."""
+        return self.open_to_all or bool(self.open_to_authenticated)
 
     def facts(self) -> Facts:
         """What policies may know about this operation beyond its name and target."""
@@ -67,13 +76,13 @@ class Operation:
         super().__init_subclass__(**kwargs)
         if "endpoint" not in cls.__dict__ or not _ENDPOINT.fullmatch(cls.endpoint):
             raise TypeError(f"operation {cls.__name__} must name its endpoint as 'METHOD /path'")
-        opened = cls.open_to_all or bool(cls.open_to_authenticated)
         demanding = cls.demands is not Operation.demands
-        if opened == demanding:
+        if not (demanding or cls.open_to_all or cls.open_to_authenticated):
             raise TypeError(
-                f"operation {cls.__name__} must either define demands() "
-                "or say open_to_all / open_to_authenticated, not both"
+                f"operation {cls.__name__} must define demands() or say open_to_all / open_to_authenticated"
             )
+        if cls.open_to_all and (demanding or cls.open_to_authenticated):
+            raise TypeError(f"operation {cls.__name__} is open to all, so it demands nothing and nobody's token")
         # dataclass(slots=True) would create the class a second time under the same name; plain frozen dataclasses do
         # not.
         if cls.__name__ in OPERATIONS:

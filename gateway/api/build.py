@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 from litestar import Litestar
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
+from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, ControllerRouterHandler
 
-from gateway.access.operation import OPERATIONS
+from gateway.access.operation import OPERATIONS, Operation
 from gateway.api import (  # noqa: F401 - importing a handler module is what serves its operations
     checks,
     config,
@@ -80,11 +81,27 @@ def require_declared(app: Litestar) -> None:
     """Walk all routes: each must serve declared operations, and every declared operation must be served."""
     for each in app.routes:
         for handler in _handlers(each):
-            if OPERATIONS_OF not in handler.opt and handler.http_methods != {"OPTIONS"}:
+            if not (_declares(handler) or _is_litestars_own(handler)):
                 raise UndeclaredRoute(f"{each.path} serves no declared operation")
     unserved = sorted(set(OPERATIONS) - {operation.__name__ for operation in SERVED})
     if unserved:
         raise UndeclaredRoute(f"no route serves {', '.join(unserved)}")
+
+
+def _declares(handler: Any) -> bool:
+    """Whether the options name operations, at least one; only HTTP handlers can, the latch sees no others."""
+    operations = handler.opt.get(OPERATIONS_OF)
+    return (
+        isinstance(handler, HTTPRouteHandler)
+        and isinstance(operations, frozenset)
+        and bool(operations)
+        and all(isinstance(each, type) and issubclass(each, Operation) for each in operations)
+    )
+
+
+def _is_litestars_own(handler: Any) -> bool:
+    """Litestar adds an OPTIONS handler to each path. By its function: anybody can declare the method OPTIONS."""
+    return isinstance(handler, HTTPRouteHandler) and handler.fn.__module__ == "litestar.routes.http"
 
 
 def _handlers(route: Any) -> list[Any]:

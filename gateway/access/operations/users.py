@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from gateway.access.demand import Demand
 from gateway.access.operation import Durability, Operation
-from gateway.access.refs import ServerRef, UserRef
+from gateway.access.refs import Ref, ServerRef, UserRef
 from gateway.access.relations import Can
 
 
@@ -70,7 +70,8 @@ class GetUser(Operation):
     """One user's record; any verified caller may read it, as in the reference system."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}"
+    open_to_authenticated: ClassVar[str] = "names of principals are no secret among those who have a token"
     user: UserRef
 
-    def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.READ, self.user, required=False),)
+    def looks_up(self) -> tuple[Ref, ...]:
+        return (self.user,)
