@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real API in this process, with a house of the tests behind it and use cases that only write down who came."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import httpx
+from litestar import Litestar
+from litestar.types import ControllerRouterHandler
+
+from gateway.access.actor import Actor
+from gateway.api.build import build_api
+from gateway.api.context import Parts
+from gateway.identity.bearer import bearer_token
+from gateway.telemetry.health import HealthMonitor
+from tests.access import world
+from tests.access.examples import Example
+from tests.access.world import House
+
+
+class Reached(Exception):
+    """A use case was called."""
+
+
+@dataclass
+class Spy:
+    """Stands for every use case: remembers the permit it was called with, does nothing and answers nothing."""
+
+    calls: list[str] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        async def called(permit: Any, *_: Any, **__: Any) -> Any:
+            self.calls.append(type(permit.operation).__name__)
+            raise Reached
+
+        return called
+
+
+@dataclass
+class Running:
+    """The client of a running application and what stands behind it."""
+
+    client: httpx.AsyncClient
+    house: House
+    spy: Spy
+    app: Litestar
+
+    async def send(self, example: Example, *, subject: str | None = "alice", **headers: str) -> httpx.Response:
+        """The request of `example`, as `subject`; without a token if that is None."""
+        sent = dict(headers) | ({} if subject is None else {"authorization": f"Bearer {subject}"})
+        return await self.client.request(
+            example.method, example.url, params=dict(example.query), json=example.body, headers=sent
+        )
+
+
+async def authenticate(header_values: list[bytes]) -> Actor:
+    """The real reading of headers; the token is the subject. Raises 401 as the gateway does."""
+    return Actor.user(f"oidc~{bearer_token(header_values)}")
+
+
+def parts(house: House, spy: Spy) -> Parts:
+    """Parts of which only the door does anything."""
+    use_cases = cast(Any, spy)
+    return Parts(
+        door=house.door,
+        authenticate=authenticate,
+        health=HealthMonitor(interval_seconds=3600),
+        page_size_max=1000,
+        default_project_id=world.PROJECT_ID,
+        configurations=use_cases,
+        namespaces=use_cases,
+        tables=use_cases,
+        commits=use_cases,
+        credentials=use_cases,
+        servers=use_cases,
+        users=use_cases,
+        projects=use_cases,
+        warehouses=use_cases,
+        grants=use_cases,
+        checks=use_cases,
+        met={world.ALICE.id},
+    )
+
+
+@asynccontextmanager
+async def running(
+    house: House | None = None, *, extra_handlers: Sequence[ControllerRouterHandler] = ()
+) -> AsyncIterator[Running]:
+    """The application, started; `extra_handlers` are routes of the test's own."""
+    house = house or House()
+    spy = Spy()
+
+    async def assemble(stack: AsyncExitStack) -> Parts:
+        return parts(house, spy)
+
+    asgi, app = build_api(assemble, observer=house.watcher, max_body_bytes=1_000_000, extra_handlers=extra_handlers)
+    transport = httpx.ASGITransport(app=cast(Any, asgi), raise_app_exceptions=False)
+    async with app.lifespan(), httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+        yield Running(client, house, spy, app)

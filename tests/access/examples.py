@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One or more examples of every operation: the value at the door, and the HTTP request that leads to it.
+
+Every test that walks all operations walks these; `test_served_set.py` fails for an operation without an example.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.access.operation import Operation
+from gateway.access.operations import (
+    checks,
+    config,
+    credentials,
+    grants,
+    namespaces,
+    projects,
+    server,
+    system,
+    tables,
+    users,
+    warehouses,
+)
+from gateway.access.operations.grants import Assignment
+from gateway.access.privileges import GRANTABLE, Privilege
+from gateway.access.refs import NamespaceIdRef, ObjectType, TableIdRef
+from gateway.access.relations import Can
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.access.wire import BootstrapRequest, CreateWarehouseRequest
+from gateway.iceberg.codec import decode
+from gateway.iceberg.wire import (
+    CommitTableRequest,
+    CreateNamespaceRequest,
+    CreateTableRequest,
+    UpdateNamespacePropertiesRequest,
+)
+from tests.access import world
+
+
+@dataclass(frozen=True)
+class Example:
+    """An operation and its request. `label` heads its column of the matrix; `path` fills the endpoint's template."""
+
+    label: str
+    operation: Operation
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+
+    @property
+    def method(self) -> str:
+        """The HTTP method."""
+        return self.operation.endpoint.split(" ", 1)[0]
+
+    @property
+    def url(self) -> str:
+        """The path with its parameters filled in."""
+        template = self.operation.endpoint.split(" ", 1)[1]
+        return template.format_map(self.path)
+
+    @property
+    def about(self) -> ObjectType | None:
+        """The type of what the operation is about first; None when it points at nothing."""
+        demands = self.operation.demands()
+        return demands[0].on.type if demands else None
+
+
+_W = {"prefix": str(world.WAREHOUSE_ID)}
+_N = {**_W, "namespace": "sales%1Feu"}
+_T = {**_N, "table": "orders"}
+_BOB = Principal(PrincipalType.USER, world.BOB_ID)
+
+_SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": True}]}
+_NEW_TABLE = {"name": "returns", "schema": _SCHEMA}
+_COMMIT = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+_CREATION = {**_COMMIT, "requirements": [{"type": "assert-create"}]}
+_PROPERTIES = {"updates": {"owner": "bob"}, "removals": ["old"]}
+_WAREHOUSE = {"warehouse-name": "new", "storage-profile": {"type": "s3", "bucket": "b"}}
+
+
+def _body(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _tables() -> list[Example]:
+    creation = tables.CommitTableCreation(world.NAMESPACE, "returns", decode(_body(_CREATION), CommitTableRequest))
+    return [
+        Example("list tables", tables.ListTables(world.NAMESPACE), _N),
+        Example(
+            "create table",
+            tables.CreateTable(world.NAMESPACE, decode(_body(_NEW_TABLE), CreateTableRequest)),
+            _N,
+            body=_NEW_TABLE,
+        ),
+        Example("keys for it", credentials.VendCreationCredentials(world.NAMESPACE, "returns"), _N, body=_NEW_TABLE),
+        Example("commit creation", creation, {**_N, "table": "returns"}, body=_CREATION),
+        Example("load", tables.LoadTable(world.TABLE), _T),
+        Example("exists", tables.TableExists(world.TABLE), _T),
+        Example("vend", credentials.VendCredentials(world.TABLE), _T),
+        Example(
+            "commit", tables.CommitTable(world.TABLE, decode(_body(_COMMIT), CommitTableRequest)), _T, body=_COMMIT
+        ),
+        Example("drop", tables.DropTable(world.TABLE), _T),
+        Example("sign", credentials.SignRequest(), _T, body={}),
+    ]
+
+
+def _namespaces() -> list[Example]:
+    top = {"namespace": ["new"]}
+    below = {"namespace": ["sales", "eu", "new"]}
+    return [
+        Example("config", config.GetConfig(world.WAREHOUSE_BY_NAME), query={"warehouse": "lake"}),
+        Example("list top", namespaces.ListNamespaces(world.WAREHOUSE), _W),
+        Example(
+            "list namespaces",
+            namespaces.ListNamespaces(world.NAMESPACE),
+            _W,
+            {"parent": "sales\x1feu"},
+        ),
+        Example(
+            "create top",
+            namespaces.CreateNamespace(world.WAREHOUSE, decode(_body(top), CreateNamespaceRequest)),
+            _W,
+            body=top,
+        ),
+        Example(
+            "create below",
+            namespaces.CreateNamespace(world.WAREHOUSE, decode(_body(below), CreateNamespaceRequest)),
+            _W,
+            body=below,
+        ),
+        Example("load", namespaces.LoadNamespace(world.NAMESPACE), _N),
+        Example("exists", namespaces.NamespaceExists(world.NAMESPACE), _N),
+        Example(
+            "properties",
+            namespaces.UpdateNamespaceProperties(
+                world.NAMESPACE, decode(_body(_PROPERTIES), UpdateNamespacePropertiesRequest)
+            ),
+            _N,
+            body=_PROPERTIES,
+        ),
+        Example("drop", namespaces.DropNamespace(world.NAMESPACE), _N),
+    ]
+
+
+def _management() -> list[Example]:
+    new = decode(_body(_WAREHOUSE), CreateWarehouseRequest)
+    bootstrap = {"accept-terms-of-use": True}
+    return [
+        Example("health", system.GetHealth()),
+        Example("info", server.GetServerInfo()),
+        Example("bootstrap", server.Bootstrap(decode(_body(bootstrap), BootstrapRequest)), body=bootstrap),
+        Example("whoami", users.WhoAmI()),
+        Example("register", users.RegisterSelf(), body={}),
+        Example("provision user", users.ProvisionUser(world.BOB_ID), body={"id": world.BOB_ID}),
+        Example("list users", users.ListUsers()),
+        Example("user", users.GetUser(world.BOB), {"user_id": world.BOB_ID}),
+        Example("create project", projects.CreateProject("new"), body={"project-name": "new"}),
+        Example("list projects", projects.ListProjects()),
+        Example("get", projects.GetProject(world.PROJECT)),
+        Example("create warehouse", warehouses.CreateWarehouse(world.PROJECT, new), body=_WAREHOUSE),
+        Example("validate warehouse", warehouses.ValidateWarehouseCreation(world.PROJECT, new), body=_WAREHOUSE),
+        Example("list warehouses", warehouses.ListWarehouses(world.PROJECT)),
+        Example("get", warehouses.GetWarehouse(world.WAREHOUSE), {"warehouse_id": str(world.WAREHOUSE_ID)}),
+        *_checks(),
+    ]
+
+
+def _checks() -> list[Example]:
+    about = {"table": {"warehouse-id": str(world.WAREHOUSE_ID), "table-id": str(world.TABLE_ID), "action": "read_data"}}
+    on = TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)
+    return [
+        Example("check own", checks.CheckPermission(on, Can.READ_DATA), body={"operation": about}),
+        Example(
+            "check other",
+            checks.CheckPermission(on, Can.READ_DATA, _BOB),
+            body={"operation": about, "identity": {"user": world.BOB_ID}},
+        ),
+    ]
+
+
+def _grants() -> list[Example]:
+    warehouse, namespace, table = str(world.WAREHOUSE_ID), str(world.INNER_ID), str(world.TABLE_ID)
+    on_namespace, on_table = NamespaceIdRef(world.INNER_ID), TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)
+    made: list[Example] = [
+        Example("grants", grants.ReadServerAssignments()),
+        Example("grants", grants.ReadProjectAssignments(world.PROJECT), {"project_id": world.PROJECT_ID}),
+        Example("grants", grants.ReadWarehouseAssignments(world.WAREHOUSE), {"warehouse_id": warehouse}),
+        Example("grants", grants.ReadNamespaceAssignments(on_namespace), {"namespace_id": namespace}),
+        Example("grants", grants.ReadTableAssignments(on_table), {"warehouse_id": warehouse, "table_id": table}),
+        Example("grants", grants.ReadRoleAssignments(world.ROLE), {"role_id": str(world.ROLE_ID)}),
+    ]
+    for kind, privileges in GRANTABLE.items():
+        for privilege in privileges:
+            to_bob = (Assignment(privilege, _BOB),)
+            operation: Operation
+            path: dict[str, str] = {}
+            match kind:
+                case ObjectType.SERVER:
+                    operation = grants.WriteServerAssignments(to_bob, ())
+                case ObjectType.PROJECT:
+                    operation = grants.WriteProjectAssignments(world.PROJECT, to_bob, ())
+                    path = {"project_id": world.PROJECT_ID}
+                case ObjectType.WAREHOUSE:
+                    operation = grants.WriteWarehouseAssignments(world.WAREHOUSE, to_bob, ())
+                    path = {"warehouse_id": warehouse}
+                case ObjectType.NAMESPACE:
+                    operation = grants.WriteNamespaceAssignments(on_namespace, to_bob, ())
+                    path = {"namespace_id": namespace}
+                case ObjectType.TABLE:
+                    operation = grants.WriteTableAssignments(on_table, to_bob, ())
+                    path = {"warehouse_id": warehouse, "table_id": table}
+                case ObjectType.ROLE:
+                    operation = grants.WriteRoleAssignments(world.ROLE, to_bob, ())
+                    path = {"role_id": str(world.ROLE_ID)}
+                case _:
+                    continue
+            made.append(Example(f"give {privilege}", operation, path, body=_giving(privilege)))
+    return made
+
+
+def _giving(privilege: Privilege) -> dict[str, Any]:
+    return {"writes": [{"type": privilege.value, "user": world.BOB_ID}]}
+
+
+EXAMPLES: Sequence[Example] = (*_tables(), *_namespaces(), *_management(), *_grants())

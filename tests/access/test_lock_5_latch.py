@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lock 5: no success answer leaves a request that was not admitted, or whose audit record is not durable."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from litestar import get
+from litestar.handlers import HTTPRouteHandler
+from litestar.response import Redirect, Stream
+
+from gateway.access.operation import Operation
+from gateway.access.operations.credentials import VendCredentials
+from gateway.access.operations.system import GetHealth
+from gateway.access.operations.tables import DropTable, LoadTable
+from gateway.api.context import Ctx
+from gateway.iceberg.errors import NamespaceNotEmptyException
+from tests.access import world
+from tests.access.app import running
+from tests.access.examples import EXAMPLES
+from tests.access.world import House, MemoryAudit
+
+SECRET = "the-secret-of-the-house"
+LOAD, VEND, DROP = LoadTable(world.TABLE), VendCredentials(world.TABLE), DropTable(world.TABLE)
+
+
+async def _ask(handler: Any, *operations: type[Operation], house: House | None = None, **more: Any) -> httpx.Response:
+    """The answer of a route with this handler that says it serves `operations`."""
+    route: HTTPRouteHandler = get("/lax", opt={"operations": frozenset(operations)})(handler)
+    async with running(house, extra_handlers=[route]) as app:
+        return await app.client.get("/lax", headers={"authorization": "Bearer alice"}, **more)
+
+
+def _assert_withheld(answer: httpx.Response) -> None:
+    assert answer.status_code == 500
+    assert SECRET not in answer.text
+    assert answer.json()["error"]["type"] == "InternalServerError"
+    assert answer.headers["content-type"] == "application/json"
+
+
+async def test_success_without_admission_is_withheld_before_the_first_byte() -> None:
+    async def forgot(ctx: Ctx) -> str:
+        return SECRET
+
+    _assert_withheld(await _ask(forgot, LoadTable))
+
+
+async def test_a_stream_without_admission_is_withheld_from_its_first_chunk() -> None:
+    async def chunks() -> AsyncIterator[str]:
+        yield SECRET
+        yield SECRET
+
+    async def forgot(ctx: Ctx) -> Stream:
+        return Stream(chunks())
+
+    _assert_withheld(await _ask(forgot, LoadTable))
+
+
+async def test_a_redirect_without_admission_is_withheld() -> None:
+    async def forgot(ctx: Ctx) -> Redirect:
+        return Redirect(f"https://elsewhere/{SECRET}")
+
+    answer = await _ask(forgot, LoadTable)
+    _assert_withheld(answer)
+    assert "location" not in answer.headers
+
+
+async def test_a_handler_without_any_context_is_withheld() -> None:
+    async def alone() -> str:
+        return SECRET
+
+    _assert_withheld(await _ask(alone, LoadTable))
+
+
+async def test_admission_for_another_operation_does_not_open_the_latch() -> None:
+    async def mistaken(ctx: Ctx) -> str:
+        await ctx.admit(LOAD)
+        return SECRET
+
+    _assert_withheld(await _ask(mistaken, VendCredentials))
+
+
+async def test_an_admitted_and_recorded_answer_leaves() -> None:
+    async def careful(ctx: Ctx) -> str:
+        await ctx.admit(LOAD)
+        return "metadata"
+
+    answer = await _ask(careful, LoadTable)
+    assert (answer.status_code, answer.text) == (200, "metadata")
+    assert answer.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("operation", [VEND, DROP], ids=["before answer", "with change"])
+async def test_success_with_an_unsettled_trail_is_withheld_and_told(operation: Operation) -> None:
+    async def hasty(ctx: Ctx) -> str:
+        await ctx.admit(operation)
+        return SECRET
+
+    house = House()
+    _assert_withheld(await _ask(hasty, type(operation), house=house))
+    [record] = house.audit.buffered
+    assert (record.operation, record.outcome) == (operation.name(), "allowed")
+    assert record.detail == {"result": "failed", "error": "answered 500"}
+
+
+async def test_one_unsettled_trail_among_settled_ones_withholds_the_answer() -> None:
+    async def half(ctx: Ctx) -> str:
+        await ctx.admit(LOAD)
+        permit = await ctx.admit(VEND)
+        await permit.trail.commit()
+        await ctx.admit(DROP)
+        return SECRET
+
+    _assert_withheld(await _ask(half, LoadTable))
+
+
+async def test_a_committed_record_opens_the_latch() -> None:
+    async def careful(ctx: Ctx) -> str:
+        permit = await ctx.admit(VEND)
+        permit.trail.tell(vended="read")
+        await permit.trail.commit()
+        return "keys"
+
+    house = House()
+    assert (await _ask(careful, VendCredentials, house=house)).status_code == 200
+    [record] = house.audit.committed
+    assert record.detail == {"vended": "read"}
+    assert house.audit.buffered == []
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(NamespaceNotEmptyException("not empty"), 409), (RuntimeError(SECRET), 500)]
+)
+async def test_an_admitted_request_that_fails_is_in_the_audit_with_its_end(error: Exception, status: int) -> None:
+    async def failing(ctx: Ctx) -> None:
+        await ctx.admit(DROP)
+        raise error
+
+    house = House()
+    answer = await _ask(failing, DropTable, house=house)
+    assert answer.status_code == status
+    assert SECRET not in answer.text
+    [record] = house.audit.buffered
+    assert record.detail == {"result": "failed", "error": f"answered {status}"}
+
+
+async def test_what_a_failed_request_settled_before_is_not_told_twice() -> None:
+    async def failing(ctx: Ctx) -> None:
+        permit = await ctx.admit(DROP)
+        permit.trail.settle()
+        raise RuntimeError
+
+    house = House()
+    assert (await _ask(failing, DropTable, house=house)).status_code == 500
+    assert house.audit.buffered == []
+
+
+async def test_an_audit_that_cannot_be_written_keeps_the_keys_in() -> None:
+    async def vending(ctx: Ctx) -> str:
+        permit = await ctx.admit(VEND)
+        ctx_audit.full = True
+        await permit.trail.commit()
+        return SECRET
+
+    ctx_audit = MemoryAudit()
+    answer = await _ask(vending, VendCredentials, house=House(audit=ctx_audit))
+    assert answer.status_code == 503
+    assert SECRET not in answer.text
+    assert "retry-after" in answer.headers
+
+
+async def test_a_refused_request_is_no_success_and_leaves_as_it_is() -> None:
+    async def careful(ctx: Ctx) -> str:
+        await ctx.admit(LOAD)
+        return SECRET
+
+    house = House()
+    house.judge.answer = lambda _: False
+    answer = await _ask(careful, LoadTable, house=house)
+    assert answer.status_code == 404
+    assert answer.json()["error"]["type"] == "NoSuchTableException"
+
+
+async def test_health_is_answered_without_a_token_and_without_admission() -> None:
+    async with running() as app:
+        answer = await app.client.get("/health")
+    assert answer.status_code in (200, 503)
+    assert SECRET not in answer.text
+
+
+async def test_options_tell_the_methods_of_a_path_and_nothing_else() -> None:
+    async with running() as app:
+        for example in EXAMPLES:
+            answer = await app.client.options(example.url)
+            assert answer.status_code == 204
+            assert answer.content == b""
+
+
+async def test_the_request_id_of_the_caller_is_kept_when_it_is_harmless() -> None:
+    async with running() as app:
+        for given, kept in (("abc-1", True), ("a" * 129, False), ("a b", False), ("<x>", False), ("", False)):
+            answer = await app.client.get("/health", headers={"x-request-id": given})
+            assert (answer.headers["x-request-id"] == given) is kept
+
+
+async def test_each_answer_is_counted_under_its_operation_with_its_status() -> None:
+    house = House()
+    async with running(house) as app:
+        await app.client.get("/management/v1/whoami")
+        await app.client.get("/health")
+    assert house.watcher.answers[0] == ("who_am_i", 401)
+    assert house.watcher.answers[1][0] == GetHealth.name()

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lock 6a and 6b: every declared operation is served and has an example, and no example gets past a door that refuses.
+
+Each walk has a counterpart that shows the same requests getting through, so that none can pass by asking nothing.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.access.operation import OPERATIONS, Durability, Operation
+from gateway.access.operations.tables import LoadTable
+from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.policy import PolicyAnswer, PolicyRequest
+from gateway.access.ports import Question
+from gateway.access.refs import ObjectType
+from gateway.access.relations import VISIBLE_BY
+from gateway.api.serves import SERVED
+from tests.access.app import Running, running
+from tests.access.examples import EXAMPLES, Example
+from tests.access.world import DENIED, House
+
+#: Operations of which no use case exists, so that a permit shows only in the audit.
+WITHOUT_USE_CASE = {"GetHealth", "SignRequest"}
+
+#: Asked together with the operation of the same endpoint and never first.
+EXTRAS = {"VendCreationCredentials"}
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+
+
+def _required(example: Example) -> bool:
+    return any(demand.required for demand in example.operation.demands())
+
+
+def test_every_operation_has_an_example() -> None:
+    assert {type(example.operation).__name__ for example in EXAMPLES} == set(OPERATIONS)
+
+
+def test_every_example_is_found_under_the_route_of_its_operation() -> None:
+    for example in EXAMPLES:
+        assert type(example.operation) in SERVED
+        assert "{" not in example.url
+
+
+async def test_who_may_everything_reaches_every_use_case() -> None:
+    async with running() as app:
+        for example in EXAMPLES:
+            app.spy.calls.clear()
+            await app.send(example)
+            name = type(example.operation).__name__
+            expected = [] if name in WITHOUT_USE_CASE else [name]
+            assert [called for called in app.spy.calls] == expected or name in EXTRAS, example
+    recorded = {decision.operation for record in app.house.audit.buffered for decision in record.decisions}
+    assert recorded == {operation.name() for name, operation in OPERATIONS.items() if name != "GetHealth"}
+
+
+async def _statuses(app: Running, examples: list[Example]) -> dict[str, int]:
+    return {
+        f"{type(example.operation).__name__} {example.label}": (await app.send(example)).status_code
+        for example in examples
+    }
+
+
+async def test_nobody_without_relationships_reaches_a_use_case() -> None:
+    house = House()
+    house.judge.answer = lambda _: False
+    closed = [example for example in EXAMPLES if _required(example)]
+    async with running(house) as app:
+        statuses = await _statuses(app, closed)
+        assert app.spy.calls == []
+    assert {name for name, status in statuses.items() if status not in (403, 404)} == set()
+    on_server = {f"{type(e.operation).__name__} {e.label}" for e in closed if e.about is ObjectType.SERVER}
+    assert {name for name, status in statuses.items() if status == 403} == on_server, "all else is invisible"
+    assert all(record.outcome in ("hidden", "forbidden") for record in house.audit.buffered)
+    assert len(house.audit.buffered) == len(closed)
+
+
+async def test_who_only_sees_is_told_403_and_reaches_no_use_case_that_demands_more() -> None:
+    house = House()
+    house.judge.answer = lambda question: question.relation is VISIBLE_BY.get(question.object.type)
+    closed = [
+        example
+        for example in EXAMPLES
+        if any(d.required and d.relation is not VISIBLE_BY.get(d.on.type) for d in example.operation.demands())
+    ]
+    async with running(house) as app:
+        statuses = await _statuses(app, closed)
+        assert app.spy.calls == []
+    assert {name for name, status in statuses.items() if status != 403} == set()
+
+
+async def test_nobody_reaches_a_use_case_against_the_policies_not_even_an_open_one() -> None:
+    house = House()
+    house.rules.answer = DENIED
+    guarded = [example for example in EXAMPLES if not example.operation.open_to_all]
+    async with running(house) as app:
+        statuses = await _statuses(app, guarded)
+        assert app.spy.calls == []
+        shown = (await app.send(guarded[0])).json()["error"]["message"]
+    assert {name for name, status in statuses.items() if status != 403} == set()
+    assert "closed: The house is closed." in shown
+
+
+@pytest.mark.parametrize("broken", ["openfga", "opa", "audit"])
+async def test_nothing_happens_while_an_engine_or_the_audit_is_down(broken: str) -> None:
+    house = House()
+
+    def no_answer(question: Question) -> bool:
+        raise DecisionEngineUnavailable("down")
+
+    async def no_decision(request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
+        raise DecisionEngineUnavailable("down")
+
+    match broken:
+        case "openfga":
+            house.judge.answer = no_answer
+        case "opa":
+            house.rules.decide = no_decision  # type: ignore[method-assign]  # the one answer this test is about
+        case _:
+            house.audit.full = True
+    guarded = [
+        example
+        for example in EXAMPLES
+        if not example.operation.open_to_all and (broken != "openfga" or example.operation.demands())
+    ]
+    async with running(house) as app:
+        if broken == "audit":
+            # The records of the others are written by the use case itself: it is reached, and its answer is not sent.
+            guarded = [e for e in guarded if e.operation.durability is Durability.BUFFERED]
+            guarded = [e for e in guarded if not isinstance(e.operation, LoadTable)]
+        for example in guarded:
+            answer = await app.send(example)
+            mutating = any(o.is_catalog_mutation() for o in SERVED[type(example.operation)].opt["operations"])
+            assert answer.status_code == (429 if mutating else 503), example
+            assert int(answer.headers["retry-after"]) > 0
+        assert app.spy.calls == []
+
+
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Basic YTpi", "Bearer a b", "alice"])
+async def test_without_a_token_every_operation_is_401(header: str | None) -> None:
+    house = House()
+    async with running(house) as app:
+        for example in EXAMPLES:
+            if example.operation.open_to_all:
+                continue
+            answer = await app.send(example, subject=None, **({} if header is None else {"authorization": header}))
+            assert answer.status_code == 401, example
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+        assert app.spy.calls == []
+    assert house.judge.asked == [], "nobody is asked about nobody"
+    assert house.resolver.asked == [], "and nothing is looked up"
+
+
+async def test_every_method_of_every_path_is_declared_or_405() -> None:
+    declared = {operation.endpoint for operation in OPERATIONS.values()}
+    paths = {example.operation.endpoint.split(" ", 1)[1]: example.url for example in EXAMPLES}
+    async with running() as app:
+        for template, path in sorted(paths.items()):
+            for method in METHODS:
+                answer = await app.client.request(method, path)
+                expected = {405}
+                if f"{method} {template}" in declared:
+                    expected = {200, 503} if path == "/health" else {401}
+                assert answer.status_code in expected, (method, path)
+        assert app.spy.calls == []
+
+
+async def test_an_open_path_with_a_bad_token_is_401_and_no_anonymous_visit() -> None:
+    async with running() as app:
+        assert (await app.client.get("/health", headers={"authorization": "Bearer"})).status_code == 401
+
+
+def test_operations_served_together_all_demand_or_are_all_open() -> None:
+    for handler in set(SERVED.values()):
+        operations: frozenset[type[Operation]] = handler.opt["operations"]
+        if len(operations) > 1:
+            assert {operation.open_to_all for operation in operations} == {False}

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One small hierarchy and doors that stand in it: what the tests of access, the API and the matrix share.
+
+server - project - warehouse - namespace `sales` - namespace `sales.eu` - table `orders`, and a role of the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+from gateway.access.actor import Actor
+from gateway.access.audit_record import AuditRecord
+from gateway.access.door import Door
+from gateway.access.entrance import Entrance
+from gateway.access.outage import AuditUnavailable
+from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
+from gateway.access.ports import Question
+from gateway.access.refs import (
+    NamespaceIdRef,
+    NamespaceRef,
+    ObjectType,
+    ProjectRef,
+    Ref,
+    RoleRef,
+    ServerRef,
+    TableIdRef,
+    TableRef,
+    UserRef,
+    WarehouseNameRef,
+    WarehouseRef,
+)
+from gateway.access.resolved import (
+    Resolution,
+    Resolved,
+    ResolvedNamespace,
+    ResolvedProject,
+    ResolvedRole,
+    ResolvedServer,
+    ResolvedTable,
+    ResolvedUser,
+    ResolvedWarehouse,
+)
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
+
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+SERVER_ID = UUID("00000000-0000-4000-8000-000000000001")
+PROJECT_ID = "00000000-0000-4000-8000-000000000002"
+WAREHOUSE_ID = UUID("00000000-0000-4000-8000-000000000003")
+OUTER_ID = UUID("00000000-0000-4000-8000-000000000004")
+INNER_ID = UUID("00000000-0000-4000-8000-000000000005")
+TABLE_ID = UUID("00000000-0000-4000-8000-000000000006")
+ROLE_ID = UUID("00000000-0000-4000-8000-000000000007")
+ALICE = Actor.user("oidc~alice", name="Alice")
+BOB_ID = "oidc~bob"
+
+OUTER = Namespace(("sales",))
+INNER = Namespace(("sales", "eu"))
+ORDERS = TableIdentifier(INNER, "orders")
+
+SERVER = ServerRef()
+PROJECT = ProjectRef(PROJECT_ID)
+WAREHOUSE = WarehouseRef(WAREHOUSE_ID)
+WAREHOUSE_BY_NAME = WarehouseNameRef(PROJECT_ID, "lake")
+NAMESPACE = NamespaceRef(WAREHOUSE_ID, INNER)
+TABLE = TableRef(WAREHOUSE_ID, ORDERS)
+ROLE = RoleRef(ROLE_ID)
+BOB = UserRef(BOB_ID)
+
+server_row = ResolvedServer(id=SERVER_ID, bootstrapped=True)
+project_row = ResolvedProject(id=PROJECT_ID, name="Default Project")
+warehouse_row = ResolvedWarehouse(
+    id=WAREHOUSE_ID,
+    project_id=PROJECT_ID,
+    name="lake",
+    active=True,
+    profile=b"{}",
+    profile_version=1,
+    credential_id=None,
+    allowed_format_versions=(1, 2, 3),
+    default_format_version=None,
+)
+outer_row = ResolvedNamespace(id=OUTER_ID, warehouse=warehouse_row, namespace=OUTER, ancestors=(), properties={})
+inner_row = ResolvedNamespace(
+    id=INNER_ID, warehouse=warehouse_row, namespace=INNER, ancestors=(OUTER_ID,), properties={}
+)
+table_row = ResolvedTable(
+    id=TABLE_ID,
+    namespace=inner_row,
+    identifier=ORDERS,
+    location="s3://lake/orders",
+    metadata_location="s3://lake/orders/metadata/00000.metadata.json",
+    metadata=b"{}",
+    version=1,
+)
+role_row = ResolvedRole(id=ROLE_ID, project_id=PROJECT_ID, name="analysts")
+bob_row = ResolvedUser(
+    id=BOB_ID, name="Bob", email=None, user_type="human", created_at=NOW, updated_at=None, last_updated_with="test"
+)
+
+ROWS: dict[Ref, Resolved] = {
+    SERVER: server_row,
+    PROJECT: project_row,
+    WAREHOUSE: warehouse_row,
+    WAREHOUSE_BY_NAME: warehouse_row,
+    NamespaceRef(WAREHOUSE_ID, OUTER): outer_row,
+    NamespaceIdRef(OUTER_ID): outer_row,
+    NAMESPACE: inner_row,
+    NamespaceIdRef(INNER_ID): inner_row,
+    TABLE: table_row,
+    TableIdRef(WAREHOUSE_ID, TABLE_ID): table_row,
+    ROLE: role_row,
+    BOB: bob_row,
+}
+
+#: What of each type the examples are about.
+TARGETS: dict[ObjectType, Resolved] = {
+    ObjectType.SERVER: server_row,
+    ObjectType.PROJECT: project_row,
+    ObjectType.WAREHOUSE: warehouse_row,
+    ObjectType.NAMESPACE: inner_row,
+    ObjectType.TABLE: table_row,
+    ObjectType.ROLE: role_row,
+    ObjectType.USER: bob_row,
+}
+
+
+@dataclass
+class TableResolver:
+    """Resolves from a dictionary and counts."""
+
+    rows: dict[Ref, Resolved] = field(default_factory=lambda: dict(ROWS))
+    asked: list[tuple[Ref, ...]] = field(default_factory=list)
+
+    async def resolve(self, refs: Sequence[Ref]) -> Resolution:
+        self.asked.append(tuple(refs))
+        return Resolution(rows={ref: self.rows[ref] for ref in refs if ref in self.rows}, now=NOW)
+
+
+@dataclass
+class Judge:
+    """Relationships by a function of one question; remembers what was asked."""
+
+    answer: Callable[[Question], bool] = lambda _: True
+    asked: list[tuple[Question, ...]] = field(default_factory=list)
+
+    async def check(self, actor: Actor, questions: Sequence[Question]) -> list[bool]:
+        self.asked.append(tuple(questions))
+        return [self.answer(question) for question in questions]
+
+
+@dataclass
+class Rules:
+    """Policies that give one answer to every question; remembers what was asked."""
+
+    answer: PolicyAnswer = PolicyAnswer(allow=True)
+    asked: list[PolicyRequest] = field(default_factory=list)
+
+    async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
+        self.asked.append(request)
+        return tuple(self.answer for _ in request.questions)
+
+
+DENIED = PolicyAnswer(allow=False, reasons=(Reason(code="closed", message="The house is closed."),))
+
+
+@dataclass
+class MemoryAudit:
+    """Keeps records; `full` refuses them."""
+
+    buffered: list[AuditRecord] = field(default_factory=list)
+    committed: list[AuditRecord] = field(default_factory=list)
+    full: bool = False
+
+    def buffer(self, record: AuditRecord) -> None:
+        if self.full:
+            raise AuditUnavailable("full")
+        self.buffered.append(record)
+
+    async def commit(self, record: AuditRecord) -> None:
+        if self.full:
+            raise AuditUnavailable("full")
+        self.committed.append(record)
+
+
+@dataclass
+class Watcher:
+    """Takes what metrics take."""
+
+    decisions: list[tuple[str, str, str]] = field(default_factory=list)
+    answers: list[tuple[str | None, int]] = field(default_factory=list)
+
+    def decided(self, *, operation: str, outcome: str, determined_by: str) -> None:
+        self.decisions.append((operation, outcome, determined_by))
+
+    def decision_took(self, engine: str, seconds: float) -> None:
+        pass
+
+    def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
+        self.answers.append((operation, status))
+
+
+@dataclass
+class House:
+    """A door with everything behind it in memory."""
+
+    resolver: TableResolver = field(default_factory=TableResolver)
+    judge: Judge = field(default_factory=Judge)
+    rules: Rules = field(default_factory=Rules)
+    audit: MemoryAudit = field(default_factory=MemoryAudit)
+    watcher: Watcher = field(default_factory=Watcher)
+
+    @property
+    def door(self) -> Door:
+        return Door(
+            resolver=self.resolver,
+            relationships=self.judge,
+            policies=self.rules,
+            audit=self.audit,
+            observer=self.watcher,
+        )
+
+
+def entrance(actor: Actor = ALICE) -> Entrance:
+    """One request of `actor`."""
+    return Entrance(actor=actor, request_id="request-1")
