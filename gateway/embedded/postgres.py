@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gateway.embedded import account as accounts
 from gateway.embedded.children import Child, Children, ChildSpec
-from gateway.embedded.errors import ToolMissing
+from gateway.embedded.errors import StackError, ToolMissing
 from gateway.embedded.ports import LOOPBACK
 from gateway.embedded.probe import until_postgres
 from gateway.embedded.secrets import Secrets, write_private
@@ -65,10 +65,19 @@ class Postgres:
         self._fast = fast
 
     async def start(self, children: Children) -> Child:
-        """Start the server, making its cluster first if there is none; returns when it answers."""
+        """Start the server, making its cluster first if there is none; returns when it answers.
+
+        Raises:
+            StackError: there was a cluster and it is gone. A new one would lack what the other parts remember.
+        """
         cluster = accounts.reachable_data(self._wanted, self._account)
         finished = self._wanted.with_name(f"{self._wanted.name}.initialised")
         fresh = not finished.exists()
+        if not fresh and not (cluster / "PG_VERSION").exists():
+            raise StackError(
+                f"the database of {self._wanted.parent} was in {cluster} and is gone; "
+                "remove the whole data directory to begin anew"
+            )
         if fresh:
             await self._initialise(children, cluster)
         server = await children.start(self._spec("postgres", self._server_arguments(cluster)))

@@ -214,7 +214,7 @@ async def running(plan: Plan) -> AsyncIterator[Stack]:
                     stack = _assemble(plan, chosen, secrets, children, sockets)
                     try:
                         await stack.start()
-                    except* ChildFailed as failures:
+                    except* StackError as failures:
                         raise _first(failures) from None
                     started = True
                     yield stack

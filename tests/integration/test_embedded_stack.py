@@ -215,6 +215,16 @@ async def test_a_start_that_fails_says_which_part_and_leaves_nothing(
     account.remove_data(plan.data / "postgres")
 
 
+async def test_a_database_that_is_gone_is_not_silently_replaced(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "postgres.initialised").touch()
+    with pytest.raises(StackError, match="is gone; remove the whole data directory"):
+        async with stack.running(_plan(data)):
+            pass
+    account.remove_data(data / "postgres")
+
+
 _PARENT = """
 import asyncio, sys
 from pathlib import Path
