@@ -28,6 +28,8 @@ T = TypeVar("T")
 MAX_NESTING: Final = 200
 """Deepest nesting of JSON that is read; schemas in practice stay below 20."""
 
+# An escape only when the backslash is not itself escaped.
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _AT = re.compile(r" - at `\$?(?P<path>[^`]*)`")
 _TAG_PATH = re.compile(r"\.(?P<list>updates|requirements)\[\d+\]\.(?:action|type)$")
 
@@ -59,6 +61,7 @@ def canonical(data: bytes | msgspec.Raw, *, at: str = "$") -> Any:
     Text that is stored goes through this once, so that no two readers can see different documents in it. Raises
     `BadRequestException` for text that is no JSON or nested deeper than `MAX_NESTING`.
     """
+    refuse_nul(data, at=at)
     value = decode(data, object, at=at)
     _refuse_deep_nesting(value, at)
     return value
@@ -70,6 +73,15 @@ def canonical_object(data: bytes | msgspec.Raw, *, at: str = "$") -> dict[str, A
     if not isinstance(value, dict):
         raise BadRequestException(f"Malformed request: expected an object at `{at}`")
     return value
+
+
+def refuse_nul(data: bytes | msgspec.Raw, *, at: str = "$") -> None:
+    """Refuse the character U+0000 anywhere in a JSON text: databases cannot hold it, and no name or value needs it.
+
+    Unescaped it is no JSON at all, so only its escape is looked for. Raises `BadRequestException`.
+    """
+    if b"\\u0000" in (text := bytes(data)) and _NUL.search(text):
+        raise BadRequestException(f"Malformed request: the character U+0000 is not allowed in `{at}`")
 
 
 def _refuse_deep_nesting(value: object, at: str) -> None:

@@ -33,6 +33,7 @@ def decode(data: bytes, kind: type[T]) -> T:
 
     Raises `BadRequestException` naming the JSON path of what is wrong, in the spelling of the wire.
     """
+    codec.refuse_nul(data)
     try:
         return codec.decode(data, kind)
     except BadRequestException:

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
+from pyiceberg.catalog.rest import CreateTableRequest
+from pyiceberg.table import CommitTableRequest
 from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.table.update import TableUpdate, update_table_metadata
 
+from gateway.iceberg import wire
+from gateway.iceberg.creation import new_table_metadata
 from gateway.iceberg.metadata import decode_table_metadata, encode_table_metadata
 
 ORDER = {
@@ -101,3 +105,69 @@ def test_we_read_what_the_library_writes(table: Any, commit: Any, w: Any) -> Non
     again = decode_table_metadata(written)
     assert (again.current_snapshot_id, again.refs["main"].type) == (10**15, "branch")
     assert normal(json.loads(encode_table_metadata(again))) == theirs(written)
+
+
+def every_update_and_requirement_of_the_library(w: Any) -> tuple[list[Any], list[Any]]:
+    """One instance of each class, made from wire JSON by the library itself."""
+    stats = {"snapshot-id": 1, "statistics-path": "s3://b/a", "file-size-in-bytes": 1}
+    full = {**stats, "file-footer-size-in-bytes": 1, "blob-metadata": []}
+    updates = [
+        {"action": "assign-uuid", "uuid": str(w.table_uuid)},
+        {"action": "upgrade-format-version", "format-version": 2},
+        {"action": "add-schema", "schema": {**w.schema(), "schema-id": 1}, "last-column-id": 2},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 1, "fields": [MORE]}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": ORDER},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        w.snapshot(1),
+        w.ref("main", 1),
+        {"action": "remove-snapshots", "snapshot-ids": [1]},
+        {"action": "remove-snapshot-ref", "ref-name": "main"},
+        {"action": "set-location", "location": "s3://b/t"},
+        {"action": "set-properties", "updates": {"a": "b"}},
+        {"action": "remove-properties", "removals": ["a"]},
+        {"action": "set-statistics", "statistics": full},
+        {"action": "remove-statistics", "snapshot-id": 1},
+        {"action": "remove-partition-specs", "spec-ids": [1]},
+        {"action": "remove-schemas", "schema-ids": [1]},
+        {"action": "set-partition-statistics", "partition-statistics": stats},
+        {"action": "remove-partition-statistics", "snapshot-id": 1},
+    ]
+    requirements = [
+        {"type": "assert-create"},
+        {"type": "assert-table-uuid", "uuid": str(w.table_uuid)},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 1},
+        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 1},
+        {"type": "assert-current-schema-id", "current-schema-id": 1},
+        {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 1},
+        {"type": "assert-default-spec-id", "default-spec-id": 1},
+        {"type": "assert-default-sort-order-id", "default-sort-order-id": 1},
+    ]
+    return updates, requirements
+
+
+def test_our_strict_bodies_take_everything_the_library_sends(w: Any) -> None:
+    updates, requirements = every_update_and_requirement_of_the_library(w)
+    body = {"identifier": {"namespace": ["a", "b"], "name": "t"}, "requirements": requirements, "updates": updates}
+    sent = CommitTableRequest.model_validate(body).model_dump_json().encode()
+    request = wire.decode(sent, wire.CommitTableRequest)
+    assert [u.__struct_config__.tag for u in request.updates] == [u["action"] for u in updates]
+    assert [r.__struct_config__.tag for r in request.requirements] == [r["type"] for r in requirements]
+    assert request.identifier is not None and request.identifier.dotted == "a.b.t"
+
+
+def test_a_table_the_library_asks_for_is_created(w: Any) -> None:
+    members = {
+        "name": "t",
+        "schema": {**w.schema(), "schema-id": 0},
+        "partition-spec": {"spec-id": 0, "fields": [MORE]},
+    }
+    sent = CreateTableRequest.model_validate(
+        {**members, "write-order": ORDER, "properties": {}, "location": None, "stage-create": True}
+    )
+    request = wire.decode(sent.model_dump_json().encode(), wire.CreateTableRequest)
+    made = new_table_metadata(request, table_uuid=w.table_uuid, location=w.location, now_ms=1)
+    assert request.stage_create
+    assert (made.default_spec.fields[0].name, made.default_sort_order.fields[0].source_id) == ("b", 1)

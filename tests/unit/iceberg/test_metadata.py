@@ -171,6 +171,11 @@ def test_ids_that_exist_twice_are_refused(rich: dict[str, Any], name: str) -> No
         decode_table_metadata(encoded({**rich, name: rich[name] * 2}))
 
 
+def test_a_nul_character_in_a_document_is_refused(rich: dict[str, Any]) -> None:
+    with pytest.raises(BadRequestException, match=r"U\+0000"):
+        decode_table_metadata(encoded({**rich, "properties": {"a": "\0"}}))
+
+
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{}", b"\x1f\x8b", b'{"a":' * 100_000])
 def test_what_is_no_metadata_is_refused(data: bytes) -> None:
     with pytest.raises(BadRequestException):

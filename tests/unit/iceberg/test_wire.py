@@ -69,6 +69,14 @@ def test_what_is_no_json_is_a_bad_request(data: bytes) -> None:
         wire.decode(data, wire.CreateNamespaceRequest)
 
 
+def test_a_nul_character_is_refused_wherever_it_hides_and_only_then() -> None:
+    for body in (rb'{"namespace":["a"],"properties":{"k":"\u0000"}}', rb'{"namespace":["a\\\u0000"]}'):
+        with pytest.raises(BadRequestException, match=r"U\+0000"):
+            wire.decode(body, wire.CreateNamespaceRequest)
+    plain = wire.decode(rb'{"namespace":["a"],"properties":{"k":"\\u0000"}}', wire.CreateNamespaceRequest)
+    assert plain.properties == {"k": r"\u0000"}
+
+
 def test_ids_beyond_64_bits_are_refused() -> None:
     assert "snapshot-id" in refusal(
         commit_body({"action": "remove-statistics", "snapshot-id": 2**63}), wire.CommitTableRequest
