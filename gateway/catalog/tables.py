@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import msgspec
@@ -18,6 +20,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.credentials import Credentials, Handed
+from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, Representation, Tagged
 from gateway.catalog.metadata_files import MetadataFiles, require_inside
 from gateway.catalog.pages import Position, visible_page
 from gateway.db import namespaces, tables
@@ -36,10 +39,26 @@ from gateway.iceberg.errors import (
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
 from gateway.iceberg.metadata import encode_table_metadata
+from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 from gateway.iceberg.wire import ListTablesResponse, LoadTableResult, TableIdentifierBody
 from gateway.scope.layout import default_location
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile, decode_profile
+
+#: Reducing a document larger than this (bytes) takes longer than other requests should wait for the event loop.
+_LARGE_DOCUMENT = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadWish:
+    """How a client wants a table: which snapshots, whose credentials, and what it has already.
+
+    `known` are the tags of `If-None-Match`, None for `*`.
+    """
+
+    snapshots: SnapshotsMode = SnapshotsMode.ALL
+    client_managed: bool = False
+    known: Sequence[str] | None = ()
 
 
 class Tables:
@@ -90,10 +109,8 @@ class Tables:
             table_uuids=tuple(str(row.id) for row in rows) if operation.return_uuids else None,
         )
 
-    async def create(
-        self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None
-    ) -> LoadTableResult:
-        """Create the table, or stage it. The creator owns it and gets credentials for it.
+    async def create(self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None) -> Tagged:
+        """Create the table, or stage it. The creator owns it and gets credentials for it; a staged one has no tag.
 
         Raises 400 for names, locations and schemas, AlreadyExistsException, LocationAlreadyTaken.
         """
@@ -117,31 +134,78 @@ class Tables:
         require_inside(profile, location, location_properties(metadata))
         explicit = request.location is not None
         if explicit:
+            await self.require_free(location)
             await self._files.require_empty(warehouse, location)
         permit.trail.tell(table_id=str(id), location=location.text)
         if request.stage_create:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=None)
             handed = await self._credentials.for_creation(permit, vend, location.text)
-            return answer(None, encode_table_metadata(metadata), handed)
+            return Tagged("", answer(None, encode_table_metadata(metadata), handed))
         async with self._files.written(warehouse, metadata, None) as written:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=written)
         handed = await self._credentials.for_creation(permit, vend, location.text)
-        return answer(*written, handed)
+        same = Representation(
+            table_id=id,
+            metadata_location=written[0],
+            snapshots=SnapshotsMode.ALL,
+            delegation=CLIENT_MANAGED if vend is None else "",
+            principal=permit.actor.id,
+            role=str(permit.actor.assumed_role or ""),
+            access=CLIENT_MANAGED if vend is None else self._credentials.creation_level(vend).value,
+            profile=f"{warehouse.id}/{warehouse.profile_version}",
+            verdict=(permit.obligations, *(() if vend is None else (vend.obligations,))),
+        )
+        return Tagged(same.tag(permit.resolution.now, handed.expires_at), answer(*written, handed))
 
-    async def load(self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> LoadTableResult:
+    async def load(self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None, wish: LoadWish) -> Tagged:
         """The current metadata as stored, with credentials when the caller may have them and wants them.
 
         Who may only describe gets metadata alone; who may read and manages storage itself gets region and endpoint.
+        Without a body when the client has this very answer and may keep it: that is found out after the decision and
+        before any credential is made.
         """
         ref = permit.operation.table
         table = permit.table(ref)
+        same = self._representation(permit, vend, wish)
+        now = permit.resolution.now
+        confirmed = same.confirmed(wish.known, now)
+        if confirmed is not None:
+            permit.trail.tell(confirmed="not modified")
+            permit.trail.keep_as_read()
+            return Tagged(confirmed, None)
         if vend is not None:
             handed = await self._credentials.for_load(vend)
         elif permit.holds(Can.READ_DATA, ref):
             handed = self._credentials.place_only(table.warehouse)
         else:
             handed = Handed({})
-        return answer(table.metadata_location, table.metadata, handed)
+        document = table.metadata
+        if wish.snapshots is SnapshotsMode.REFS:
+            small = len(document) <= _LARGE_DOCUMENT
+            document = (
+                referenced_document(document) if small else await asyncio.to_thread(referenced_document, document)
+            )
+        return Tagged(same.tag(now, handed.expires_at), answer(table.metadata_location, document, handed))
+
+    def _representation(
+        self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None, wish: LoadWish
+    ) -> Representation:
+        table = permit.table(permit.operation.table)
+        if vend is not None:
+            access = self._credentials.level(vend).value
+        else:
+            access = CLIENT_MANAGED if permit.holds(Can.READ_DATA, permit.operation.table) else METADATA_ONLY
+        return Representation(
+            table_id=table.id,
+            metadata_location=table.metadata_location,
+            snapshots=wish.snapshots,
+            delegation=CLIENT_MANAGED if wish.client_managed else "",
+            principal=permit.actor.id,
+            role=str(permit.actor.assumed_role or ""),
+            access=access,
+            profile=f"{table.warehouse.id}/{table.warehouse.profile_version}",
+            verdict=(permit.obligations, *(() if vend is None else (vend.obligations,))),
+        )
 
     async def exists(self, permit: Permit[TableExists]) -> None:
         """Nothing to do: the permit says that it is there and visible."""
@@ -179,8 +243,7 @@ class Tables:
         try:
             async with self._database.change(permit) as connection:
                 await namespaces.hold(connection, namespace.id)
-                if explicit:
-                    await claim_location(connection, location)
+                await claim_location(connection, location, explicit=explicit)
                 await tables.create(
                     connection,
                     id=id,
@@ -212,6 +275,13 @@ class Tables:
             raise await self.clash(namespace, identifier, location) from clash
         await self._delivery.deliver_or_leave(pending)
 
+    async def require_free(self, location: Location) -> None:
+        """Raise LocationAlreadyTaken before the store is asked, so that a taken place is told as what it is; the
+        place is claimed for good in the transaction that inserts the table.
+        """
+        async with self._database.read() as connection:
+            await refuse_taken_location(connection, location)
+
     async def clash(
         self, namespace: ResolvedNamespace, identifier: TableIdentifier, location: Location
     ) -> AlreadyExistsException | LocationAlreadyTaken:
@@ -230,9 +300,21 @@ def place(profile: S3Profile, namespace: ResolvedNamespace, name: str, id: UUID,
     return default_location(profile.base_location(), profile.storage_layout, path, name, id)
 
 
-async def claim_location(connection: Connection, location: Location) -> None:
-    """Make sure, until the transaction ends, that no table lies at, above or below. Raises LocationAlreadyTaken."""
-    await tables.hold_explicit_locations(connection)
+async def claim_location(connection: Connection, location: Location, *, explicit: bool) -> None:
+    """Make sure, until the transaction ends, that no table lies at, above or below. Raises LocationAlreadyTaken.
+
+    A default location ends in a fresh UUID, so nothing can be at or below it; but where the layout puts namespaces into
+    the path, somebody may have asked for a table at a folder above it, and its credentials would reach this one (K8).
+    """
+    if explicit:
+        await tables.hold_explicit_locations(connection)
+    else:
+        await tables.hold_default_locations(connection)
+    await refuse_taken_location(connection, location)
+
+
+async def refuse_taken_location(connection: Connection, location: Location) -> None:
+    """Raise LocationAlreadyTaken when a table, of whatever project, lies at, above or below."""
     ancestors = [above.overlap_key for above in location.ancestors()]
     if await tables.location_taken(connection, location.overlap_key, ancestors):
         raise LocationAlreadyTaken(f"Location is taken: {location.text}")

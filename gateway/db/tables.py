@@ -15,13 +15,16 @@ from gateway.db.rows import AnyRow
 from gateway.db.schema import tables
 from gateway.iceberg.identifiers import fold
 
+_EXPLICIT_LOCATIONS = 0x1A4E0002
+
 
 class Clash(Exception):
     """The name or the location is taken; the transaction it happened in is lost."""
 
 
 @contextmanager
-def _clashes() -> Iterator[None]:
+def clashes() -> Iterator[None]:
+    """Tell a violated uniqueness as Clash."""
     try:
         yield
     except IntegrityError as error:
@@ -69,16 +72,18 @@ async def create(
         metadata=metadata,
         staged_by=staged_by,
     )
-    with _clashes():
+    with clashes():
         await connection.execute(statement)
 
 
 async def hold_explicit_locations(connection: AsyncConnection) -> None:
-    """Let one explicit location be checked and taken at a time.
+    """Let one explicit location be checked and taken at a time, and no default one meanwhile."""
+    await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _EXPLICIT_LOCATIONS})
 
-    Default locations need no lock: they end in a fresh UUID, so nothing in flight can be above or below them.
-    """
-    await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": 0x1A4E0002})
+
+async def hold_default_locations(connection: AsyncConnection) -> None:
+    """Let any number of default locations be taken at a time, and no explicit one meanwhile."""
+    await connection.execute(text("select pg_advisory_xact_lock_shared(:key)"), {"key": _EXPLICIT_LOCATIONS})
 
 
 async def location_taken(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
@@ -124,7 +129,7 @@ async def finish_staged(
             updated_at=func.clock_timestamp(),
         )
     )
-    with _clashes():
+    with clashes():
         await connection.execute(statement)
 
 
@@ -146,8 +151,12 @@ async def swap(
 
 
 async def drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """Delete the table; its location, or None when it is already gone."""
-    statement = delete(tables).where(tables.c.id == id).returning(tables.c.location, tables.c.metadata_location)
+    """Delete the table or view; its namespace and places, or None when it is already gone."""
+    statement = (
+        delete(tables)
+        .where(tables.c.id == id)
+        .returning(tables.c.namespace_id, tables.c.location, tables.c.metadata_location)
+    )
     return (await connection.execute(statement)).one_or_none()
 
 
@@ -166,3 +175,38 @@ async def in_namespace(
 async def wait_for_writers(connection: AsyncConnection, id: UUID) -> None:
     """Return once no transaction is about to change the table: what is read afterwards in this one is settled."""
     await connection.execute(select(tables.c.id).where(tables.c.id == id).with_for_update())
+
+
+async def pointer(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """Where the table or view is now (metadata_location, metadata, version), None when it is gone."""
+    statement = select(tables.c.metadata_location, tables.c.metadata, tables.c.version).where(tables.c.id == id)
+    return (await connection.execute(statement)).one_or_none()
+
+
+async def lock(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """What the table or view is called and where (namespace_id, name_key), locked against everybody; None when gone.
+
+    Grants in flight hold the row too (`grants.hold_object`), so afterwards the grants on it are settled.
+    """
+    statement = select(tables.c.namespace_id, tables.c.name_key).where(tables.c.id == id).with_for_update()
+    return (await connection.execute(statement)).one_or_none()
+
+
+async def move(connection: AsyncConnection, id: UUID, *, namespace_id: UUID, name: str) -> None:
+    """Give another name, in another namespace too. Counts as a change, so that a commit under the old name loses.
+
+    Raises Clash when the name is taken.
+    """
+    statement = (
+        update(tables)
+        .where(tables.c.id == id)
+        .values(
+            namespace_id=namespace_id,
+            name=name,
+            name_key=fold(name),
+            version=tables.c.version + 1,
+            updated_at=func.clock_timestamp(),
+        )
+    )
+    with clashes():
+        await connection.execute(statement)

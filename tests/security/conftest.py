@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The security tests attack the stack that the contract tests use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.contract.conftest import ns, stack, world
+
+__all__ = ["ns", "stack", "world"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.integration)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nobody gets keys for a place that is another table's (threats A, K1 to K8)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.contract.world import SCHEMA, Table, World, told, unique
+
+
+def _warehouse(world: World, **more: Any) -> str:
+    """A warehouse of its own; its root path."""
+    credential = {
+        "type": "s3",
+        "credential-type": "access-key",
+        "access-key-id": world.ready.s3.access_key,
+        "secret-access-key": world.ready.s3.secret_key,
+    }
+    profile = {**world.ready.s3.profile, "bucket": world.bucket, "key-prefix": unique("wh"), **more}
+    body = {"warehouse-name": unique("wh"), "storage-profile": profile, "storage-credential": credential}
+    made = world.admin.post("/management/v1/warehouse", body)
+    assert made.status_code == 201, made.text
+    return f"/catalog/v1/{made.json()['warehouse-id']}"
+
+
+def test_a_table_at_the_folder_of_a_namespace_does_not_swallow_the_tables_below(world: World) -> None:
+    """K8: with namespaces in the path, who may create one table could else ask for the folder all others land in."""
+    layout = {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
+    root = _warehouse(world, **{"storage-layout": layout})
+    assert world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).status_code == 200
+    tables = f"{root}/namespaces/n/tables"
+    sample = world.admin.post(tables, {"name": "sample", "schema": SCHEMA, "stage-create": True}).json()
+    world.sql("delete from tables where location = $1", sample["metadata"]["location"])
+    folder = sample["metadata"]["location"].rpartition("/")[0]
+    assert world.admin.post(tables, {"name": "trap", "schema": SCHEMA, "location": folder}).status_code == 200
+    for staged in (False, True):
+        victim = world.admin.post(tables, {"name": "victim", "schema": SCHEMA, "stage-create": staged})
+        assert told(victim)[:2] == (409, "LocationAlreadyTaken")
+
+
+def test_default_and_explicit_locations_that_race_never_overlap(world: World) -> None:
+    layout = {"type": "full-hierarchy", "namespace": "{uuid}", "tabular": "{uuid}"}
+    root = _warehouse(world, **{"storage-layout": layout})
+    made = world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).json()
+    folder = f"{made['properties']['location']}{made['properties']['namespace_id']}"
+
+    def create(i: int) -> None:
+        place = {"location": folder} if i % 4 == 0 else {}
+        world.admin.post(f"{root}/namespaces/n/tables", {"name": f"t{i}", "schema": SCHEMA, **place})
+
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(create, range(24)))
+    keys = [
+        row["location_key"] for row in world.sql("select location_key from tables where location like $1", f"{folder}%")
+    ]
+    assert keys
+    assert not [(a, b) for a in keys for b in keys if a != b and a.startswith(b)]
+
+
+def test_a_warehouse_inside_another_one_is_refused_in_any_project(world: World) -> None:
+    project = world.admin.post("/management/v1/project", {"project-name": unique("tenant")}).json()["project-id"]
+    credential = {
+        "type": "s3",
+        "credential-type": "access-key",
+        "access-key-id": world.ready.s3.access_key,
+        "secret-access-key": world.ready.s3.secret_key,
+    }
+    for prefix in ("demo", "demo/inner", "DEMO", None):
+        profile = {
+            **world.ready.s3.profile,
+            "bucket": world.bucket,
+            **({} if prefix is None else {"key-prefix": prefix}),
+        }
+        body = {
+            "warehouse-name": unique("wh"),
+            "storage-profile": profile,
+            "storage-credential": credential,
+            "project-id": project,
+        }
+        answer = world.admin.post("/management/v1/warehouse", body)
+        assert told(answer)[:2] == (400, "CreateWarehouseStorageProfileOverlap")
+
+
+# ---- what the vended keys reach ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def siblings(world: World) -> dict[str, Table]:
+    """Tables whose names and folders begin alike (A01)."""
+    namespace, stem = world.namespace(), f"s3://{world.bucket}/demo/{unique('sib')}"
+    made = {}
+    for suffix in ("", "0", "_x", "."):
+        name = f"t1{suffix}"
+        made[name] = world.table(namespace, name, location=f"{stem}/{name}" if suffix != "." else f"{stem}/t1.x")
+    return made
+
+
+def _key(world: World, table: Table, name: str = "data/file") -> str:
+    return f"{table.location.removeprefix(f's3://{world.bucket}/')}/{name}"
+
+
+def _refused(action: Any, **arguments: Any) -> None:
+    with pytest.raises(ClientError) as refusal:
+        action(**arguments)
+    assert refusal.value.response["ResponseMetadata"]["HTTPStatusCode"] in (400, 403, 405, 501), refusal.value
+
+
+def test_keys_of_one_table_open_no_sibling(world: World, siblings: dict[str, Table]) -> None:
+    keys = world.store_of(world.admin.get(siblings["t1"].path).json()["config"])
+    keys.put_object(Bucket=world.bucket, Key=_key(world, siblings["t1"]), Body=b"mine")
+    for name in ("t10", "t1_x", "t1."):
+        world.s3.put_object(Bucket=world.bucket, Key=_key(world, siblings[name]), Body=b"theirs")
+        _refused(keys.get_object, Bucket=world.bucket, Key=_key(world, siblings[name]))
+        _refused(keys.put_object, Bucket=world.bucket, Key=_key(world, siblings[name], "new"), Body=b"x")
+        _refused(keys.delete_object, Bucket=world.bucket, Key=_key(world, siblings[name]))
+        _refused(keys.list_objects_v2, Bucket=world.bucket, Prefix=_key(world, siblings[name], ""))
+    bare = _key(world, siblings["t1"], "").rstrip("/")
+    _refused(keys.list_objects_v2, Bucket=world.bucket, Prefix=bare)
+    _refused(keys.list_objects_v2, Bucket=world.bucket)
+    own = keys.list_objects_v2(Bucket=world.bucket, Prefix=f"{bare}/")
+    assert {found["Key"] for found in own["Contents"]} >= {_key(world, siblings["t1"])}
+
+
+def test_a_reader_gets_keys_that_write_nothing_whatever_it_asks_for(world: World, siblings: dict[str, Table]) -> None:
+    """D10: alice may select."""
+    header = {"X-Iceberg-Access-Delegation": "vended-credentials, remote-signing"}
+    keys = world.store_of(world.alice.get(siblings["t1"].path, headers=header).json()["config"])
+    key = siblings["t1"].answer["metadata-location"].removeprefix(f"s3://{world.bucket}/")
+    assert keys.get_object(Bucket=world.bucket, Key=key)["Body"].read()
+    _refused(keys.put_object, Bucket=world.bucket, Key=_key(world, siblings["t1"], "new"), Body=b"x")
+    _refused(keys.delete_object, Bucket=world.bucket, Key=key)
+    _refused(keys.create_multipart_upload, Bucket=world.bucket, Key=_key(world, siblings["t1"], "new"))
+
+
+def test_keys_of_a_table_reach_no_control_plane(world: World, siblings: dict[str, Table]) -> None:
+    """A25, K34."""
+    keys = world.store_of(world.admin.get(siblings["t1"].path).json()["config"])
+    bucket = {"Bucket": world.bucket}
+    _refused(keys.get_bucket_policy, **bucket)
+    _refused(keys.put_bucket_policy, **bucket, Policy="{}")
+    _refused(keys.delete_bucket, **bucket)
+    _refused(keys.create_bucket, Bucket="mine-all-mine")
+    _refused(keys.put_bucket_versioning, **bucket, VersioningConfiguration={"Status": "Enabled"})
+    _refused(keys.put_object_acl, **bucket, Key=_key(world, siblings["t1"]), ACL="public-read")
+    assert not keys.list_buckets().get("Buckets")
+
+
+def test_a_copy_does_not_bring_in_a_foreign_object(world: World, siblings: dict[str, Table]) -> None:
+    keys = world.store_of(world.admin.get(siblings["t1"].path).json()["config"])
+    world.s3.put_object(Bucket=world.bucket, Key=_key(world, siblings["t10"]), Body=b"theirs")
+    source = {"Bucket": world.bucket, "Key": _key(world, siblings["t10"])}
+    _refused(keys.copy_object, Bucket=world.bucket, Key=_key(world, siblings["t1"], "copy"), CopySource=source)
+
+
+@pytest.mark.parametrize("name", ["*", "**", "t?", "${aws:username}", "${*}", "$${", '","Effect":"Allow', "},{"])
+def test_a_name_that_looks_like_policy_language_opens_nothing_more(
+    world: World, siblings: dict[str, Table], name: str
+) -> None:
+    """B01 to B03, K2."""
+    table = world.table(siblings["t1"].namespace, f"{unique('odd')} {name}")
+    keys = world.store_of(table.answer["config"])
+    keys.put_object(Bucket=world.bucket, Key=_key(world, table), Body=b"mine")
+    _refused(keys.get_object, Bucket=world.bucket, Key=_key(world, siblings["t10"]))
+    _refused(keys.put_object, Bucket=world.bucket, Key=_key(world, siblings["t10"], "new"), Body=b"x")
+
+
+def test_a_dropped_and_recreated_table_inherits_nothing(world: World, ns: str) -> None:
+    """A19, D23: neither the folder nor the grants of the old one of its name."""
+    first = world.table(ns)
+    world.grant("select", world.analyst, "table", first.uuid)
+    old = world.store_of(world.analyst.get(first.path).json()["config"])
+    assert world.admin.delete(first.path).status_code == 204
+    second = world.table(ns, first.name)
+    assert told(world.analyst.get(second.path))[0] == 404
+    key = second.answer["metadata-location"].removeprefix(f"s3://{world.bucket}/")
+    _refused(old.get_object, Bucket=world.bucket, Key=key)
+    assert world.tuples(f"table:{first.uuid}") == set()
+    assert world.sql("select 1 from grants where object_id = $1", first.uuid) == []
