@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
@@ -37,7 +38,7 @@ from gateway.iceberg.errors import (
     TableIdentifierMismatch,
 )
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
-from gateway.iceberg.locations import location_properties
+from gateway.iceberg.locations import location_properties, update_locations
 from gateway.iceberg.metadata import decode_stored_table_metadata
 from gateway.iceberg.updates import SetLocation, TableUpdate
 from gateway.iceberg.wire import CommitTableRequest, CommitTableResponse
@@ -100,7 +101,8 @@ class Commits:
             async with self._database.change(permit):
                 pass
             return CommitTableResponse(metadata_location=table.metadata_location, metadata=msgspec.Raw(table.metadata))
-        self._check(table.namespace, Location.parse(table.location, escapes_known=True), outcome)
+        location = Location.parse(table.location, escapes_known=True)
+        self._check(table.namespace, location, request.updates, outcome)
         async with self._files.written(table.warehouse, outcome.metadata, table.metadata_location) as written:
             try:
                 async with self._database.change(permit) as connection:
@@ -135,9 +137,14 @@ class Commits:
             return
         raise _LostRace
 
-    def _check(self, namespace: ResolvedNamespace, location: Location, outcome: CommitOutcome) -> None:
+    def _check(
+        self, namespace: ResolvedNamespace, location: Location, updates: Sequence[TableUpdate], outcome: CommitOutcome
+    ) -> None:
+        """Refuse path properties, manifest lists and statistics files outside of the table's own prefix: whoever reads
+        or purges the table follows them (threats K7, A09).
+        """
         profile = decode_profile(namespace.warehouse.profile)
-        require_inside(profile, location, location_properties(outcome.metadata))
+        require_inside(profile, location, (*location_properties(outcome.metadata), *update_locations(updates)))
 
     async def create(self, permit: Permit[CommitTableCreation]) -> CommitTableResponse:
         """Make a table exist from a commit that asserts it does not: the end of a create transaction.
@@ -158,6 +165,7 @@ class Commits:
         location, updates = self._placed(namespace, identifier, operation.request)
         staged = await self._staged(permit, namespace, identifier, location)
         if not staged:
+            await self._tables.require_free(location)
             await self._files.require_empty(namespace.warehouse, location)
         outcome = commit_table(
             None,
@@ -168,7 +176,7 @@ class Commits:
             allowed_format_versions=frozenset(namespace.warehouse.allowed_format_versions),
             default_format_version=namespace.warehouse.default_format_version or 2,
         )
-        self._check(namespace, location, outcome)
+        self._check(namespace, location, updates, outcome)
         async with self._files.written(namespace.warehouse, outcome.metadata, None) as written:
             try:
                 pending = await self._insert(permit, namespace, identifier, location, outcome, written)
@@ -230,7 +238,7 @@ class Commits:
                 id = uuid7() if row is None else row.id
                 permit.trail.tell(table_id=str(id), location=location.text)
                 if row is None:
-                    await claim_location(connection, location)
+                    await claim_location(connection, location, explicit=True)
                     await tables.create(
                         connection,
                         id=id,
