@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -30,15 +31,18 @@ from gateway.governance.projects import Projects
 from gateway.governance.servers import Servers
 from gateway.governance.users import Users
 from gateway.governance.warehouses import Warehouses
-from gateway.iceberg.codec import decode
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken, PrefixIsNotWarehouseID
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.iceberg.wire import decode
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import add_to_context
 
 Op = TypeVar("Op", bound=Operation)
 Extra = TypeVar("Extra", bound=Operation)
 Body = TypeVar("Body")
+
+#: The JSON escape of U+0000: a backslash that is not itself escaped, and the code.
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +97,8 @@ class Ctx:
         raw = await self._request.body()
         if not raw:
             raise BadRequestException("Malformed request: the body is empty")
+        if b"u0000" in raw and _NUL.search(raw):
+            raise BadRequestException("Malformed request: the body holds U+0000, which nothing here can store")
         return decode(raw, kind)
 
     def header(self, name: str) -> str | None:
@@ -101,10 +107,14 @@ class Ctx:
         return ", ".join(values) if values else None
 
     def query(self, name: str) -> str | None:
-        """A query parameter. Raises 400 when it is given twice: two readers could take different ones (threats D02)."""
+        """A query parameter. Raises 400 when it is given twice: two readers could take different ones (threats D02);
+        and when it holds U+0000, which PostgreSQL takes in no text.
+        """
         values = self._request.query_params.getall(name, [])
         if len(values) > 1:
             raise BadRequestException(f"The query parameter {name} is given {len(values)} times.")
+        if values and "\x00" in values[0]:
+            raise BadRequestException(f"The query parameter {name} holds U+0000.")
         return values[0] if values else None
 
     def flag(self, name: str, default: bool) -> bool:
@@ -121,9 +131,10 @@ class Ctx:
         token, size = self.query("pageToken"), self.query("pageSize")
         if size is None:
             return token, None if token is None else self.parts.page_size_max
-        if not size.isascii() or not size.isdigit() or int(size) < 1:
+        if not size.isascii() or not size.isdigit() or not size.strip("0"):
             raise InvalidPaginationToken(f"pageSize is a positive number, not {size[:20]!r}.")
-        return token, min(int(size), self.parts.page_size_max)
+        # Python refuses to read thousands of digits; more than nine mean the largest page anyhow.
+        return token, self.parts.page_size_max if len(size) > 9 else min(int(size), self.parts.page_size_max)
 
     def warehouse(self, prefix: str) -> WarehouseRef:
         """The warehouse of an Iceberg prefix. Raises PrefixIsNotWarehouseID."""

@@ -66,5 +66,7 @@ def _read_token(token: str | None) -> tuple[str, UUID] | None:
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
         position = msgspec.msgpack.decode(raw, type=Position)
     except (ValueError, msgspec.MsgspecError):
-        raise InvalidPaginationToken("The page token is not one this server gave out.") from None
+        position = None
+    if position is None or "\x00" in position.key:
+        raise InvalidPaginationToken("The page token is not one this server gave out.")
     return position.key, position.id
