@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast
 
 import structlog
@@ -69,7 +69,7 @@ class Latch(ASGIMiddleware):
                     _log.error("answer.withheld", path=scope["path"], method=method)
                     await _send_withheld(send)
                     return
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+                message["headers"] = _with_own(message["headers"], request_id)
             if not shut:
                 await send(message)
 
@@ -86,6 +86,16 @@ class Latch(ASGIMiddleware):
                     status=status,
                     seconds=self._clock() - started,
                 )
+
+
+def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
+    """The answer's headers with the request's id; and no cache may keep what was decided for one caller (threats E10),
+    unless the handler said something stricter.
+    """
+    given = list(headers)
+    if all(name.lower() != b"cache-control" for name, _ in given):
+        given.append((b"cache-control", b"private, no-cache"))
+    return [*given, (b"x-request-id", request_id.encode())]
 
 
 def _may_leave(method: str, state: dict[str, Any], operations: frozenset[type[Operation]] | None) -> bool:
