@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from sqlalchemy import and_, delete, or_, select
 from sqlalchemy.dialects.postgresql import insert
@@ -11,10 +12,20 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
 from gateway.access.privileges import Privilege
-from gateway.access.refs import ObjectKey
+from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal
 from gateway.db.rows import AnyRow
-from gateway.db.schema import grants
+from gateway.db.schema import grants, namespaces, projects, roles, server, tables, warehouses
+
+_TABLES = {
+    ObjectType.SERVER: server,
+    ObjectType.PROJECT: projects,
+    ObjectType.WAREHOUSE: warehouses,
+    ObjectType.NAMESPACE: namespaces,
+    ObjectType.TABLE: tables,
+    ObjectType.VIEW: tables,
+    ObjectType.ROLE: roles,
+}
 
 
 async def give(
@@ -35,6 +46,17 @@ async def give(
         .on_conflict_do_nothing()
     )
     return (await connection.execute(statement)).rowcount == 1
+
+
+async def hold_object(connection: AsyncConnection, on: ObjectKey) -> bool:
+    """Keep an object from being dropped until this transaction ends; False when it is gone already.
+
+    Without it a grant could be recorded on something that a concurrent drop has just swept the grants of.
+    """
+    table = _TABLES[on.type]
+    id = on.id if table is projects else UUID(on.id)
+    held = select(table.c.id).where(table.c.id == id).with_for_update(read=True, key_share=True)
+    return (await connection.execute(held)).one_or_none() is not None
 
 
 async def take(connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey) -> bool:

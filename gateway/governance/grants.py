@@ -11,7 +11,15 @@ from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege
 from gateway.access.refs import ObjectKey, ObjectType, Ref
-from gateway.access.resolved import Resolved, ResolvedNamespace, ResolvedRole, ResolvedTable, ResolvedWarehouse
+from gateway.access.refusals import not_found
+from gateway.access.resolved import (
+    Resolved,
+    ResolvedNamespace,
+    ResolvedRole,
+    ResolvedTable,
+    ResolvedView,
+    ResolvedWarehouse,
+)
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.access.wire import AssignmentEntry, AssignmentsAnswer
 from gateway.db import grants, outbox, roles, users
@@ -62,6 +70,8 @@ class Grants:
         _refuse_nonsense(row.key, (*operation.writes, *operation.deletes))
         warehouse_id = _warehouse_id(row)
         async with self._database.change(permit) as connection:
+            if not await grants.hold_object(connection, row.key):
+                raise not_found(operation.on)
             await _require_known(connection, operation.writes)
             for entry in operation.deletes:
                 if not await grants.take(connection, privilege=entry.privilege, principal=entry.principal, on=row.key):
@@ -149,8 +159,8 @@ def _warehouse_id(row: Resolved) -> UUID | None:
     match row:
         case ResolvedWarehouse(id=id):
             return id
-        case ResolvedNamespace(warehouse=warehouse) | ResolvedTable(namespace=ResolvedNamespace(warehouse=warehouse)):
-            return warehouse.id
+        case ResolvedNamespace() | ResolvedTable() | ResolvedView():
+            return row.warehouse.id
         case _:
             return None
 
@@ -168,7 +178,7 @@ def _keys(row: Resolved, entries: Sequence[Assignment]) -> list[TupleKey]:
 
 def _above(row: Resolved) -> list[ObjectKey]:
     match row:
-        case ResolvedTable(namespace=namespace):
+        case ResolvedTable(namespace=namespace) | ResolvedView(namespace=namespace):
             return _path(namespace, [*namespace.ancestors, namespace.id])
         case ResolvedNamespace():
             return _path(row, list(row.ancestors))
