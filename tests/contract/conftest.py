@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One stack for the contract and the security tests of a session.
+
+`LAKEGATE_TEST_STACK=FILE` names the ready file of a stack that runs already (`lakegate up --ready-file FILE`); the
+tests then use that one and leave it running, which is handy while writing them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from gateway.embedded import ready
+from gateway.embedded.ready import Ready
+from tests.contract.world import World
+from tests.integration.conftest import _up
+
+_RUNNING: pytest.StashKey[Ready] = pytest.StashKey()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session")
+def stack(request: pytest.FixtureRequest) -> Ready:
+    """A running, bootstrapped stack; the same one for every directory that imports this fixture."""
+    running = request.config.stash.get(_RUNNING, None)
+    if running is None:
+        given = os.environ.get("LAKEGATE_TEST_STACK")
+        if given:
+            running = ready.read(Path(given))
+        else:
+            held = ExitStack()
+            request.config.add_cleanup(held.close)
+            running = held.enter_context(_up())
+        request.config.stash[_RUNNING] = running
+    return running
+
+
+@pytest.fixture(scope="session")
+def world(stack: Ready) -> Iterator[World]:
+    """The stack's people and things."""
+    world = World(stack)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def ns(world: World) -> str:
+    """A fresh namespace that the administrator owns."""
+    return world.namespace()

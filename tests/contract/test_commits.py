@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commits to one table: requirements, conflicts, and writers that meet."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.contract.world import World, error_of, told
+
+_NOBODY = "00000000-0000-0000-0000-000000000000"
+
+
+def _snapshot(location: str, id: int = 1, **more: Any) -> dict[str, Any]:
+    return {
+        "action": "add-snapshot",
+        "snapshot": {
+            "snapshot-id": id,
+            "timestamp-ms": int(time.time() * 1000),
+            "sequence-number": id,
+            "summary": {"operation": "append"},
+            "manifest-list": f"{location}/metadata/snap-{id}.avro",
+            "schema-id": 0,
+            **more,
+        },
+    }
+
+
+def test_a_commit_is_answered_with_the_new_document_and_its_place(world: World, ns: str) -> None:
+    table = world.table(ns)
+    done = world.commit(world.bob, table.path, {"action": "set-properties", "updates": {"a": "1"}})
+    assert done.status_code == 200
+    body = done.json()
+    assert set(body) == {"metadata-location", "metadata"}
+    assert body["metadata-location"].startswith(f"{table.location}/metadata/00001-")
+    assert world.admin.get(table.path).json()["metadata"] == body["metadata"]
+
+
+def test_an_append_moves_the_branch(world: World, ns: str) -> None:
+    table = world.table(ns)
+    ref = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1}
+    expected = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None}
+    first = world.commit(world.bob, table.path, _snapshot(table.location), ref, requirements=(expected,))
+    assert first.status_code == 200, first.text
+    assert first.json()["metadata"]["current-snapshot-id"] == 1
+    stale = world.commit(world.bob, table.path, _snapshot(table.location, 2), requirements=(expected,))
+    assert told(stale)[1] == "CommitFailedException"
+
+
+@pytest.mark.parametrize(
+    ("requirement", "text"),
+    [
+        ({"type": "assert-create"}, "Requirement failed: table already exists"),
+        ({"type": "assert-table-uuid", "uuid": _NOBODY}, "Requirement failed: UUID does not match"),
+        ({"type": "assert-current-schema-id", "current-schema-id": 9}, "Requirement failed: current schema changed"),
+        (
+            {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 9},
+            "Requirement failed: last assigned field id changed",
+        ),
+        (
+            {"type": "assert-default-spec-id", "default-spec-id": 9},
+            "Requirement failed: default partition spec changed",
+        ),
+        (
+            {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 9},
+            "Requirement failed: last assigned partition id changed",
+        ),
+        (
+            {"type": "assert-default-sort-order-id", "default-sort-order-id": 9},
+            "Requirement failed: default sort order changed",
+        ),
+        (
+            {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 9},
+            "Requirement failed: branch or tag main is missing, expected 9",
+        ),
+    ],
+)
+def test_a_failed_requirement_is_told_in_the_words_clients_expect(
+    world: World, ns: str, requirement: dict[str, Any], text: str
+) -> None:
+    table = world.table(ns)
+    refused = world.admin.post(table.path, {"requirements": [requirement], "updates": []})
+    status, type, message = told(refused)
+    assert (status, type) == (409, "CommitFailedException")
+    assert message.startswith(text)
+
+
+def test_an_update_based_on_older_metadata_succeeds_when_its_requirements_hold(world: World, ns: str) -> None:
+    table = world.table(ns)
+    for i in range(3):
+        requirement = {"type": "assert-table-uuid", "uuid": table.uuid}
+        update = {"action": "set-properties", "updates": {f"k{i}": "v"}}
+        assert world.commit(world.bob, table.path, update, requirements=(requirement,)).status_code == 200
+
+
+def test_eight_writers_with_retries_lose_nothing(world: World, ns: str) -> None:
+    table = world.table(ns)
+
+    def write(writer: int) -> None:
+        for number in range(4):
+            for _ in range(50):
+                update = {"action": "set-properties", "updates": {f"w{writer}.{number}": "kept"}}
+                answer = world.commit(world.admin, table.path, update)
+                if answer.status_code == 200:
+                    break
+                assert error_of(answer)["type"] == "CommitFailedException"
+            else:
+                pytest.fail("a writer never got through")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    loaded = world.admin.get(table.path).json()
+    assert {f"w{w}.{n}" for w in range(8) for n in range(4)} <= set(loaded["metadata"]["properties"])
+    named = {entry["metadata-file"] for entry in loaded["metadata"]["metadata-log"]} | {loaded["metadata-location"]}
+    prefix = f"s3://{world.bucket}/"
+    stored = {prefix + key for key, _ in world.objects(table.location.removeprefix(prefix) + "/metadata/")}
+    assert stored == named, "a lost race leaves no file that nothing refers to"
+
+
+def test_a_commit_that_changes_nothing_writes_nothing(world: World, ns: str) -> None:
+    table = world.table(ns)
+    before = world.objects(table.location.removeprefix(f"s3://{world.bucket}/"))
+    same = world.commit(world.admin, table.path, {"action": "set-location", "location": table.location})
+    assert same.status_code == 200
+    assert same.json()["metadata-location"] == table.answer["metadata-location"]
+    assert world.objects(table.location.removeprefix(f"s3://{world.bucket}/")) == before
+
+
+def test_a_body_that_names_another_table_than_the_path_is_refused(world: World, ns: str) -> None:
+    table, other = world.table(ns), world.table(ns)
+    body = {
+        "identifier": {"namespace": [ns], "name": other.name},
+        "requirements": [],
+        "updates": [{"action": "set-properties", "updates": {"a": "b"}}],
+    }
+    assert told(world.admin.post(table.path, body))[:2] == (400, "TableIdentifierMismatch")
+    body["identifier"] = {"namespace": [ns.upper()], "name": table.name.upper()}
+    assert world.admin.post(table.path, body).status_code == 200
+
+
+def test_old_metadata_files_are_trimmed_as_the_table_says(world: World, ns: str) -> None:
+    table = world.table(
+        ns,
+        properties={
+            "write.metadata.previous-versions-max": "2",
+            "write.metadata.delete-after-commit.enabled": "true",
+        },
+    )
+    for i in range(5):
+        world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"n": str(i)}})
+    log = world.admin.get(table.path).json()["metadata"]["metadata-log"]
+    stored = world.objects(f"{table.location.removeprefix(f's3://{world.bucket}/')}/metadata/")
+    assert (len(log), len(stored)) == (2, 3)

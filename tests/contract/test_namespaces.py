@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The namespace endpoints of the catalog protocol, as a client sees them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+import pytest
+
+from tests.contract.world import World, told, unique
+
+
+def test_a_new_namespace_is_answered_with_its_location_and_id(world: World) -> None:
+    name = unique("made")
+    made = world.bob.post(f"{world.root}/namespaces", {"namespace": [name], "properties": {"owner": "bob"}})
+    assert made.status_code == 200
+    body = made.json()
+    assert body["namespace"] == [name]
+    assert body["properties"]["owner"] == "bob"
+    assert body["properties"]["location"].endswith("/")
+    assert body["properties"]["namespace_id"] == world.namespace_id(name, by=world.bob)
+
+
+def test_loading_and_head_find_it(world: World, ns: str) -> None:
+    assert world.alice.get(f"{world.root}/namespaces/{ns}").status_code == 200
+    head = world.alice.head(f"{world.root}/namespaces/{ns}")
+    assert (head.status_code, head.content) == (204, b"")
+
+
+def test_a_missing_one_is_told_in_the_words_clients_expect(world: World) -> None:
+    path = f"{world.root}/namespaces/newdb_gone"
+    expected = (404, "NoSuchNamespaceException", "Namespace does not exist: newdb_gone")
+    assert told(world.admin.get(path)) == expected
+    assert told(world.admin.post(f"{path}/properties", {"updates": {"a": "b"}})) == expected
+    assert told(world.admin.delete(path)) == expected
+    assert told(world.admin.get(f"{path}/tables")) == expected
+    assert told(world.admin.get(f"{world.root}/namespaces?parent=newdb_gone")) == expected
+    head = world.admin.head(path)
+    assert (head.status_code, head.content) == (404, b"")
+
+
+def test_a_second_one_of_the_same_name_is_a_conflict_whatever_the_letter_case(world: World, ns: str) -> None:
+    for name in (ns, ns.upper()):
+        again = world.admin.post(f"{world.root}/namespaces", {"namespace": [name]})
+        assert told(again) == (409, "AlreadyExistsException", f"Namespace already exists: {name}")
+
+
+def test_of_many_who_create_one_name_at_once_one_wins(world: World) -> None:
+    name = unique("rush")
+    with ThreadPoolExecutor(8) as pool:
+        people = [world.admin, world.bob] * 8
+        codes = list(pool.map(lambda p: p.post(f"{world.root}/namespaces", {"namespace": [name]}).status_code, people))
+    assert sorted(codes) == [200] + [409] * 15
+
+
+def test_names_are_found_in_any_letter_case_and_answered_as_asked_and_listed_as_made(world: World) -> None:
+    name = unique("MixedCase")
+    world.namespace(name)
+    assert world.admin.get(f"{world.root}/namespaces/{name.lower()}").json()["namespace"] == [name.lower()]
+    assert [name] in world.admin.get(f"{world.root}/namespaces").json()["namespaces"]
+
+
+@pytest.mark.parametrize(
+    "level", ["with space", "ünïcode", "日本語", "quote'\"", "100% sure", "a*b", "${aws:username}", "😀"]
+)
+def test_a_name_is_decoded_once_in_the_path_and_in_the_query(world: World, ns: str, level: str) -> None:
+    assert world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, level]}).status_code == 200
+    encoded = f"{ns}%1F{quote(level, safe='')}"
+    assert world.admin.get(f"{world.root}/namespaces/{encoded}").json()["namespace"] == [ns, level]
+    assert world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, level, "leaf"]}).status_code == 200
+    below = world.admin.get(f"{world.root}/namespaces?parent={encoded}").json()["namespaces"]
+    assert below == [[ns, level, "leaf"]]
+
+
+def test_java_writes_a_space_as_plus_and_python_as_percent_20(world: World, ns: str) -> None:
+    world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, "two words"]})
+    for spelling in ("two+words", "two%20words"):
+        assert world.admin.head(f"{world.root}/namespaces/{ns}%1F{spelling}").status_code == 204
+
+
+def test_lists_show_one_level_only(world: World, ns: str) -> None:
+    for levels in (["a"], ["b"], ["a", "c"]):
+        assert world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, *levels]}).status_code == 200
+    assert world.admin.get(f"{world.root}/namespaces?parent={ns}").json()["namespaces"] == [[ns, "a"], [ns, "b"]]
+    assert [ns] in world.admin.get(f"{world.root}/namespaces").json()["namespaces"]
+
+
+def test_pages_hold_every_row_once_and_end(world: World, ns: str) -> None:
+    names = sorted(f"p{i}" for i in range(7))
+    for name in names:
+        world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, name]})
+    seen, token = [], ""
+    while True:
+        page = world.admin.get(
+            f"{world.root}/namespaces?parent={ns}&pageSize=3&pageToken={token}&returnUuids=true"
+        ).json()
+        assert len(page["namespace-uuids"]) == len(page["namespaces"]) <= 3
+        seen += [levels[-1] for levels in page["namespaces"]]
+        token = page["next-page-token"]
+        if token is None:
+            break
+    assert seen == names
+
+
+def test_pages_are_full_for_someone_who_sees_few_of_the_rows(world: World, ns: str) -> None:
+    """Else the length of a page would tell how many hidden rows lie between."""
+    for i in range(9):
+        world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, f"q{i}"]})
+    seen = [f"q{i}" for i in (1, 4, 8)]
+    for name in seen:
+        world.grant("describe", world.analyst, "namespace", world.namespace_id(f"{ns}%1F{name}"))
+    path = f"{world.root}/namespaces?parent={ns}&pageSize=2&pageToken="
+    first = world.analyst.get(path).json()
+    assert [levels[-1] for levels in first["namespaces"]] == seen[:2]
+    rest = world.analyst.get(path + first["next-page-token"]).json()
+    assert [levels[-1] for levels in rest["namespaces"]] == seen[2:]
+    assert rest["next-page-token"] is None
+
+
+def test_properties_are_set_removed_and_reported(world: World, ns: str) -> None:
+    path = f"{world.root}/namespaces/{ns}"
+    assert world.admin.post(f"{path}/properties", {"updates": {"a": "1", "b": "2"}}).json()["updated"] == ["a", "b"]
+    changed = world.admin.post(f"{path}/properties", {"removals": ["a", "zzz"], "updates": {"c": "3"}})
+    assert changed.json() == {"updated": ["c"], "removed": ["a"], "missing": ["zzz"]}
+    properties = world.admin.get(path).json()["properties"]
+    assert (properties.get("a"), properties["b"], properties["c"]) == (None, "2", "3")
+
+
+def test_an_escaped_backslash_before_u0000_is_plain_text_and_no_nul(world: World, ns: str) -> None:
+    body = b'{"updates": {"a": "C:\\\\u0000"}}'
+    assert world.admin.ask("POST", f"{world.root}/namespaces/{ns}/properties", content=body).status_code == 200
+    assert world.admin.get(f"{world.root}/namespaces/{ns}").json()["properties"]["a"] == "C:\\u0000"
+
+
+def test_a_key_cannot_be_set_and_removed_at_once(world: World, ns: str) -> None:
+    both = world.admin.post(f"{world.root}/namespaces/{ns}/properties", {"removals": ["k"], "updates": {"k": "v"}})
+    assert told(both)[:2] == (422, "UnprocessableEntityException")
+
+
+def test_the_location_is_frozen(world: World, ns: str) -> None:
+    path = f"{world.root}/namespaces/{ns}/properties"
+    moved = world.admin.post(path, {"updates": {"location": f"s3://{world.bucket}/demo/elsewhere"}})
+    assert told(moved)[:2] == (400, "LocationCannotBeUpdated")
+    assert told(world.admin.post(path, {"removals": ["location"]}))[:2] == (400, "LocationCannotBeRemoved")
+
+
+def test_concurrent_changes_of_properties_lose_none(world: World, ns: str) -> None:
+    path = f"{world.root}/namespaces/{ns}/properties"
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda i: world.admin.post(path, {"updates": {f"k{i}": "v"}}), range(24)))
+    assert {answer.status_code for answer in answers} == {200}
+    kept = world.admin.get(f"{world.root}/namespaces/{ns}").json()["properties"]
+    assert {f"k{i}" for i in range(24)} <= set(kept)
+
+
+def test_only_an_empty_namespace_is_dropped(world: World, ns: str) -> None:
+    table = world.table(ns)
+    refused = world.admin.delete(f"{world.root}/namespaces/{ns}")
+    assert told(refused) == (409, "NamespaceNotEmptyException", f"Namespace {ns} is not empty.")
+    assert world.admin.delete(table.path).status_code == 204
+    world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, "child"]})
+    assert told(world.admin.delete(f"{world.root}/namespaces/{ns}"))[1] == "NamespaceNotEmptyException"
+    assert world.admin.delete(f"{world.root}/namespaces/{ns}%1Fchild").status_code == 204
+    dropped = world.admin.delete(f"{world.root}/namespaces/{ns}")
+    assert (dropped.status_code, dropped.content) == (204, b"")
+    assert world.admin.head(f"{world.root}/namespaces/{ns}").status_code == 404
+
+
+def test_a_child_needs_its_parent_and_five_levels_are_the_most(world: World, ns: str) -> None:
+    orphan = world.admin.post(f"{world.root}/namespaces", {"namespace": ["nowhere_at_all", "child"]})
+    assert told(orphan) == (404, "NoSuchNamespaceException", "Namespace does not exist: nowhere_at_all")
+    levels = [ns]
+    for level in "bcde":
+        levels.append(level)
+        assert world.admin.post(f"{world.root}/namespaces", {"namespace": levels}).status_code == 200
+    deeper = world.admin.post(f"{world.root}/namespaces", {"namespace": [*levels, "f"]})
+    assert told(deeper)[:2] == (400, "NamespaceDepthExceeded")
+
+
+@pytest.mark.parametrize("name", ["system", "SYSTEM", "examples", "information_schema"])
+def test_names_of_engines_are_reserved(world: World, name: str) -> None:
+    assert told(world.admin.post(f"{world.root}/namespaces", {"namespace": [name]}))[:2] == (400, "ReservedNamespace")

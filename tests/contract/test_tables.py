@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table endpoints of the catalog protocol, as a client sees them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+import pytest
+
+from tests.contract.world import SCHEMA, World, told, unique
+
+_SECRET = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
+
+
+def test_a_created_table_is_answered_with_metadata_and_the_creators_keys(world: World, ns: str) -> None:
+    table = world.table(ns, by=world.bob)
+    answer = table.answer
+    assert set(answer) == {"metadata-location", "metadata", "config", "storage-credentials"}
+    assert answer["metadata-location"].startswith(f"{table.location}/metadata/00000-")
+    assert answer["metadata"]["format-version"] == 2
+    assert table.uuid in table.location, "a default location holds the table's id"
+    assert answer["storage-credentials"][0]["prefix"] == f"{table.location}/"
+
+
+def test_a_load_with_credentials_has_the_shape_clients_read(world: World, ns: str) -> None:
+    table = world.table(ns)
+    before = time.time()
+    loaded = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "vended-credentials"})
+    assert loaded.status_code == 200
+    config, (credential,) = loaded.json()["config"], loaded.json()["storage-credentials"]
+    assert config["s3.region"] == config["client.region"] == world.ready.s3.region
+    assert config["s3.endpoint"] == world.ready.s3.endpoint
+    assert config["s3.path-style-access"] == "true"
+    assert credential["prefix"] == f"{table.location}/"
+    assert all(credential["config"][name] == config[name] for name in _SECRET)
+    expires = int(credential["config"]["s3.session-token-expires-at-ms"]) / 1000
+    assert before + 900 <= expires <= before + 3660
+    assert credential["config"]["client.refresh-credentials-endpoint"].endswith(f"/tables/{table.name}/credentials")
+
+
+def test_the_vended_keys_read_the_table(world: World, ns: str) -> None:
+    table = world.table(ns)
+    config = world.alice.get(table.path).json()["config"]
+    key = table.answer["metadata-location"].removeprefix(f"s3://{world.bucket}/")
+    assert world.store_of(config).get_object(Bucket=world.bucket, Key=key)["Body"].read()
+
+
+def test_the_credentials_endpoint_gives_fresh_ones(world: World, ns: str) -> None:
+    table = world.table(ns)
+    answer = world.alice.get(f"{table.path}/credentials")
+    assert answer.status_code == 200
+    (credential,) = answer.json()["storage-credentials"]
+    assert credential["prefix"] == f"{table.location}/"
+    key = table.answer["metadata-location"].removeprefix(f"s3://{world.bucket}/")
+    assert world.store_of(credential["config"]).head_object(Bucket=world.bucket, Key=key)
+
+
+def test_who_may_only_describe_gets_metadata_alone(world: World, ns: str) -> None:
+    table = world.table(ns)
+    world.grant("describe", world.analyst, "table", table.uuid)
+    loaded = world.analyst.get(table.path)
+    assert loaded.status_code == 200
+    assert loaded.json()["metadata"]["table-uuid"] == table.uuid
+    assert not loaded.json().get("config")
+    assert not loaded.json().get("storage-credentials")
+    assert told(world.analyst.get(f"{table.path}/credentials"))[0] == 403
+
+
+def test_a_client_that_manages_its_storage_gets_region_and_endpoint_and_no_keys(world: World, ns: str) -> None:
+    table = world.table(ns)
+    loaded = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "client-managed"}).json()
+    assert loaded["config"]["s3.region"] == world.ready.s3.region
+    assert loaded["config"]["s3.endpoint"] == world.ready.s3.endpoint
+    assert not set(_SECRET) & set(loaded["config"])
+    assert not loaded.get("storage-credentials")
+    both = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "client-managed, vended-credentials"})
+    assert both.json()["storage-credentials"]
+
+
+def test_an_unknown_delegation_is_refused_rather_than_guessed(world: World, ns: str) -> None:
+    table = world.table(ns)
+    odd = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "vended-credential"})
+    assert told(odd)[:2] == (400, "BadRequestException")
+
+
+def test_no_cache_may_keep_an_answer_with_keys(world: World, ns: str) -> None:
+    table = world.table(ns)
+    for path in (table.path, f"{table.path}/credentials"):
+        assert "private" in world.alice.get(path).headers["cache-control"]
+
+
+def test_head_finds_it_and_list_shows_it(world: World, ns: str) -> None:
+    table = world.table(ns)
+    head = world.alice.head(table.path)
+    assert (head.status_code, head.content) == (204, b"")
+    listed = world.alice.get(f"{world.root}/namespaces/{ns}/tables?returnUuids=true").json()
+    assert listed["identifiers"] == [{"namespace": [ns], "name": table.name}]
+    assert len(listed["table-uuids"]) == 1
+
+
+def test_a_missing_table_is_told_in_the_words_clients_expect(world: World, ns: str) -> None:
+    path = f"{world.root}/namespaces/{ns}/tables/nope"
+    expected = (404, "NoSuchTableException", f"Table does not exist: {ns}.nope")
+    assert told(world.admin.get(path)) == expected
+    assert told(world.admin.get(f"{path}/credentials")) == expected
+    assert told(world.admin.delete(path)) == expected
+    assert told(world.commit(world.admin, path, {"action": "set-properties", "updates": {"a": "b"}})) == expected
+    assert world.admin.head(path).status_code == 404
+
+
+def test_metadata_tables_and_missing_namespaces_are_missing_tables(world: World, ns: str) -> None:
+    """Clients probe `ns.table.files` as table `files` of namespace `ns.table`; a missing namespace would break it."""
+    table = world.table(ns)
+    probe = world.admin.get(f"{world.root}/namespaces/{ns}%1F{table.name}/tables/files")
+    assert told(probe) == (404, "NoSuchTableException", f"Table does not exist: {ns}.{table.name}.files")
+    missing = world.admin.get(f"{world.root}/namespaces/non_existing/tables/tbl")
+    assert told(missing) == (404, "NoSuchTableException", "Table does not exist: non_existing.tbl")
+
+
+def test_creating_in_a_missing_namespace_is_its_404(world: World) -> None:
+    made = world.admin.post(f"{world.root}/namespaces/non_existing/tables", {"name": "t", "schema": SCHEMA})
+    assert told(made) == (404, "NoSuchNamespaceException", "Namespace does not exist: non_existing")
+
+
+def test_a_second_table_of_the_same_name_is_a_conflict_whatever_the_letter_case(world: World, ns: str) -> None:
+    table = world.table(ns)
+    for name in (table.name, table.name.upper()):
+        again = world.admin.post(f"{world.root}/namespaces/{ns}/tables", {"name": name, "schema": SCHEMA})
+        assert told(again) == (409, "AlreadyExistsException", f"Table already exists: {ns}.{name}")
+
+
+def test_tables_are_found_in_any_letter_case(world: World, ns: str) -> None:
+    table = world.table(ns, unique("Camel"))
+    shouted = f"{world.root}/namespaces/{ns.upper()}/tables/{table.name.upper()}"
+    assert world.admin.get(shouted).json()["metadata"]["table-uuid"] == table.uuid
+
+
+@pytest.mark.parametrize(
+    "name", ["with space", "dot.ted", "ünï", "日本", "quo'te\"", "star*", "${aws:userid}", "a?b#c"]
+)
+def test_a_table_name_is_decoded_once_and_its_default_location_stays_harmless(world: World, ns: str, name: str) -> None:
+    made = world.admin.post(f"{world.root}/namespaces/{ns}/tables", {"name": name, "schema": SCHEMA})
+    assert made.status_code == 200, made.text
+    location = made.json()["metadata"]["location"]
+    assert not set("*?${}'\"# ") & set(location.removeprefix("s3://"))
+    path = f"{world.root}/namespaces/{ns}/tables/{quote(name, safe='')}"
+    assert world.admin.get(path).json()["metadata"]["location"] == location
+    assert world.admin.delete(path).status_code == 204
+    assert world.admin.head(path).status_code == 404
+
+
+def test_a_dropped_name_is_free_at_once_and_the_new_table_lies_elsewhere(world: World, ns: str) -> None:
+    first = world.table(ns)
+    dropped = world.admin.delete(f"{first.path}?purgeRequested=false")
+    assert (dropped.status_code, dropped.content) == (204, b"")
+    second = world.table(ns, first.name)
+    assert second.uuid != first.uuid
+    assert second.location != first.location
+
+
+def test_list_pages_hold_every_table_once(world: World, ns: str) -> None:
+    names = sorted(world.table(ns, f"t{i}").name for i in range(5))
+    seen, token = [], ""
+    while token is not None:
+        page = world.alice.get(f"{world.root}/namespaces/{ns}/tables?pageSize=2&pageToken={token}").json()
+        seen += [each["name"] for each in page["identifiers"]]
+        token = page["next-page-token"]
+    assert seen == names
+
+
+def test_members_sent_as_null_count_as_left_out(world: World, ns: str) -> None:
+    """Clients in several languages write what they have no value for."""
+    body = {
+        "name": "nulls",
+        "schema": SCHEMA,
+        "location": None,
+        "partition-spec": None,
+        "write-order": None,
+        "stage-create": None,
+        "properties": None,
+    }
+    assert world.admin.post(f"{world.root}/namespaces/{ns}/tables", body).status_code == 200
+
+
+@pytest.mark.parametrize("version", ["1", "2", "3"])
+def test_every_format_version_can_be_created(world: World, ns: str, version: str) -> None:
+    table = world.table(ns, properties={"format-version": version, "kept": "yes"})
+    assert table.answer["metadata"]["format-version"] == int(version)
+    assert table.answer["metadata"]["properties"]["kept"] == "yes"
+    assert "format-version" not in table.answer["metadata"]["properties"]
+
+
+def test_an_explicit_location_below_the_base_is_taken_as_given(world: World, ns: str) -> None:
+    location = f"s3://{world.bucket}/demo/{unique('mine')}/deep"
+    table = world.table(ns, location=location)
+    assert table.location == location
+    assert table.answer["storage-credentials"][0]["prefix"] == f"{location}/"
+
+
+def test_of_fifty_who_race_for_overlapping_locations_one_wins(world: World, ns: str) -> None:
+    base = f"s3://{world.bucket}/demo/{unique('race')}"
+    places = [base, f"{base}/a", f"{base}/a/b"]
+
+    def create(i: int) -> int:
+        body = {"name": f"r{i}", "schema": SCHEMA, "location": places[i % 3]}
+        return (world.admin, world.bob)[i % 2].post(f"{world.root}/namespaces/{ns}/tables", body).status_code
+
+    with ThreadPoolExecutor(16) as pool:
+        codes = Counter(pool.map(create, range(50)))
+    won = codes.pop(200)
+    assert set(codes) <= {400, 409}
+    locations = [row["location"] for row in world.sql("select location from tables where location like $1", f"{base}%")]
+    # `…/a/b` and `…/a` overlap, and so do both with the base: any two of them would share keys.
+    assert won == len(locations) == 1
+    written = world.objects(base.removeprefix(f"s3://{world.bucket}/"))
+    assert len(written) == 1, "the losers left no metadata file behind"
+
+
+def test_of_many_who_create_one_table_at_once_one_wins(world: World, ns: str) -> None:
+    def create(_: int) -> int:
+        return world.admin.post(f"{world.root}/namespaces/{ns}/tables", {"name": "rush", "schema": SCHEMA}).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(create, range(16))) == [200] + [409] * 15
+
+
+# ---- staged creation ------------------------------------------------------------------------------------------------
+
+
+def _creation(metadata: dict[str, object], **properties: str) -> dict[str, object]:
+    """What a client commits to make a staged table exist."""
+    return {
+        "requirements": [{"type": "assert-create"}],
+        "updates": [
+            {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
+            {"action": "upgrade-format-version", "format-version": 2},
+            {"action": "add-schema", "schema": metadata["schemas"][0], "last-column-id": 2},  # type: ignore[index]
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+            {"action": "set-default-spec", "spec-id": -1},
+            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+            {"action": "set-default-sort-order", "sort-order-id": -1},
+            {"action": "set-location", "location": metadata["location"]},
+            {"action": "set-properties", "updates": {"made": "in two steps", **properties}},
+        ],
+    }
+
+
+def _stage(world: World, ns: str, name: str) -> dict[str, object]:
+    body = {"name": name, "schema": SCHEMA, "stage-create": True}
+    staged = world.bob.post(f"{world.root}/namespaces/{ns}/tables", body)
+    assert staged.status_code == 200, staged.text
+    answer: dict[str, object] = staged.json()
+    return answer
+
+
+def test_a_staged_table_is_seen_by_nobody_until_it_is_committed(world: World, ns: str) -> None:
+    staged = _stage(world, ns, "staged")
+    path = f"{world.root}/namespaces/{ns}/tables/staged"
+    assert not staged.get("metadata-location")
+    assert staged["storage-credentials"], "its creator writes the data before the commit"
+    assert world.bob.head(path).status_code == 404
+    assert world.bob.get(f"{world.root}/namespaces/{ns}/tables").json()["identifiers"] == []
+    committed = world.bob.post(path, _creation(staged["metadata"]))  # type: ignore[arg-type]
+    assert committed.status_code == 200, committed.text
+    loaded = world.bob.get(path).json()["metadata"]
+    assert loaded["location"] == staged["metadata"]["location"]  # type: ignore[index]
+    assert loaded["properties"]["made"] == "in two steps"
+    assert loaded.get("metadata-log", []) == [], "one commit leaves no previous metadata"
+
+
+def test_a_staged_table_somebody_else_created_meanwhile_is_a_failed_requirement(world: World, ns: str) -> None:
+    staged = _stage(world, ns, "meanwhile")
+    world.table(ns, "meanwhile")
+    late = world.bob.post(f"{world.root}/namespaces/{ns}/tables/meanwhile", _creation(staged["metadata"]))  # type: ignore[arg-type]
+    assert told(late) == (409, "CommitFailedException", "Requirement failed: table already exists")
+
+
+def test_of_many_who_finish_one_creation_one_wins(world: World, ns: str) -> None:
+    creations = [_creation(_stage(world, ns, "finish")["metadata"]) for _ in range(6)]  # type: ignore[arg-type]
+    path = f"{world.root}/namespaces/{ns}/tables/finish"
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda body: world.bob.post(path, body), creations))
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 5
+    assert {told(a)[1] for a in answers if a.status_code == 409} == {"CommitFailedException"}
+
+
+def test_a_staged_location_is_not_for_somebody_else_to_finish(world: World, ns: str) -> None:
+    staged = _stage(world, ns, "stolen")
+    theft = world.admin.post(f"{world.root}/namespaces/{ns}/tables/stolen", _creation(staged["metadata"]))  # type: ignore[arg-type]
+    assert told(theft)[:2] == (409, "LocationAlreadyTaken")

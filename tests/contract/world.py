@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A running stack as tests see it: people with tokens, things they make, and what must not have changed.
+
+Shared by the contract, security and integration tests. People talk plain HTTP; nothing here imports the gateway's own
+code, except for the shape of the ready file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import threading
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import asyncpg
+import boto3
+import httpx
+from botocore.config import Config
+
+from gateway.embedded.ready import Ready
+
+Answer = TypeVar("Answer")
+
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "id", "type": "long", "required": False},
+        {"id": 2, "name": "word", "type": "string", "required": False},
+    ],
+}
+
+_numbers = itertools.count(1)
+
+
+def unique(stem: str) -> str:
+    """A name nobody used before in this run."""
+    return f"{stem}_{os.getpid()}_{next(_numbers)}"
+
+
+class Person:
+    """Somebody with a token. Each call goes to the gateway as this person."""
+
+    def __init__(self, name: str, id: str, token: str, base: str) -> None:
+        self.name = name
+        self.id = id
+        self.token = token
+        self.http = httpx.Client(
+            base_url=base, headers={"Authorization": f"Bearer {token}"} if token else {}, timeout=60, trust_env=False
+        )
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def ask(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """Any request; `path` begins with `/catalog` or `/management`."""
+        return self.http.request(method, path, **more)
+
+    def get(self, path: str, **more: Any) -> httpx.Response:
+        """GET."""
+        return self.ask("GET", path, **more)
+
+    def post(self, path: str, body: object = None, **more: Any) -> httpx.Response:
+        """POST with a JSON body."""
+        return self.ask("POST", path, json=body, **more)
+
+    def delete(self, path: str, **more: Any) -> httpx.Response:
+        """DELETE."""
+        return self.ask("DELETE", path, **more)
+
+    def head(self, path: str, **more: Any) -> httpx.Response:
+        """HEAD."""
+        return self.ask("HEAD", path, **more)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that a test made."""
+
+    namespace: str
+    name: str
+    uuid: str
+    location: str
+    path: str
+    answer: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything a refused request must leave as it was."""
+
+    rows: Mapping[str, str]
+    objects: frozenset[tuple[str, str]]
+    tuple_changes: int
+
+
+class Loop:
+    """An event loop in a thread, so that plain tests can use asyncpg without starting a loop each time."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """The result of a coroutine."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        self._loop.close()
+
+
+class World:
+    """One stack, its people, and direct views of its database, store and relationships."""
+
+    def __init__(self, ready: Ready) -> None:
+        self.ready = ready
+        self.base = ready.catalog_uri.removesuffix("/catalog")
+        self.people = {name: Person(name, user.id, user.token, self.base) for name, user in ready.users.items()}
+        self.nobody = Person("nobody", "", "", self.base)
+        self._loop = Loop()
+        self._connection: asyncpg.Connection | None = None
+        self._changes_read = 0
+        self._changes_token = ""
+        self._openfga = httpx.Client(
+            base_url=f"{ready.openfga.url}/stores/{ready.openfga.store_id}",
+            headers={"Authorization": f"Bearer {ready.openfga.token}"},
+            timeout=30,
+            trust_env=False,
+        )
+        self.s3 = self.store(ready.s3.access_key, ready.s3.secret_key)
+        self.bucket = ready.s3.bucket
+        if ready.warehouse is not None:
+            self.project = ready.project_id
+            config = self.admin.get(f"/catalog/v1/config?warehouse={ready.warehouse}").json()
+            self.warehouse = config["defaults"]["prefix"]
+            self.root = f"/catalog/v1/{self.warehouse}"
+
+    def close(self) -> None:
+        """Give back connections."""
+        if self._connection is not None:
+            self._loop.run(self._connection.close())
+        self._loop.close()
+        self._openfga.close()
+        for person in (*self.people.values(), self.nobody):
+            person.http.close()
+
+    def __getattr__(self, name: str) -> Person:
+        try:
+            return self.__dict__["people"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    # ---- making things ------------------------------------------------------------------------------------------
+
+    def namespace(self, name: str | None = None, *, by: Person | None = None) -> str:
+        """A new top-level namespace; its name."""
+        name = name or unique("ns")
+        made = (by or self.admin).post(f"{self.root}/namespaces", {"namespace": [name]})
+        assert made.status_code == 200, made.text
+        return name
+
+    def namespace_id(self, name: str, *, by: Person | None = None) -> str:
+        """The id of a namespace."""
+        found = (by or self.admin).get(f"{self.root}/namespaces/{name}")
+        assert found.status_code == 200, found.text
+        return str(found.json()["properties"]["namespace_id"])
+
+    def table(self, namespace: str, name: str | None = None, *, by: Person | None = None, **more: Any) -> Table:
+        """A new table of two columns; `more` are further members of the request."""
+        name = name or unique("t")
+        made = (by or self.admin).post(
+            f"{self.root}/namespaces/{namespace}/tables", {"name": name, "schema": SCHEMA, **more}
+        )
+        assert made.status_code == 200, made.text
+        answer = made.json()
+        return Table(
+            namespace=namespace,
+            name=name,
+            uuid=answer["metadata"]["table-uuid"],
+            location=answer["metadata"]["location"],
+            path=f"{self.root}/namespaces/{namespace}/tables/{name}",
+            answer=answer,
+        )
+
+    def grants_path(self, kind: str, id: str) -> str:
+        """Where the assignments of an object are read and written."""
+        if kind == "table":
+            return f"/management/v1/permissions/warehouse/{self.warehouse}/table/{id}/assignments"
+        if kind == "server":
+            return "/management/v1/permissions/server/assignments"
+        return f"/management/v1/permissions/{kind}/{id}/assignments"
+
+    def grant(
+        self, privilege: str, to: Person, kind: str, id: str, *, by: Person | None = None, expect: int = 204
+    ) -> httpx.Response:
+        """Give `privilege` on an object."""
+        answer = (by or self.admin).post(self.grants_path(kind, id), {"writes": [{"type": privilege, "user": to.id}]})
+        assert answer.status_code == expect, answer.text
+        return answer
+
+    def revoke(
+        self, privilege: str, of: Person, kind: str, id: str, *, by: Person | None = None, expect: int = 204
+    ) -> httpx.Response:
+        """Take it away again."""
+        answer = (by or self.admin).post(self.grants_path(kind, id), {"deletes": [{"type": privilege, "user": of.id}]})
+        assert answer.status_code == expect, answer.text
+        return answer
+
+    def commit(self, by: Person, path: str, *updates: object, requirements: tuple[object, ...] = ()) -> httpx.Response:
+        """A commit to a table."""
+        return by.post(path, {"requirements": list(requirements), "updates": list(updates)})
+
+    # ---- looking behind the gateway -----------------------------------------------------------------------------
+
+    def store(self, access_key: str, secret_key: str, session_token: str | None = None) -> Any:
+        """An S3 client with these keys."""
+        return boto3.client(
+            "s3",
+            endpoint_url=self.ready.s3.endpoint,
+            region_name=self.ready.s3.region,
+            aws_access_key_id=access_key,
+            aws_secret_access_key=secret_key,
+            aws_session_token=session_token,
+            config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
+        )
+
+    def store_of(self, config: Mapping[str, str]) -> Any:
+        """An S3 client with vended keys."""
+        return self.store(config["s3.access-key-id"], config["s3.secret-access-key"], config["s3.session-token"])
+
+    def sql(self, statement: str, *arguments: object) -> list[Any]:
+        """Rows of a statement on the gateway's database."""
+
+        async def fetch() -> list[Any]:
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await asyncpg.connect(self.ready.postgres)
+            return list(await self._connection.fetch(statement, *arguments))
+
+        return self._loop.run(fetch())
+
+    def rows(self) -> dict[str, str]:
+        """A digest of the content of each table of the gateway's database, audit aside."""
+        names = [
+            row["tablename"]
+            for row in self.sql("select tablename from pg_tables where schemaname = 'public' order by 1")
+            if row["tablename"] not in ("audit_log", "alembic_version")
+        ]
+        digests = ", ".join(
+            f"(select concat(count(*), ':', md5(string_agg(md5(t::text), '' order by md5(t::text)))) from {name} t)"
+            f' as "{name}"'
+            for name in names
+        )
+        return dict(self.sql(f"select {digests}")[0])
+
+    def objects(self, prefix: str = "") -> frozenset[tuple[str, str]]:
+        """Key and ETag of every object in the bucket."""
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+        return frozenset((found["Key"], found["ETag"]) for page in pages for found in page.get("Contents", ()))
+
+    def tuple_changes(self) -> int:
+        """How many tuples were ever written and deleted in OpenFGA."""
+        while True:
+            token = f"&continuation_token={self._changes_token}" if self._changes_token else ""
+            page = self._openfga.get(f"/changes?page_size=100{token}")
+            page.raise_for_status()
+            found = page.json()
+            self._changes_read += len(found["changes"])
+            self._changes_token = found["continuation_token"]
+            if not found["changes"]:
+                return self._changes_read
+
+    def tuples(self, object: str) -> set[tuple[str, str]]:
+        """(user, relation) of the tuples on an object."""
+        found = self._openfga.post("/read", json={"tuple_key": {"object": object}, "page_size": 100})
+        found.raise_for_status()
+        return {(each["key"]["user"], each["key"]["relation"]) for each in found.json()["tuples"]}
+
+    def tuples_of(self, user: str, type: str) -> set[tuple[str, str]]:
+        """(relation, object) of the tuples a user has on objects of a type."""
+        found = self._openfga.post("/read", json={"tuple_key": {"user": user, "object": f"{type}:"}, "page_size": 100})
+        found.raise_for_status()
+        return {(each["key"]["relation"], each["key"]["object"]) for each in found.json()["tuples"]}
+
+    def snapshot(self) -> Snapshot:
+        """What is there now, in all three places."""
+        return Snapshot(rows=self.rows(), objects=self.objects(), tuple_changes=self.tuple_changes())
+
+
+def error_of(answer: httpx.Response) -> dict[str, Any]:
+    """The error of an answer in the Iceberg form; fails when it has another form."""
+    assert answer.headers["content-type"].startswith("application/json"), answer.text
+    body = answer.json()
+    assert set(body) == {"error"}, body
+    error: dict[str, Any] = body["error"]
+    assert set(error) <= {"message", "type", "code", "stack"}, error
+    assert error["code"] == answer.status_code
+    assert isinstance(error["message"], str)
+    assert error["message"]
+    assert isinstance(error["type"], str)
+    return error
+
+
+def told(answer: httpx.Response) -> tuple[int, str, str]:
+    """Status, type and message of an error: all of it but the id that differs from answer to answer."""
+    error = error_of(answer)
+    return answer.status_code, error["type"], error["message"]
