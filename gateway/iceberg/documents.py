@@ -9,6 +9,7 @@ is only parsed when somebody looks, and appending splices text. Text read from e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar, overload
 
@@ -42,6 +43,8 @@ class Part(Struct, frozen=True, rename="kebab", kw_only=True):
 
 
 P = TypeVar("P", bound=Part)
+
+_EMPTY = re.compile(rb"\s*\[\s*\]\s*")
 
 
 class Parts(Sequence[P], Generic[P]):
@@ -99,8 +102,11 @@ class Parts(Sequence[P], Generic[P]):
         if not self._tail:
             return self._head if isinstance(self._head, Raw) else Raw(self._head)
         tail = b",".join(bytes(item.text) for item in self._tail)
-        head = bytes(self._head).strip()[1:-1].strip()
-        return Raw(b"[" + head + b"," + tail + b"]") if head else Raw(b"[" + tail + b"]")
+        head = bytes(self._head)
+        if _EMPTY.fullmatch(head):
+            return Raw(b"[" + tail + b"]")
+        # One join: the head may be a megabyte, each slice of it as bytes would be another copy.
+        return Raw(b"".join((memoryview(head)[: head.rindex(b"]")], b",", tail, b"]")))
 
     def __len__(self) -> int:
         return len(self.items)

@@ -26,7 +26,7 @@ def test_appending_leaves_the_old_array_as_it_was() -> None:
     assert new.append(log_entry(3, 7)).json != new.json
 
 
-@pytest.mark.parametrize("empty", [b"[]", b"[ ]", b" [\n] "])
+@pytest.mark.parametrize("empty", [b"[]", b"[ ]", b" [\n] ", b"[" + b" " * 5000 + b"]"])
 def test_appending_to_an_empty_array_makes_no_stray_comma(empty: bytes) -> None:
     assert json.loads(bytes(entries(empty).append(log_entry(2, 6)).json)) == [{"snapshot-id": 2, "timestamp-ms": 6}]
 
