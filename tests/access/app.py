@@ -75,6 +75,7 @@ def parts(house: House, spy: Spy) -> Parts:
         namespaces=use_cases,
         tables=use_cases,
         commits=use_cases,
+        views=use_cases,
         credentials=use_cases,
         servers=use_cases,
         users=use_cases,

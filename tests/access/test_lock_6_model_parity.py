@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lock 6f and 6g: what operations demand is what the model defines and what `serve` requires of it, and what they tell
+policies is what the policies are type-checked against.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import gateway
+from gateway.access import relations as relations_module
+from gateway.access.operation import Operation
+from gateway.access.operations import checks
+from gateway.access.policy import PolicyRequest
+from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege, granting
+from gateway.access.refs import ObjectType, TableIdRef, WarehouseRef
+from gateway.access.relations import DEMANDED, VISIBLE_BY, Can
+from gateway.fga.compiled import actions_of, compiled_model, grantable_of
+from gateway.iceberg.errors import BadRequestException
+from gateway.opa.schema import SCHEMA_FILE
+from tests.access import world
+from tests.access.examples import EXAMPLES
+from tests.access.world import House, entrance
+
+RESERVED = Path(__file__).with_name("reserved_relations.txt")
+
+#: Lower this together with the list.
+MOST_RESERVED = 97
+
+#: Types whose lists are filtered row by row, by `Door.visible`.
+FILTERED = (ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE, ObjectType.TABLE)
+
+
+def _demanded() -> dict[str, set[str]]:
+    """What the examples ask at the door, by type: demands, what makes their objects visible, and the filter of lists."""
+    asked: dict[str, set[str]] = {}
+    for example in EXAMPLES:
+        for demand in example.operation.demands():
+            asked.setdefault(demand.on.type, set()).add(demand.relation)
+    for type, relation in VISIBLE_BY.items():
+        asked.setdefault(type, set()).add(relation)
+    for type in FILTERED:
+        asked[type].add(Can.INCLUDE_IN_LIST)
+    return asked
+
+
+def _reserved() -> set[str]:
+    return {line for line in RESERVED.read_text().splitlines() if line and not line.startswith("#")}
+
+
+def test_every_demanded_relation_exists_in_the_compiled_model_on_that_type() -> None:
+    actions = actions_of(compiled_model())
+    missing = {f"{type}#{each}" for type, names in _demanded().items() for each in names - actions.get(type, set())}
+    assert missing == set()
+
+
+def test_serve_requires_of_the_model_exactly_what_operations_demand() -> None:
+    required = {type.value: {each.value for each in names} for type, names in DEMANDED.items() if names}
+    assert required == _demanded()
+
+
+def test_every_action_of_the_model_is_demanded_or_reserved() -> None:
+    every = {f"{type}#{name}" for type, names in actions_of(compiled_model()).items() for name in names}
+    demanded = {f"{type}#{name}" for type, names in _demanded().items() for name in names}
+    reserved = _reserved()
+    assert every - demanded - reserved == set(), "these are demanded nowhere and not reserved"
+    assert reserved - every == set(), "these are not in the model"
+    assert reserved & demanded == set(), "these are demanded by now and no longer reserved"
+
+
+def test_the_list_of_reserved_relations_only_shrinks() -> None:
+    assert len(_reserved()) <= MOST_RESERVED
+
+
+def test_what_can_be_granted_is_what_the_model_lets_be_assigned() -> None:
+    """The other way round the model may know more (`delegate`, `tag_creator`): nobody can be given it yet."""
+    assignable = grantable_of(compiled_model())
+    for type, privileges in GRANTABLE.items():
+        assert {privilege.value for privilege in privileges} <= assignable[type], type
+        for privilege in privileges:
+            assert granting(privilege) in DEMANDED[type], (type, privilege)
+
+
+def test_every_privilege_can_be_granted_somewhere() -> None:
+    assert {privilege for privileges in GRANTABLE.values() for privilege in privileges} == set(Privilege)
+    assert set(Privilege) >= TRAVERSE_REASONS
+
+
+def test_names_of_relations_are_used_only_as_members_of_can() -> None:
+    """A relation written as text would escape the tests above."""
+    names = {each.value for each in Can}
+    root = Path(gateway.__file__).parent
+    written: set[str] = set()
+    for file in (*root.glob("access/**/*.py"), *root.glob("catalog/*.py"), *root.glob("governance/*.py")):
+        if file == Path(relations_module.__file__):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and node.value in names:
+                written.add(f"{file.relative_to(root)}:{node.lineno}")
+    assert written == set()
+
+
+def test_a_check_of_what_nothing_demands_is_400_and_no_outage() -> None:
+    with pytest.raises(BadRequestException, match="can_drop is not decided on a warehouse"):
+        checks.CheckPermission(WarehouseRef(world.WAREHOUSE_ID), Can.DROP)
+    for type, names in DEMANDED.items():
+        if type is ObjectType.TABLE:
+            for name in names:
+                checks.CheckPermission(TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID), name)
+
+
+# ---- 6g: policies ----
+
+
+class _Schema:
+    """As much of JSON Schema as `input.json` uses; anything else in it is an error."""
+
+    def __init__(self, text: str) -> None:
+        self._root = json.loads(text)
+
+    def check(self, value: Any) -> None:
+        """Raise AssertionError naming the place where `value` does not fit."""
+        self._check(value, self._root, "$")
+
+    def _check(self, value: Any, schema: dict[str, Any], at: str) -> None:
+        known = {"$schema", "$defs", "$ref", "anyOf", "type", "properties", "required", "items", "additionalProperties"}
+        assert set(schema) <= known | {"description"}, f"the schema uses something new: {sorted(set(schema) - known)}"
+        if "$ref" in schema:
+            return self._check(value, self._root["$defs"][schema["$ref"].removeprefix("#/$defs/")], at)
+        if "anyOf" in schema:
+            assert any(self._fits(value, each, at) for each in schema["anyOf"]), f"{at}: {value!r} fits nothing"
+            return None
+        kinds = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None)}
+        if "type" in schema:
+            assert type(value) is kinds[schema["type"]], f"{at}: {value!r} is no {schema['type']}"
+        if isinstance(value, dict):
+            self._object(value, schema, at)
+        for index, each in enumerate(value if isinstance(value, list) else ()):
+            self._check(each, schema["items"], f"{at}[{index}]")
+        return None
+
+    def _object(self, value: dict[str, Any], schema: dict[str, Any], at: str) -> None:
+        missing = set(schema.get("required", ())) - set(value)
+        assert not missing, f"{at}: {missing} missing"
+        for name, each in value.items():
+            more = schema.get("additionalProperties", False)
+            inner = schema.get("properties", {}).get(name, more)
+            assert inner is not False, f"{at}: {name} is unknown"
+            self._check(each, {} if inner is True else inner, f"{at}.{name}")
+
+    def _fits(self, value: Any, schema: dict[str, Any], at: str) -> bool:
+        try:
+            self._check(value, schema, at)
+        except AssertionError:
+            return False
+        return True
+
+
+@pytest.fixture(scope="module")
+def schema() -> _Schema:
+    return _Schema(SCHEMA_FILE.read_text())
+
+
+async def _request(operation: Operation, *, absent: bool = False) -> PolicyRequest:
+    house = House()
+    if absent:
+        house.resolver.rows.clear()
+        house.judge.answer = lambda _: False
+    try:
+        await house.door.admit(entrance(), operation)
+    except Exception:
+        assert absent
+    return house.rules.asked[0]
+
+
+def _as_sent(request: PolicyRequest) -> Any:
+    return json.loads(msgspec.json.encode(request))
+
+
+@pytest.mark.parametrize("absent", [False, True], ids=["there", "absent"])
+async def test_every_question_validates_against_the_schema_of_the_policies(schema: _Schema, absent: bool) -> None:
+    for example in EXAMPLES:
+        if example.operation.open_to_all:
+            continue
+        request = await _request(example.operation, absent=absent)
+        schema.check(_as_sent(request))
+        [question] = request.questions
+        about = example.about or ObjectType.SERVER
+        assert question.operation == example.operation.name()
+        assert question.resource.type == about or example.operation.looks_up()
+        assert (question.resource.id is None) is (absent or not example.about and not example.operation.looks_up())
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("actor", "kind"), None),
+        (("actor", "groups"), []),
+        (("questions", 0, "resource", "namespace"), "sales"),
+        (("questions", 0, "facts", "purge"), {"nested": 1}),
+        (("questions", 0, "operation"), 1),
+        (("context", "time"), 1),
+    ],
+)
+async def test_the_schema_refuses_what_no_rule_was_checked_against(
+    schema: _Schema, path: tuple[str | int, ...], value: Any
+) -> None:
+    plain = _as_sent(await _request(EXAMPLES[0].operation))
+    at: Any = plain
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = value
+    with pytest.raises(AssertionError):
+        schema.check(plain)

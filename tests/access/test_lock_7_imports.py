@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lock 7: the import contracts hold, and each of them falls for what it is there against."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+#: A forbidden import in a small copy of the house, and the beginning of the name of the contract that has to fall.
+PLANTED = {
+    "Rooms import downwards only": ("access/door.py", "import gateway.fga.client"),
+    "Litestar is known to the api room alone": ("catalog/tables.py", "import litestar"),
+    "PySpark is known to the pipeline alone": ("tasks/jobs.py", "import pyspark"),
+    "boto3 is known to the STS adapter alone": ("vending/vendor.py", "import boto3"),
+    "The OpenFGA client is known": ("governance/grants.py", "import openfga_sdk"),
+    "obstore is known": ("catalog/metadata_files.py", "import obstore"),
+    "SQLAlchemy and asyncpg are known": ("catalog/commits.py", "import sqlalchemy"),
+    "Settings are read at the edge": ("catalog/config.py", "import gateway.settings"),
+    "Only use cases and the composition root": ("api/tables.py", "import gateway.db.engine"),
+    "Only the door mints permits": ("governance/checks.py", "from gateway.access import _mint"),
+}
+
+#: What the contracts name, so that the small house has it.
+_MODULES = (
+    *("app", "cli", "serving", "settings"),
+    *("access._mint", "access.door", "db.engine", "fga.client", "vending.sts", "vending.vendor", "api.tables"),
+    *("embedded.demo.keys", "storage.files", "pipeline.run", "tasks.jobs", "opa.decider", "identity.tokens"),
+    *("audit.sink", "events.bus", "telemetry.logs", "obligations.merge", "scope.location", "iceberg.types"),
+    *("catalog.tables", "catalog.commits", "catalog.config", "catalog.metadata_files"),
+    *("governance.grants", "governance.checks"),
+)
+
+
+def _lint(where: Path, config: Path) -> str:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", "--config", str(config)]
+    done = subprocess.run(
+        command,
+        cwd=where,
+        env={"PYTHONPATH": str(where), "PATH": "/usr/bin:/bin", "COLUMNS": "300"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def _verdicts(output: str) -> dict[str, bool]:
+    """Contract to whether it is kept."""
+    found = {}
+    for line in output.splitlines():
+        for word, kept in ((" KEPT", True), (" BROKEN", False)):
+            name, verdict, _ = line.partition(word)
+            if verdict:
+                found[name] = kept
+    return found
+
+
+def _small_house(at: Path, planted: dict[str, tuple[str, str]]) -> str:
+    for module in _MODULES:
+        file = at / "gateway" / f"{module.replace('.', '/')}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    for file in [at / "gateway", *(at / "gateway").rglob("*")]:
+        if file.is_dir():
+            (file / "__init__.py").write_text("")
+    for path, statement in planted.values():
+        file = at / "gateway" / path
+        assert file.exists(), path
+        file.write_text(f"{statement}\n")
+    return _lint(at, ROOT / "pyproject.toml")
+
+
+def test_the_contracts_hold() -> None:
+    verdicts = _verdicts(_lint(ROOT, ROOT / "pyproject.toml"))
+    assert len(verdicts) == len(PLANTED)
+    assert [name for name, kept in verdicts.items() if not kept] == []
+
+
+def test_every_contract_has_a_planted_violation() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    names = [contract["name"] for contract in contracts]
+    assert len(names) == len(PLANTED)
+    for beginning in PLANTED:
+        assert len([name for name in names if name.startswith(beginning)]) == 1, beginning
+
+
+def test_a_planted_violation_breaks_each_contract(tmp_path: Path) -> None:
+    verdicts = _verdicts(_small_house(tmp_path, PLANTED))
+    for beginning in PLANTED:
+        assert [kept for name, kept in verdicts.items() if name.startswith(beginning)] == [False], beginning
+
+
+@pytest.mark.parametrize("beginning", ["Only the door mints permits", "Only use cases and the composition root"])
+def test_a_contract_falls_for_its_own_violation_alone(beginning: str, tmp_path: Path) -> None:
+    verdicts = _verdicts(_small_house(tmp_path, {beginning: PLANTED[beginning]}))
+    assert [name for name, kept in verdicts.items() if not kept and not name.startswith(beginning)] == []
+    assert False in verdicts.values()
+
+
+def test_the_small_house_without_a_violation_is_clean(tmp_path: Path) -> None:
+    verdicts = _verdicts(_small_house(tmp_path, {}))
+    assert len(verdicts) == len(PLANTED)
+    assert False not in verdicts.values()

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lock 2, for the type checker alone: operations and demands that cannot be written down wrongly."""
+
+from __future__ import annotations
+
+from gateway.access.demand import Demand
+from gateway.access.operation import Operation
+from gateway.access.operations.tables import DropTable, LoadTable
+from gateway.access.refs import NamespaceRef, TableRef
+from gateway.access.relations import Can
+
+
+def demands(table: TableRef) -> tuple[Demand, ...]:
+    return (
+        Demand(Can.DROP, table),
+        Demand("can_drop", table),  # refused
+        Demand(Can.DROP, "table:1"),  # refused
+        Demand(Can.DROP),  # refused
+        Demand(Can.FLY, table),  # refused
+    )
+
+
+def operations(table: TableRef, namespace: NamespaceRef) -> list[Operation]:
+    return [
+        LoadTable(table),
+        LoadTable(namespace),  # refused
+        LoadTable("sales.orders"),  # refused
+        LoadTable(),  # refused
+        DropTable(table, purge="yes"),  # refused
+    ]
+
+
+def frozen(operation: LoadTable, table: TableRef) -> None:
+    operation.table = table  # refused
+
+
+class Vague(Operation):
+    """Demands that are no demands."""
+
+    endpoint = "GET /vague"
+
+    def demands(self) -> list[str]:  # refused
+        return ["can_drop"]

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lock 2, for the type checker alone: it refuses exactly the lines that say so (`test_lock_2_types.py`)."""
+
+from __future__ import annotations
+
+from gateway.access._mint import mint
+from gateway.access.door import Door
+from gateway.access.entrance import Entrance
+from gateway.access.operation import Operation
+from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
+from gateway.access.operations.grants import ReadTableAssignments, WriteTableAssignments
+from gateway.access.operations.tables import CommitTable, CreateTable, DropTable, LoadTable
+from gateway.access.permit import Permit
+from gateway.access.refs import NamespaceRef, TableIdRef, TableRef, WarehouseRef
+from gateway.access.relations import Can
+from gateway.iceberg.wire import CreateTableRequest
+
+
+async def drop(permit: Permit[DropTable]) -> None:
+    """A use case."""
+
+
+async def vend(permit: Permit[VendCredentials]) -> None:
+    """A use case that lets keys out."""
+
+
+async def create(permit: Permit[CreateTable], keys: Permit[VendCreationCredentials] | None) -> None:
+    """A use case with an optional second permit."""
+
+
+async def either(permit: Permit[ReadTableAssignments | WriteTableAssignments]) -> None:
+    """A use case of two operations."""
+
+
+async def note(permit: Permit[Operation]) -> None:
+    """A helper that takes any permit."""
+
+
+async def what_a_permit_is_for(door: Door, entrance: Entrance, table: TableRef) -> None:
+    await drop(await door.admit(entrance, DropTable(table)))
+    await drop(await door.admit(entrance, LoadTable(table)))  # refused
+    await vend(await door.admit(entrance, VendCredentials(table)))
+    await vend(await door.admit(entrance, LoadTable(table)))  # refused
+    await vend(await door.admit(entrance, CommitTable))  # refused
+    await note(await door.admit(entrance, LoadTable(table)))
+
+
+async def an_operation_is_no_permit(door: Door, entrance: Entrance, table: TableRef) -> None:
+    await drop(DropTable(table))  # refused
+    await drop(door.admit(entrance, DropTable(table)))  # refused
+    await drop(None)  # refused
+    await drop(Permit[DropTable])  # refused
+
+
+async def an_optional_permit_may_be_missing(
+    door: Door, entrance: Entrance, table: TableRef, namespace: NamespaceRef, request: CreateTableRequest
+) -> None:
+    operation = CreateTable(namespace, request)
+    permit, keys = await door.admit_with(entrance, operation, VendCreationCredentials(namespace, "t"))
+    await create(permit, keys)
+    await create(keys, permit)  # refused
+    permit, read = await door.admit_with(entrance, operation, VendCredentials(table))
+    await create(permit, read)  # refused
+    await vend(read)  # refused
+    if read is not None:
+        await vend(read)
+
+
+async def a_permit_is_not_widened(permit: Permit[Operation], reading: Permit[ReadTableAssignments]) -> None:
+    await drop(permit)  # refused
+    await either(reading)
+    narrowed: Permit[DropTable] = permit  # refused
+    await drop(narrowed)
+
+
+async def a_permit_is_not_made_by_hand(
+    permit: Permit[LoadTable], table: TableRef, by_id: TableIdRef, warehouse: WarehouseRef
+) -> None:
+    permit.operation = DropTable(table)  # refused
+    permit.actor = permit.actor  # refused
+    permit.table(table)
+    permit.table(by_id)
+    permit.table(warehouse)  # refused
+    permit.holds(Can.DROP, table)
+    permit.holds("can_drop", table)  # refused
+    mint(permit.operation)  # refused
+
+
+class Forged(Permit[DropTable]):  # refused
+    """A permit is final."""
+
+
+class NoOperation:
+    """Not declared as an operation."""
+
+
+async def only_operations_are_admitted(door: Door, entrance: Entrance, permit: Permit[NoOperation]) -> None:  # refused
+    await door.admit(entrance, NoOperation())  # refused
