@@ -50,6 +50,15 @@ class Trail:
         """Make durable what followed from the change this record already went with. Raises AuditUnavailable."""
         await self._sink.commit(msgspec.structs.replace(self._record, id=uuid7(), detail=detail))
 
+    def keep_as_read(self) -> None:
+        """Keep the record as that of a read: what would have had to be durable before the answer did not happen.
+
+        A read is kept from the beginning already. Raises AuditUnavailable when the buffer is full.
+        """
+        if not self.settled:
+            self._sink.buffer(self._record)
+            self.settled = True
+
     def settle(self) -> None:
         """Say that the record was committed together with the change it records."""
         self.settled = True

@@ -13,16 +13,18 @@ from gateway.access.operations.tables import (
     LoadTable,
     TableExists,
 )
+from gateway.api.answers import CommitAnswer, TableAnswer, not_modified_or, tagged
 from gateway.api.context import Ctx
 from gateway.api.delegation import client_manages_storage
 from gateway.api.serves import serves
+from gateway.catalog import etags
+from gateway.catalog.tables import LoadWish
+from gateway.iceberg.referenced import SnapshotsMode
 from gateway.iceberg.requirements import AssertCreate
 from gateway.iceberg.wire import (
     CommitTableRequest,
-    CommitTableResponse,
     CreateTableRequest,
     ListTablesResponse,
-    LoadTableResult,
 )
 
 
@@ -36,25 +38,32 @@ async def list_tables(ctx: Ctx, prefix: str, namespace: str) -> ListTablesRespon
 
 
 @serves(CreateTable, VendCreationCredentials)
-async def create_table(ctx: Ctx, prefix: str, namespace: str) -> LoadTableResult:
+async def create_table(ctx: Ctx, prefix: str, namespace: str) -> TableAnswer:
     """Create or stage a table."""
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     request = await ctx.body(CreateTableRequest)
     ref = ctx.namespace(prefix, namespace)
     operation = CreateTable(ref, request)
     if managed:
-        return await ctx.parts.tables.create(await ctx.admit(operation), None)
-    return await ctx.parts.tables.create(*await ctx.admit_with(operation, VendCreationCredentials(ref, request.name)))
+        return not_modified_or(await ctx.parts.tables.create(await ctx.admit(operation), None))
+    permits = await ctx.admit_with(operation, VendCreationCredentials(ref, request.name))
+    return not_modified_or(await ctx.parts.tables.create(*permits))
 
 
 @serves(LoadTable)
-async def load_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> LoadTableResult:
-    """Load a table, with credentials for those who may have them."""
+async def load_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> TableAnswer:
+    """Load a table, with credentials for those who may have them; 304 when the client has this answer already."""
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
+    wish = LoadWish(
+        snapshots=SnapshotsMode.parse(ctx.query("snapshots")),
+        client_managed=managed,
+        known=etags.parse_if_none_match(ctx.header("if-none-match")),
+    )
     ref = ctx.table(prefix, namespace, table)
     if managed:
-        return await ctx.parts.tables.load(await ctx.admit(LoadTable(ref)), None)
-    return await ctx.parts.tables.load(*await ctx.admit_with(LoadTable(ref), VendCredentials(ref)))
+        return not_modified_or(await ctx.parts.tables.load(await ctx.admit(LoadTable(ref)), None, wish))
+    permits = await ctx.admit_with(LoadTable(ref), VendCredentials(ref))
+    return not_modified_or(await ctx.parts.tables.load(*permits, wish))
 
 
 @serves(TableExists)
@@ -64,14 +73,18 @@ async def table_exists(ctx: Ctx, prefix: str, namespace: str, table: str) -> Non
 
 
 @serves(CommitTable, CommitTableCreation)
-async def commit_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> CommitTableResponse:
+async def commit_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> CommitAnswer:
     """Commit to a table, or make a staged one exist (`assert-create`)."""
     request = await ctx.body(CommitTableRequest)
     ref = ctx.table(prefix, namespace, table)
     if any(isinstance(requirement, AssertCreate) for requirement in request.requirements):
         creation = CommitTableCreation(ctx.namespace(prefix, namespace), table, request)
-        return await ctx.parts.commits.create(await ctx.admit(creation))
-    return await ctx.parts.commits.commit(await ctx.admit(CommitTable(ref, request)))
+        creating = await ctx.admit(creation)
+        made = await ctx.parts.commits.create(creating)
+        return tagged(made, etags.of_commit(creating, None, made.metadata_location))
+    permit = await ctx.admit(CommitTable(ref, request))
+    done = await ctx.parts.commits.commit(permit)
+    return tagged(done, etags.of_commit(permit, permit.table(ref).id, done.metadata_location))
 
 
 @serves(DropTable)

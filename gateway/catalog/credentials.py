@@ -7,7 +7,7 @@ Invariant 3: nothing is minted before location and authorization are settled, an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from urllib.parse import quote
 from uuid import UUID
 
@@ -42,6 +42,7 @@ class Handed:
     reason: str = ""
     told: tuple[tuple[str, str], ...] = ()
     """What the audit record says of it; never a secret."""
+    expires_at: datetime | None = None
 
 
 class Credentials:
@@ -62,7 +63,7 @@ class Credentials:
         """As `vend` for a load, which answers without credentials when there are none to hand out."""
         ref = permit.operation.table
         table = permit.table(ref)
-        level = _level(permit.holds(Can.WRITE_DATA, ref), append_only=permit.obligations.append_only)
+        level = load_level(permit)
         profile = decode_profile(table.warehouse.profile)
         location = Location.parse(table.location, escapes_known=True)
         handed = await self._hand_out(permit, table.warehouse, location, level, ref.identifier)
@@ -84,7 +85,7 @@ class Credentials:
         profile = decode_profile(warehouse.profile)
         if vend is None:
             return _plain(profile, "the caller may not have credentials for what it creates")
-        level = _level(True, append_only=vend.obligations.append_only)
+        level = creation_level(vend)
         location = Location.parse(table_location, escapes_known=True)
         identifier = TableIdentifier(vend.operation.namespace.namespace, vend.operation.table)
         handed = await self._hand_out(vend, warehouse, location, level, identifier)
@@ -130,7 +131,19 @@ class Credentials:
             ("session_name", vended.session_name),
             ("expires_at", vended.expires_at.astimezone(UTC).isoformat()),
         )
-        return Handed(properties, (StorageCredential(prefix=vended.prefix, config=properties),), told=told)
+        credential = StorageCredential(prefix=vended.prefix, config=properties)
+        return Handed(properties, (credential,), told=told, expires_at=vended.expires_at)
+
+
+def load_level(permit: Permit[VendCredentials]) -> AccessLevel:
+    """What the credentials of a load allow."""
+    may_write = permit.holds(Can.WRITE_DATA, permit.operation.table)
+    return _level(may_write, append_only=permit.obligations.append_only)
+
+
+def creation_level(permit: Permit[VendCreationCredentials]) -> AccessLevel:
+    """What the credentials of a table's creator allow."""
+    return _level(True, append_only=permit.obligations.append_only)
 
 
 def _nothing(reason: str) -> Handed:

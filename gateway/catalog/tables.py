@@ -19,7 +19,7 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace
-from gateway.catalog.credentials import Credentials, Handed
+from gateway.catalog.credentials import Credentials, Handed, creation_level, load_level
 from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, Representation, Tagged
 from gateway.catalog.metadata_files import MetadataFiles, require_inside
 from gateway.catalog.pages import Position, visible_page
@@ -151,7 +151,7 @@ class Tables:
             delegation=CLIENT_MANAGED if vend is None else "",
             principal=permit.actor.id,
             role=str(permit.actor.assumed_role or ""),
-            access=CLIENT_MANAGED if vend is None else self._credentials.creation_level(vend).value,
+            access=CLIENT_MANAGED if vend is None else creation_level(vend).value,
             profile=f"{warehouse.id}/{warehouse.profile_version}",
             verdict=(permit.obligations, *(() if vend is None else (vend.obligations,))),
         )
@@ -192,7 +192,7 @@ class Tables:
     ) -> Representation:
         table = permit.table(permit.operation.table)
         if vend is not None:
-            access = self._credentials.level(vend).value
+            access = load_level(vend).value
         else:
             access = CLIENT_MANAGED if permit.holds(Can.READ_DATA, permit.operation.table) else METADATA_ONLY
         return Representation(

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers that carry an entity tag (RFC 9110, 8.8.3)."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, TypeVar
+
+from litestar import Response
+from msgspec import Struct
+
+from gateway.catalog.etags import Tagged
+from gateway.iceberg.wire import CommitTableResponse
+
+Body = TypeVar("Body", bound=Struct)
+
+TableAnswer: TypeAlias = Response[Struct | None]
+"""A table's metadata and credentials, or nothing with status 304."""
+
+CommitAnswer: TypeAlias = Response[CommitTableResponse]
+"""What a commit made."""
+
+#: Two callers, and one caller who asks for other credentials, get different answers from the same address.
+_VARY = "Authorization, X-Iceberg-Access-Delegation"
+_PRIVATE = "private, no-cache"
+
+
+def tagged(body: Body, etag: str) -> Response[Body]:
+    """The body with its tag."""
+    return Response(body, headers=_headers(etag))
+
+
+def not_modified_or(answer: Tagged) -> TableAnswer:
+    """The body, or 304 when the client has it. An answer without a tag cannot be asked for again."""
+    if answer.body is None:
+        return Response(None, status_code=304, headers=_headers(answer.etag))
+    return Response(answer.body, headers=_headers(answer.etag))
+
+
+def _headers(etag: str) -> dict[str, str]:
+    return {"Cache-Control": _PRIVATE, "Vary": _VARY, **({"ETag": etag} if etag else {})}
