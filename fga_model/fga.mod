@@ -8,3 +8,4 @@ contents:
   - warehouse.fga
   - namespace.fga
   - table.fga
+  - view.fga

@@ -27,6 +27,7 @@ from gateway.catalog.credentials import Credentials
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.namespaces import Namespaces
 from gateway.catalog.tables import Tables
+from gateway.catalog.views import Views
 from gateway.db import audit_log, servers
 from gateway.db.credentials import StorageCredentials
 from gateway.db.delivery import TupleDelivery
@@ -146,6 +147,7 @@ def _parts(
         ),
         tables=tables,
         commits=Commits(database=database, delivery=delivery, files=metadata_files, tables=tables),
+        views=Views(database=database, door=door, delivery=delivery, files=metadata_files),
         credentials=credentials,
         servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
         users=Users(database=database, page_size=settings.pagination_size_max),

@@ -19,6 +19,7 @@ from gateway.access.resolved import (
     ResolvedProject,
     ResolvedRole,
     ResolvedTable,
+    ResolvedView,
     ResolvedWarehouse,
 )
 
@@ -65,7 +66,7 @@ def audited_obligations(obligations: Obligations | None) -> Mapping[str, int | b
 
 def _stored_name(row: Resolved | None) -> str | None:
     match row:
-        case ResolvedTable(identifier=identifier):
+        case ResolvedTable(identifier=identifier) | ResolvedView(identifier=identifier):
             return identifier.name
         case ResolvedNamespace(namespace=namespace):
             return namespace.dotted
@@ -77,7 +78,7 @@ def _stored_name(row: Resolved | None) -> str | None:
 
 def _stored_levels(row: Resolved | None) -> list[str] | None:
     match row:
-        case ResolvedTable(namespace=parent):
+        case ResolvedTable(namespace=parent) | ResolvedView(namespace=parent):
             return list(parent.namespace.levels)
         case ResolvedNamespace(namespace=namespace):
             return list(namespace.levels)
@@ -88,7 +89,7 @@ def _stored_levels(row: Resolved | None) -> list[str] | None:
 def _warehouse_of(row: Resolved | None) -> ResolvedWarehouse | None:
     if isinstance(row, ResolvedWarehouse):
         return row
-    if isinstance(row, (ResolvedNamespace, ResolvedTable)):
+    if isinstance(row, (ResolvedNamespace, ResolvedTable, ResolvedView)):
         return row.warehouse
     return None
 
@@ -96,12 +97,17 @@ def _warehouse_of(row: Resolved | None) -> ResolvedWarehouse | None:
 def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:
     """(name, namespace levels, warehouse id) as the caller wrote them."""
     match ref:
-        case refs.TableRef(warehouse_id=warehouse_id, identifier=identifier):
+        case (
+            refs.TableRef(warehouse_id=warehouse_id, identifier=identifier)
+            | refs.ViewRef(warehouse_id=warehouse_id, identifier=identifier)
+        ):
             return identifier.name, list(identifier.namespace.levels), str(warehouse_id)
         case refs.NamespaceRef(warehouse_id=warehouse_id, namespace=namespace):
             return namespace.dotted, list(namespace.levels), str(warehouse_id)
         case refs.TableIdRef(warehouse_id=warehouse_id, table_id=table_id):
             return str(table_id), None, str(warehouse_id)
+        case refs.ViewIdRef(warehouse_id=warehouse_id, view_id=view_id):
+            return str(view_id), None, str(warehouse_id)
         case refs.NamespaceIdRef(namespace_id=namespace_id):
             return str(namespace_id), None, None
         case refs.WarehouseRef(warehouse_id=warehouse_id):

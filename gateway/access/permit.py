@@ -20,6 +20,8 @@ from gateway.access.refs import (
     TableIdRef,
     TableRef,
     UserRef,
+    ViewIdRef,
+    ViewRef,
     WarehouseNameRef,
     WarehouseRef,
 )
@@ -86,6 +88,10 @@ class Permit(Generic[OpCo]):
     def table(self, ref: TableRef | TableIdRef) -> resolved.ResolvedTable:
         """The table row behind `ref`."""
         return self._row(ref, resolved.ResolvedTable)
+
+    def view(self, ref: ViewRef | ViewIdRef) -> resolved.ResolvedView:
+        """The view row behind `ref`."""
+        return self._row(ref, resolved.ResolvedView)
 
     def namespace(self, ref: NamespaceRef | NamespaceIdRef) -> resolved.ResolvedNamespace:
         """The namespace row behind `ref`."""

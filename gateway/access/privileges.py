@@ -54,6 +54,7 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
     ObjectType.WAREHOUSE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY),
     ObjectType.NAMESPACE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY),
     ObjectType.TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
+    ObjectType.VIEW: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),
 }
 

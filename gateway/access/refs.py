@@ -23,6 +23,7 @@ class ObjectType(StrEnum):
     WAREHOUSE = "warehouse"
     NAMESPACE = "namespace"
     TABLE = "table"
+    VIEW = "view"
     USER = "user"
     ROLE = "role"
 
@@ -95,6 +96,24 @@ class TableIdRef:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewRef:
+    """A view by its name."""
+
+    type: ClassVar[ObjectType] = ObjectType.VIEW
+    warehouse_id: UUID
+    identifier: TableIdentifier
+
+
+@dataclass(frozen=True, slots=True)
+class ViewIdRef:
+    """A view by its id, as the management API names it."""
+
+    type: ClassVar[ObjectType] = ObjectType.VIEW
+    warehouse_id: UUID
+    view_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class UserRef:
     """A user by its id `<idp>~<subject>`."""
 
@@ -119,6 +138,8 @@ Ref = (
     | NamespaceIdRef
     | TableRef
     | TableIdRef
+    | ViewRef
+    | ViewIdRef
     | UserRef
     | RoleRef
 )

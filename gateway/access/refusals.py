@@ -13,10 +13,12 @@ from gateway.iceberg.errors import (
     NamespaceActionForbidden,
     NoSuchNamespaceException,
     NoSuchTableException,
+    NoSuchViewException,
     NoSuchWarehouseException,
     ServiceUnavailableException,
     TableActionForbidden,
     TooManyRequests,
+    ViewActionForbidden,
     WarehouseActionForbidden,
 )
 
@@ -67,6 +69,7 @@ _FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
     refs.ObjectType.WAREHOUSE: WarehouseActionForbidden,
     refs.ObjectType.NAMESPACE: NamespaceActionForbidden,
     refs.ObjectType.TABLE: TableActionForbidden,
+    refs.ObjectType.VIEW: ViewActionForbidden,
     refs.ObjectType.USER: UserActionForbidden,
     refs.ObjectType.ROLE: RoleActionForbidden,
 }
@@ -78,10 +81,12 @@ def not_found(ref: refs.Ref) -> CatalogError:
     It is made from what the caller wrote alone, so it cannot tell the two apart.
     """
     match ref:
-        case refs.TableRef(identifier=identifier):
-            return NoSuchTableException(f"Table does not exist: {identifier.dotted}")
-        case refs.TableIdRef(table_id=table_id):
-            return NoSuchTableException(f"Table does not exist: {table_id}")
+        case refs.TableRef() | refs.TableIdRef():
+            named = ref.identifier.dotted if isinstance(ref, refs.TableRef) else ref.table_id
+            return NoSuchTableException(f"Table does not exist: {named}")
+        case refs.ViewRef() | refs.ViewIdRef():
+            named = ref.identifier.dotted if isinstance(ref, refs.ViewRef) else ref.view_id
+            return NoSuchViewException(f"View does not exist: {named}")
         case refs.NamespaceRef(namespace=namespace):
             return NoSuchNamespaceException(f"Namespace does not exist: {namespace.dotted}")
         case refs.NamespaceIdRef(namespace_id=namespace_id):

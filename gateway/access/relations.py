@@ -23,6 +23,7 @@ class Can(StrEnum):
     CREATE_PROJECT = "can_create_project"
     CREATE_ROLE = "can_create_role"
     CREATE_TABLE = "can_create_table"
+    CREATE_VIEW = "can_create_view"
     CREATE_WAREHOUSE = "can_create_warehouse"
     DELETE = "can_delete"
     DELETE_USERS = "can_delete_users"
@@ -49,6 +50,7 @@ class Can(StrEnum):
     LIST_ROLES = "can_list_roles"
     LIST_TABLES = "can_list_tables"
     LIST_USERS = "can_list_users"
+    LIST_VIEWS = "can_list_views"
     LIST_WAREHOUSES = "can_list_warehouses"
     PROVISION_USERS = "can_provision_users"
     READ = "can_read"
@@ -68,6 +70,7 @@ VISIBLE_BY: dict[ObjectType, Can] = {
     ObjectType.WAREHOUSE: Can.GET_METADATA,
     ObjectType.NAMESPACE: Can.GET_METADATA,
     ObjectType.TABLE: Can.GET_METADATA,
+    ObjectType.VIEW: Can.GET_METADATA,
     ObjectType.ROLE: Can.READ,
 }
 
@@ -128,6 +131,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
     | {
         Can.CREATE_NAMESPACE,
         Can.CREATE_TABLE,
+        Can.CREATE_VIEW,
         Can.DELETE,
         Can.GET_METADATA,
         Can.GRANT_CREATE,
@@ -135,10 +139,13 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
         Can.LIST_EVERYTHING,
         Can.LIST_NAMESPACES,
         Can.LIST_TABLES,
+        Can.LIST_VIEWS,
         Can.UPDATE_PROPERTIES,
     },
     ObjectType.TABLE: _GRANTING_BELOW_PROJECT
-    | {Can.COMMIT, Can.DROP, Can.GET_METADATA, Can.INCLUDE_IN_LIST, Can.READ_DATA, Can.WRITE_DATA},
+    | {Can.COMMIT, Can.DROP, Can.GET_METADATA, Can.INCLUDE_IN_LIST, Can.READ_DATA, Can.RENAME, Can.WRITE_DATA},
+    ObjectType.VIEW: _GRANTING_BELOW_PROJECT
+    | {Can.COMMIT, Can.DROP, Can.GET_METADATA, Can.INCLUDE_IN_LIST, Can.RENAME},
     ObjectType.ROLE: frozenset({Can.CHANGE_OWNERSHIP, Can.GRANT_ASSIGNEE, Can.READ, Can.READ_ASSIGNMENTS}),
     ObjectType.USER: frozenset(),
 }

@@ -94,6 +94,26 @@ class ResolvedTable(msgspec.Struct, frozen=True, kw_only=True):
         return self.namespace.warehouse
 
 
+class ResolvedView(msgspec.Struct, frozen=True, kw_only=True):
+    """A view row; its members are those of a table's."""
+
+    id: UUID
+    namespace: ResolvedNamespace
+    identifier: TableIdentifier
+    location: str
+    metadata_location: str
+    metadata: bytes
+    version: int
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.VIEW, str(self.id))
+
+    @property
+    def warehouse(self) -> ResolvedWarehouse:
+        return self.namespace.warehouse
+
+
 class ResolvedUser(msgspec.Struct, frozen=True, kw_only=True):
     """A user row."""
 
@@ -128,6 +148,7 @@ Resolved = (
     | ResolvedWarehouse
     | ResolvedNamespace
     | ResolvedTable
+    | ResolvedView
     | ResolvedUser
     | ResolvedRole
 )

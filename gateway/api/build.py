@@ -27,6 +27,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     system,
     tables,
     users,
+    views,
     warehouses,
 )
 from gateway.api.context import Parts, provide_ctx

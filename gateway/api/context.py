@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,7 +15,7 @@ from gateway.access.door import Door
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
-from gateway.access.refs import NamespaceRef, ProjectRef, TableRef, WarehouseRef
+from gateway.access.refs import NamespaceRef, ProjectRef, TableRef, ViewRef, WarehouseRef
 from gateway.api.latch import ENTRANCE, REQUEST_ID
 from gateway.api.serves import OPERATIONS_OF
 from gateway.catalog.commits import Commits
@@ -24,6 +23,7 @@ from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.namespaces import Namespaces
 from gateway.catalog.tables import Tables
+from gateway.catalog.views import Views
 from gateway.governance.checks import Checks
 from gateway.governance.errors import ProjectIdMissing
 from gateway.governance.grants import Grants
@@ -41,9 +41,6 @@ Op = TypeVar("Op", bound=Operation)
 Extra = TypeVar("Extra", bound=Operation)
 Body = TypeVar("Body")
 
-#: The JSON escape of U+0000: a backslash that is not itself escaped, and the code.
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
@@ -58,6 +55,7 @@ class Parts:
     namespaces: Namespaces
     tables: Tables
     commits: Commits
+    views: Views
     credentials: Credentials
     servers: Servers
     users: Users
@@ -97,8 +95,6 @@ class Ctx:
         raw = await self._request.body()
         if not raw:
             raise BadRequestException("Malformed request: the body is empty")
-        if b"u0000" in raw and _NUL.search(raw):
-            raise BadRequestException("Malformed request: the body holds U+0000, which nothing here can store")
         return decode(raw, kind)
 
     def header(self, name: str) -> str | None:
@@ -147,6 +143,10 @@ class Ctx:
     def table(self, prefix: str, namespace: str, table: str) -> TableRef:
         """A table of the path."""
         return TableRef(_uuid(prefix), TableIdentifier(Namespace.parse(namespace), table))
+
+    def view(self, prefix: str, namespace: str, view: str) -> ViewRef:
+        """A view of the path."""
+        return ViewRef(_uuid(prefix), TableIdentifier(Namespace.parse(namespace), view))
 
     def project(self, given: str | None = None) -> ProjectRef:
         """The project of a management request: named in it, in the header `x-project-id`, or the default one."""

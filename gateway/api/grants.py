@@ -12,15 +12,17 @@ from gateway.access.operations.grants import (
     ReadRoleAssignments,
     ReadServerAssignments,
     ReadTableAssignments,
+    ReadViewAssignments,
     ReadWarehouseAssignments,
     WriteNamespaceAssignments,
     WriteProjectAssignments,
     WriteRoleAssignments,
     WriteServerAssignments,
     WriteTableAssignments,
+    WriteViewAssignments,
     WriteWarehouseAssignments,
 )
-from gateway.access.refs import NamespaceIdRef, ObjectType, ProjectRef, RoleRef, TableIdRef, WarehouseRef
+from gateway.access.refs import NamespaceIdRef, ObjectType, ProjectRef, RoleRef, TableIdRef, ViewIdRef, WarehouseRef
 from gateway.access.wire import AssignmentsAnswer, WriteAssignmentsRequest
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
@@ -46,6 +48,10 @@ def _id(text: str) -> UUID:
 
 def _table(warehouse_id: str, table_id: str) -> TableIdRef:
     return TableIdRef(_id(warehouse_id), _id(table_id))
+
+
+def _view(warehouse_id: str, view_id: str) -> ViewIdRef:
+    return ViewIdRef(_id(warehouse_id), _id(view_id))
 
 
 @serves(ReadServerAssignments)
@@ -111,6 +117,19 @@ async def write_table_assignments(ctx: Ctx, warehouse_id: str, table_id: str) ->
     """Give and take on a table."""
     change = await _change(ctx, ObjectType.TABLE)
     await ctx.parts.grants.write(await ctx.admit(WriteTableAssignments(_table(warehouse_id, table_id), *change)))
+
+
+@serves(ReadViewAssignments)
+async def read_view_assignments(ctx: Ctx, warehouse_id: str, view_id: str) -> AssignmentsAnswer:
+    """Who holds what on a view."""
+    return await ctx.parts.grants.read(await ctx.admit(ReadViewAssignments(_view(warehouse_id, view_id))))
+
+
+@serves(WriteViewAssignments)
+async def write_view_assignments(ctx: Ctx, warehouse_id: str, view_id: str) -> None:
+    """Give and take on a view."""
+    change = await _change(ctx, ObjectType.VIEW)
+    await ctx.parts.grants.write(await ctx.admit(WriteViewAssignments(_view(warehouse_id, view_id), *change)))
 
 
 @serves(ReadRoleAssignments)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 import structlog
@@ -17,6 +17,7 @@ from gateway.iceberg.errors import InvalidLocation, UnexpectedFilesInLocation
 from gateway.iceberg.locations import Place
 from gateway.iceberg.metadata import TableMetadata, encode_table_metadata
 from gateway.iceberg.metadata_file import compress, next_metadata_location, uses_gzip
+from gateway.iceberg.views import ViewMetadata, encode_view_metadata
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile, decode_profile
 from gateway.storage.errors import StorageDenied, StorageUnavailable
@@ -24,6 +25,11 @@ from gateway.storage.files import Files
 from gateway.vending.errors import ShortTermCredentialError
 
 _log = structlog.get_logger("catalog.metadata_files")
+
+
+AnyMetadata = TableMetadata | ViewMetadata
+Written = tuple[str, bytes]
+"""Where a metadata file lies, and the document in it as it is sent."""
 
 
 class MetadataFiles:
@@ -35,36 +41,42 @@ class MetadataFiles:
 
     @asynccontextmanager
     async def written(
-        self, warehouse: ResolvedWarehouse, metadata: TableMetadata, previous: str | None
-    ) -> AsyncIterator[tuple[str, bytes]]:
-        """Write the document as a new file; yields (its location, the document as it is sent).
+        self, warehouse: ResolvedWarehouse, metadata: AnyMetadata, previous: str | None
+    ) -> AsyncIterator[Written]:
+        """As `all_written`, for one document."""
+        async with self.all_written(warehouse, [(metadata, previous)]) as (written,):
+            yield written
 
-        If the body raises, the file is removed again, unless the outcome of its commit is unknown: then the pointer
-        may name it.
+    @asynccontextmanager
+    async def all_written(
+        self, warehouse: ResolvedWarehouse, documents: Sequence[tuple[AnyMetadata, str | None]]
+    ) -> AsyncIterator[list[Written]]:
+        """Write each document as a new file, at once; yields (location, document as it is sent) of each, in order.
+
+        The documents come with the metadata files they follow on. If one cannot be written or the body raises, all of
+        them are removed again, unless the outcome of their commit is unknown: then a pointer may name them.
         """
-        document = encode_table_metadata(metadata)
-        gzip = uses_gzip(metadata.properties)
-        location = next_metadata_location(
-            metadata.location,
-            previous,
-            uuid=uuid7(),
-            gzip=gzip,
-            metadata_path=metadata.properties.get("write.metadata.path"),
-        )
-        profile = decode_profile(warehouse.profile)
+        written = [_named(metadata, previous) for metadata, previous in documents]
+        try:
+            async with asyncio.TaskGroup() as writing:
+                for (metadata, _), (location, document) in zip(documents, written, strict=True):
+                    writing.create_task(self._write(warehouse, location, document, uses_gzip(metadata.properties)))
+            yield written
+        except CommitUnknown:
+            raise
+        except BaseException as failed:
+            await self.remove(warehouse, [location for location, _ in written])
+            if isinstance(failed, BaseExceptionGroup):
+                raise failed.exceptions[0] from None
+            raise
+
+    async def _write(self, warehouse: ResolvedWarehouse, location: str, document: bytes, gzip: bool) -> None:
         credential = await self._storage.of(warehouse)
         if credential is None:
             raise StorageDenied("The warehouse has no storage credential to write metadata with.")
         # Compressing takes milliseconds for large documents: not on the event loop.
         content = await asyncio.to_thread(compress, document) if gzip else document
-        await self._files.write(profile, credential, location, content)
-        try:
-            yield location, document
-        except CommitUnknown:
-            raise
-        except BaseException:
-            await self.remove(warehouse, [location])
-            raise
+        await self._files.write(decode_profile(warehouse.profile), credential, location, content)
 
     async def remove(self, warehouse: ResolvedWarehouse, locations: Iterable[str]) -> None:
         """Delete metadata files that nothing refers to; a store that does not answer leaves them to the clean-up."""
@@ -85,6 +97,20 @@ class MetadataFiles:
             raise StorageDenied("The warehouse has no storage credential to look into the location with.")
         if not await self._files.is_empty(decode_profile(warehouse.profile), credential, location):
             raise UnexpectedFilesInLocation(f"Unexpected files in location: {location.text}")
+
+
+def _named(metadata: AnyMetadata, previous: str | None) -> Written:
+    """The document's text and the location of its new file."""
+    location = next_metadata_location(
+        metadata.location,
+        previous,
+        uuid=uuid7(),
+        gzip=uses_gzip(metadata.properties),
+        metadata_path=metadata.properties.get("write.metadata.path"),
+    )
+    if isinstance(metadata, ViewMetadata):
+        return location, encode_view_metadata(metadata)
+    return location, encode_table_metadata(metadata)
 
 
 def require_inside(profile: S3Profile, location: Location, places: Iterable[Place]) -> None:

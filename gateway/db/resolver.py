@@ -21,6 +21,7 @@ from gateway.access.resolved import (
     ResolvedServer,
     ResolvedTable,
     ResolvedUser,
+    ResolvedView,
     ResolvedWarehouse,
 )
 from gateway.db.engine import Database
@@ -102,26 +103,27 @@ def _namespace_columns() -> Select[Any]:
     )
 
 
-def _table_columns() -> Select[Any]:
+def _table_columns(kind: str = "table") -> Select[Any]:
     return (
         select(*_WAREHOUSE, *_NAMESPACE, *_TABLE)
         .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
         .join(warehouses, warehouses.c.id == tables.c.warehouse_id)
-        .where(tables.c.staged_by.is_(None), tables.c.kind == "table")
+        .where(tables.c.staged_by.is_(None), tables.c.kind == kind)
     )
 
 
 def _statement(ref: refs.Ref) -> Select[Any]:
     match ref:
-        case refs.TableRef(warehouse_id=warehouse_id, identifier=identifier):
-            query = _table_columns().where(
+        case refs.TableRef() | refs.ViewRef():
+            query = _table_columns(ref.type.value).where(
                 warehouses.c.active,
-                namespaces.c.warehouse_id == warehouse_id,
-                namespaces.c.path_key == identifier.namespace.key,
-                tables.c.name_key == fold(identifier.name),
+                namespaces.c.warehouse_id == ref.warehouse_id,
+                namespaces.c.path_key == ref.identifier.namespace.key,
+                tables.c.name_key == fold(ref.identifier.name),
             )
-        case refs.TableIdRef(warehouse_id=warehouse_id, table_id=table_id):
-            query = _table_columns().where(tables.c.id == table_id, tables.c.warehouse_id == warehouse_id)
+        case refs.TableIdRef() | refs.ViewIdRef():
+            id = ref.table_id if isinstance(ref, refs.TableIdRef) else ref.view_id
+            query = _table_columns(ref.type.value).where(tables.c.id == id, tables.c.warehouse_id == ref.warehouse_id)
         case refs.NamespaceRef(warehouse_id=warehouse_id, namespace=namespace):
             query = _namespace_columns().where(
                 warehouses.c.active,
@@ -161,6 +163,8 @@ def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
     match ref.type:
         case refs.ObjectType.TABLE:
             return table_from(row)
+        case refs.ObjectType.VIEW:
+            return view_from(row)
         case refs.ObjectType.NAMESPACE:
             return namespace_from(row)
         case refs.ObjectType.WAREHOUSE:
@@ -177,6 +181,7 @@ def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
 
 _KEY_COLUMN = {
     refs.ObjectType.TABLE: "t_id",
+    refs.ObjectType.VIEW: "t_id",
     refs.ObjectType.NAMESPACE: "n_id",
     refs.ObjectType.WAREHOUSE: "w_id",
     refs.ObjectType.PROJECT: "id",
@@ -226,6 +231,20 @@ def table_from(row: AnyRow) -> ResolvedTable:
     )
 
 
+def view_from(row: AnyRow) -> ResolvedView:
+    """The view in a row of all three groups of columns."""
+    namespace = namespace_from(row)
+    return ResolvedView(
+        id=row.t_id,
+        namespace=namespace,
+        identifier=TableIdentifier(namespace.namespace, row.t_name),
+        location=row.t_location,
+        metadata_location=row.t_metadata_location,
+        metadata=row.t_metadata,
+        version=row.t_version,
+    )
+
+
 def user_from(row: AnyRow) -> ResolvedUser:
     """The user in a row of the users table."""
     return ResolvedUser(
@@ -244,3 +263,10 @@ async def reread_table(connection: AsyncConnection, table_id: UUID) -> ResolvedT
     query = _table_columns().where(tables.c.id == table_id)
     row = (await connection.execute(query)).one_or_none()
     return None if row is None else table_from(row)
+
+
+async def reread_view(connection: AsyncConnection, view_id: UUID) -> ResolvedView | None:
+    """As `reread_table`, for a view."""
+    query = _table_columns("view").where(tables.c.id == view_id)
+    row = (await connection.execute(query)).one_or_none()
+    return None if row is None else view_from(row)

@@ -65,8 +65,10 @@ _EDGES = text(
                 when 'warehouse' then n.parent_id is null and n.warehouse_id = a.subject_id::uuid
                 when 'namespace' then n.parent_id = a.subject_id::uuid
                 else false end)
-        when 'table' then a.relation = 'parent' and a.subject_type = 'namespace'
-            and exists (select 1 from tables t where t.id = a.object_id::uuid and t.namespace_id = a.subject_id::uuid)
+        when 'table' then a.relation = 'parent' and a.subject_type = 'namespace' and exists (select 1 from tables t
+            where t.id = a.object_id::uuid and t.namespace_id = a.subject_id::uuid and t.kind = 'table')
+        when 'view' then a.relation = 'parent' and a.subject_type = 'namespace' and exists (select 1 from tables t
+            where t.id = a.object_id::uuid and t.namespace_id = a.subject_id::uuid and t.kind = 'view')
         else false end
     """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 )
@@ -88,17 +90,20 @@ _TRAVERSED = text(
     with asked as ({_ASKED})
     select a.ord from asked a where exists (
         select 1 from grants g
-        left join tables t on g.object_type = 'table' and t.id = case g.object_type when 'table' then g.object_id::uuid
-        end left join namespaces n on n.id = coalesce(t.namespace_id, case g.object_type when 'namespace' then
-        g.object_id::uuid end) left join warehouses w on w.id = coalesce(n.warehouse_id, case g.object_type when
-        'warehouse' then g.object_id::uuid end) where g.principal_type = a.subject_type and g.principal_id =
-        a.subject_id and g.privilege in ({_REASONS})
-        and (g.expires_at is null or g.expires_at > clock_timestamp())
-        and case a.object_type
-            when 'namespace' then a.object_id::uuid = any(n.ancestors) or (t.id is not null and n.id =
-            a.object_id::uuid) when 'warehouse' then n.id is not null and w.id = a.object_id::uuid
-            when 'project' then w.project_id = a.object_id
-            else false end)
+        left join tables t on t.kind = g.object_type
+            and t.id = case when g.object_type in ('table', 'view') then g.object_id::uuid end
+        left join namespaces n on n.id = coalesce(
+            t.namespace_id, case g.object_type when 'namespace' then g.object_id::uuid end)
+        left join warehouses w on w.id = coalesce(
+            n.warehouse_id, case g.object_type when 'warehouse' then g.object_id::uuid end)
+        where g.principal_type = a.subject_type and g.principal_id = a.subject_id and g.privilege in ({_REASONS})
+            and (g.expires_at is null or g.expires_at > clock_timestamp())
+            and case a.object_type
+                when 'namespace' then a.object_id::uuid = any(n.ancestors)
+                    or (t.id is not null and n.id = a.object_id::uuid)
+                when 'warehouse' then n.id is not null and w.id = a.object_id::uuid
+                when 'project' then w.project_id = a.object_id
+                else false end)
     """  # noqa: S608 - as above; the reasons are members of a closed enumeration
 )
 

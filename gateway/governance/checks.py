@@ -18,6 +18,8 @@ from gateway.access.refs import (
     ServerRef,
     TableIdRef,
     TableRef,
+    ViewIdRef,
+    ViewRef,
     WarehouseRef,
 )
 from gateway.access.relations import Can
@@ -48,7 +50,7 @@ class Checks:
 def parse_check(request: CheckRequest, *, default_project_id: str | None) -> CheckPermission:
     """The operation behind a request body. Raises 400 naming what is wrong in it."""
     if len(request.operation) != 1:
-        raise BadRequestException("`operation` names exactly one of server, project, warehouse, namespace, table.")
+        raise BadRequestException(f"`operation` names exactly one of {', '.join(_REFS)}.")
     ((kind, fields),) = request.operation.items()
     if kind not in _REFS:
         raise BadRequestException(f"`operation` cannot be about {kind!r}: possible are {', '.join(_REFS)}")
@@ -111,6 +113,13 @@ def _table(fields: dict[str, Any], default: str | None) -> Ref:
     return TableRef(warehouse, TableIdentifier(_levels(fields.pop("namespace")), _text(fields.pop("table"))))
 
 
+def _view(fields: dict[str, Any], default: str | None) -> Ref:
+    warehouse = UUID(fields.pop("warehouse-id"))
+    if "view-id" in fields:
+        return ViewIdRef(warehouse, UUID(fields.pop("view-id")))
+    return ViewRef(warehouse, TableIdentifier(_levels(fields.pop("namespace")), _text(fields.pop("view"))))
+
+
 def _levels(value: object) -> Namespace:
     if not isinstance(value, list):
         raise TypeError("a namespace is a list of names")
@@ -129,6 +138,7 @@ _REFS = {
     "warehouse": _warehouse,
     "namespace": _namespace,
     "table": _table,
+    "view": _view,
 }
 
 

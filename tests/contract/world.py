@@ -190,8 +190,8 @@ class World:
 
     def grants_path(self, kind: str, id: str) -> str:
         """Where the assignments of an object are read and written."""
-        if kind == "table":
-            return f"/management/v1/permissions/warehouse/{self.warehouse}/table/{id}/assignments"
+        if kind in ("table", "view"):
+            return f"/management/v1/permissions/warehouse/{self.warehouse}/{kind}/{id}/assignments"
         if kind == "server":
             return "/management/v1/permissions/server/assignments"
         return f"/management/v1/permissions/{kind}/{id}/assignments"

@@ -15,7 +15,7 @@ from gateway.fga.compile import ACTIONS_FILE, MODEL_FILE, compile_model, fga_com
 from gateway.fga.compiled import actions_of, compiled_model, grantable_of, relations_of, same_model
 
 # Where each type stands in the hierarchy. Walking from a type to one with a larger number is walking down.
-HEIGHT = {"server": 0, "project": 1, "warehouse": 2, "role": 2, "namespace": 3, "table": 4}
+HEIGHT = {"server": 0, "project": 1, "warehouse": 2, "role": 2, "namespace": 3, "table": 4, "view": 4}
 GRANTABLE_SUBJECTS = [
     {"type": "user"},
     {"type": "user", "condition": "unexpired"},
@@ -207,6 +207,7 @@ def test_grantable_relations_are_those_of_the_reference(model: Model) -> None:
         "warehouse": below | {"delegate"},
         "namespace": below,
         "table": below - {"create"},
+        "view": below - {"create"},
         "role": {"assignee", "ownership"},
     }
 

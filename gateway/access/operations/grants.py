@@ -14,7 +14,7 @@ from typing import ClassVar
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.privileges import Privilege, granting
-from gateway.access.refs import NamespaceIdRef, ProjectRef, Ref, RoleRef, ServerRef, TableIdRef, WarehouseRef
+from gateway.access.refs import NamespaceIdRef, ProjectRef, Ref, RoleRef, ServerRef, TableIdRef, ViewIdRef, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.tuples import Principal
 
@@ -194,6 +194,35 @@ class WriteTableAssignments(Operation):
 
 
 @dataclass(frozen=True)
+class ReadViewAssignments(Operation):
+    """Who holds what on a view."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/permissions/warehouse/{warehouse_id}/view/{view_id}/assignments"
+    on: ViewIdRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.READ_ASSIGNMENTS, self.on),)
+
+
+@dataclass(frozen=True)
+class WriteViewAssignments(Operation):
+    """Give and take privileges on a view."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/permissions/warehouse/{warehouse_id}/view/{view_id}/assignments"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    on: ViewIdRef
+    writes: tuple[Assignment, ...]
+    deletes: tuple[Assignment, ...]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return _to_grant(self.on, (*self.writes, *self.deletes))
+
+    def facts(self) -> Facts:
+        return _told(self.writes, self.deletes)
+
+
+@dataclass(frozen=True)
 class ReadRoleAssignments(Operation):
     """Who holds what on a role."""
 
@@ -228,6 +257,7 @@ ReadAssignments = (
     | ReadWarehouseAssignments
     | ReadNamespaceAssignments
     | ReadTableAssignments
+    | ReadViewAssignments
     | ReadRoleAssignments
 )
 WriteAssignments = (
@@ -236,5 +266,6 @@ WriteAssignments = (
     | WriteWarehouseAssignments
     | WriteNamespaceAssignments
     | WriteTableAssignments
+    | WriteViewAssignments
     | WriteRoleAssignments
 )

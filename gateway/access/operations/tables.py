@@ -12,7 +12,7 @@ from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.relations import Can
 from gateway.iceberg.kinds import target_refs, update_kinds
 from gateway.iceberg.updates import RemoveProperties, SetProperties
-from gateway.iceberg.wire import CommitTableRequest, CreateTableRequest
+from gateway.iceberg.wire import CommitTableRequest, CommitViewRequest, CreateTableRequest
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class DropTable(Operation):
         return {"purge": self.purge}
 
 
-def commit_facts(request: CommitTableRequest) -> Facts:
+def commit_facts(request: CommitTableRequest | CommitViewRequest) -> Facts:
     """What policies may know of a commit: the kinds of its updates, the properties it touches, the refs it moves."""
     return {
         "update_kinds": tuple(sorted(kind.value for kind in update_kinds(request.updates))),

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked about views through the catalog protocol.
+
+No operation vends credentials for a view: the protocol's `LoadViewResult` has no member for them (August 2026), and a
+view has no data of its own. What it reads is vended table by table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import Durability, Operation
+from gateway.access.operations.tables import commit_facts
+from gateway.access.refs import NamespaceRef, ViewRef
+from gateway.access.relations import Can
+from gateway.iceberg.wire import CommitViewRequest, CreateViewRequest
+
+
+@dataclass(frozen=True)
+class ListViews(Operation):
+    """The views of a namespace that the caller sees."""
+
+    endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views"
+    namespace: NamespaceRef
+    page_token: str | None = None
+    page_size: int | None = None
+    return_uuids: bool = False
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (
+            Demand(Can.LIST_VIEWS, self.namespace),
+            Demand(Can.LIST_EVERYTHING, self.namespace, required=False),
+        )
+
+
+@dataclass(frozen=True)
+class CreateView(Operation):
+    """A new view; the creator owns it."""
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/views"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    namespace: NamespaceRef
+    request: CreateViewRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CREATE_VIEW, self.namespace),)
+
+    def facts(self) -> Facts:
+        return {
+            "view": self.request.name,
+            "explicit_location": self.request.location is not None,
+            "property_names": tuple(sorted(self.request.properties)),
+        }
+
+
+@dataclass(frozen=True)
+class LoadView(Operation):
+    """A view's metadata, its SQL included."""
+
+    endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
+    view: ViewRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_METADATA, self.view),)
+
+
+@dataclass(frozen=True)
+class ViewExists(Operation):
+    """Whether the caller sees a view."""
+
+    endpoint: ClassVar[str] = "HEAD /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
+    returns: ClassVar[int] = 204
+    view: ViewRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_METADATA, self.view),)
+
+
+@dataclass(frozen=True)
+class CommitView(Operation):
+    """A change of an existing view: another definition, other properties, another place."""
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    view: ViewRef
+    request: CommitViewRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.COMMIT, self.view),)
+
+    def facts(self) -> Facts:
+        return commit_facts(self.request)
+
+
+@dataclass(frozen=True)
+class DropView(Operation):
+    """A view goes. Its metadata files stay: it can be registered again."""
+
+    endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    view: ViewRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.DROP, self.view),)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""View endpoints of the catalog protocol."""
+
+from __future__ import annotations
+
+from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
+from gateway.api.context import Ctx
+from gateway.api.serves import serves
+from gateway.iceberg.wire import CommitViewRequest, CreateViewRequest, ListTablesResponse, LoadViewResult
+
+
+@serves(ListViews)
+async def list_views(ctx: Ctx, prefix: str, namespace: str) -> ListTablesResponse:
+    """The views of a namespace that the caller sees."""
+    token, size = ctx.page()
+    uuids = ctx.flag("returnUuids", False)
+    operation = ListViews(ctx.namespace(prefix, namespace), token, size, return_uuids=uuids)
+    return await ctx.parts.views.list(await ctx.admit(operation))
+
+
+@serves(CreateView)
+async def create_view(ctx: Ctx, prefix: str, namespace: str) -> LoadViewResult:
+    """Create a view."""
+    request = await ctx.body(CreateViewRequest)
+    return await ctx.parts.views.create(await ctx.admit(CreateView(ctx.namespace(prefix, namespace), request)))
+
+
+@serves(LoadView)
+async def load_view(ctx: Ctx, prefix: str, namespace: str, view: str) -> LoadViewResult:
+    """Load a view."""
+    return await ctx.parts.views.load(await ctx.admit(LoadView(ctx.view(prefix, namespace, view))))
+
+
+@serves(ViewExists)
+async def view_exists(ctx: Ctx, prefix: str, namespace: str, view: str) -> None:
+    """204 when it exists and is visible."""
+    await ctx.parts.views.exists(await ctx.admit(ViewExists(ctx.view(prefix, namespace, view))))
+
+
+@serves(CommitView)
+async def commit_view(ctx: Ctx, prefix: str, namespace: str, view: str) -> LoadViewResult:
+    """Replace or change a view."""
+    request = await ctx.body(CommitViewRequest)
+    return await ctx.parts.views.commit(await ctx.admit(CommitView(ctx.view(prefix, namespace, view), request)))
+
+
+@serves(DropView)
+async def drop_view(ctx: Ctx, prefix: str, namespace: str, view: str) -> None:
+    """Drop a view."""
+    await ctx.parts.views.drop(await ctx.admit(DropView(ctx.view(prefix, namespace, view))))

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of views: list, create, load, replace, drop. Registering one is in `registrations.py`.
+
+Views share their name space with tables and lie in the same warehouse: a view's metadata files are all it has there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from gateway.access.door import Door
+from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
+from gateway.access.outage import CommitUnknown
+from gateway.access.permit import Permit
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.relations import Can
+from gateway.access.resolved import ResolvedNamespace, ResolvedView
+from gateway.catalog.metadata_files import MetadataFiles, require_inside
+from gateway.catalog.pages import Position, visible_page
+from gateway.catalog.races import LostRace, learn_outcome, until_won
+from gateway.catalog.tables import above_table, claim_location, now_ms, place, refuse_taken_location
+from gateway.db import namespaces, tables, views
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.ownership import record_gone, record_new
+from gateway.db.resolver import reread_view
+from gateway.db.rows import AnyRow
+from gateway.iceberg.commit import ViewCommitOutcome, commit_view
+from gateway.iceberg.creation import new_view_metadata
+from gateway.iceberg.errors import (
+    AlreadyExistsException,
+    LocationAlreadyTaken,
+    NoSuchNamespaceException,
+    NoSuchViewException,
+    TableIdentifierMismatch,
+)
+from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
+from gateway.iceberg.locations import location_properties
+from gateway.iceberg.views import ViewMetadata, decode_stored_view_metadata
+from gateway.iceberg.wire import CommitViewRequest, ListTablesResponse, LoadViewResult, TableIdentifierBody
+from gateway.scope.location import Location
+from gateway.scope.profile import decode_profile
+
+
+class Views:
+    """Views of a warehouse."""
+
+    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery, files: MetadataFiles) -> None:
+        self._database = database
+        self._door = door
+        self._delivery = delivery
+        self._files = files
+
+    async def list(self, permit: Permit[ListViews]) -> ListTablesResponse:
+        """The views the caller sees, in the creators' spelling."""
+        operation = permit.operation
+        namespace = permit.namespace(operation.namespace)
+
+        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
+            async with self._database.read() as connection:
+                return await tables.in_namespace(
+                    connection, namespace_id=namespace.id, kind="view", after=after, limit=limit
+                )
+
+        async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
+            if permit.holds(Can.LIST_EVERYTHING, operation.namespace):
+                return [True] * len(rows)
+            keys = [ObjectKey(ObjectType.VIEW, str(row.id)) for row in rows]
+            return await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys)
+
+        rows, token = await visible_page(
+            fetch,
+            keep,
+            lambda row: Position(row.name_key, row.id),
+            page_token=operation.page_token,
+            page_size=operation.page_size,
+        )
+        return ListTablesResponse(
+            identifiers=tuple(TableIdentifierBody(namespace.namespace.levels, row.name) for row in rows),
+            next_page_token=token,
+            table_uuids=tuple(str(row.id) for row in rows) if operation.return_uuids else None,
+        )
+
+    async def create(self, permit: Permit[CreateView]) -> LoadViewResult:
+        """Create the view; the creator owns it.
+
+        Raises 400 for names, locations, schemas and representations, AlreadyExistsException, LocationAlreadyTaken.
+        """
+        request = permit.operation.request
+        namespace = permit.namespace(permit.operation.namespace)
+        validate_new_name(request.name, noun="view")
+        identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
+        async with self._database.read() as connection:
+            kind = await tables.name_taken(connection, namespace.id, identifier.name)
+        if kind is not None:
+            raise taken_for_view(kind, identifier)
+        profile = decode_profile(namespace.warehouse.profile)
+        id = uuid7()
+        location = place(profile, namespace, identifier.name, id, request.location)
+        metadata = new_view_metadata(request, view_uuid=id, location=location.text, now_ms=now_ms(permit))
+        require_inside(profile, location, location_properties(metadata.properties))
+        if request.location is not None:
+            await self._require_free_and_empty(namespace, location)
+        permit.trail.tell(view_id=str(id), location=location.text)
+        async with self._files.written(namespace.warehouse, metadata, None) as written:
+            await self.insert(
+                permit, namespace, identifier, id, metadata, location, written, explicit=request.location is not None
+            )
+        return answer(*written)
+
+    async def load(self, permit: Permit[LoadView]) -> LoadViewResult:
+        """The current metadata as stored. No credentials: see `gateway.access.operations.views`."""
+        view = permit.view(permit.operation.view)
+        return answer(view.metadata_location, view.metadata)
+
+    async def exists(self, permit: Permit[ViewExists]) -> None:
+        """Nothing to do: the permit says that it is there and visible."""
+
+    async def commit(self, permit: Permit[CommitView]) -> LoadViewResult:
+        """Apply the updates to the view as it is now; a later writer's version is renumbered (kit, 4.2(14)).
+
+        Raises CommitFailedException (409) for a requirement that does not hold or when others are faster again and
+        again, 400 for updates that make no sense, LocationAlreadyTaken, CommitStateUnknownException when the database
+        went away in the middle of COMMIT.
+        """
+        operation = permit.operation
+        _require_same_identifier(operation.request, operation.view.identifier)
+        first = permit.view(operation.view)
+
+        async def attempt(again: bool) -> LoadViewResult:
+            return await self._attempt(permit, await self._reread(permit, first) if again else first)
+
+        return await until_won(attempt)
+
+    async def drop(self, permit: Permit[DropView]) -> None:
+        """Delete the view's row and grants; its name is free at once. The metadata files stay, so that the view can be
+        registered again.
+        """
+        view = permit.view(permit.operation.view)
+        namespace = view.namespace
+        async with self._database.change(permit) as connection:
+            gone = await tables.drop(connection, view.id)
+            if gone is None or gone.namespace_id != namespace.id:
+                raise NoSuchViewException.of(permit.operation.view.identifier)
+            pending = await record_gone(
+                connection, view.key, namespace.key, above=above_table(namespace), warehouse_id=namespace.warehouse.id
+            )
+        await self._delivery.deliver_or_leave(pending)
+
+    async def insert(
+        self,
+        permit: Permit[CreateView],
+        namespace: ResolvedNamespace,
+        identifier: TableIdentifier,
+        id: UUID,
+        metadata: ViewMetadata,
+        location: Location,
+        written: tuple[str, bytes],
+        *,
+        explicit: bool,
+    ) -> None:
+        """The row, the creator's ownership and the way to it, in the transaction of the audit record."""
+        try:
+            async with self._database.change(permit) as connection:
+                await namespaces.hold(connection, namespace.id)
+                await claim_location(connection, location, explicit=explicit)
+                await tables.create(
+                    connection,
+                    id=id,
+                    warehouse_id=namespace.warehouse.id,
+                    namespace_id=namespace.id,
+                    kind="view",
+                    name=identifier.name,
+                    table_uuid=metadata.uuid,
+                    location=location.text,
+                    location_key=location.overlap_key,
+                    metadata_location=written[0],
+                    metadata=written[1],
+                    staged_by=None,
+                )
+                pending = await record_new(
+                    connection,
+                    permit.actor,
+                    ObjectKey(ObjectType.VIEW, str(id)),
+                    namespace.key,
+                    above=above_table(namespace),
+                    warehouse_id=namespace.warehouse.id,
+                )
+        except namespaces.NamespaceGone as gone:
+            raise NoSuchNamespaceException(f"Namespace does not exist: {identifier.namespace.dotted}") from gone
+        except tables.Clash as clash:
+            async with self._database.read() as connection:
+                kind = await tables.name_taken(connection, namespace.id, identifier.name)
+            if kind is None:
+                raise LocationAlreadyTaken(f"Location is taken: {location.text}") from clash
+            raise taken_for_view(kind, identifier) from clash
+        await self._delivery.deliver_or_leave(pending)
+
+    async def _attempt(self, permit: Permit[CommitView], view: ResolvedView) -> LoadViewResult:
+        request = permit.operation.request
+        outcome = commit_view(
+            decode_stored_view_metadata(view.metadata), request.requirements, request.updates, now_ms=now_ms(permit)
+        )
+        if not outcome.changed:
+            async with self._database.change(permit):
+                pass
+            return answer(view.metadata_location, view.metadata)
+        location = await self._place(view, outcome)
+        async with self._files.written(view.warehouse, outcome.metadata, view.metadata_location) as written:
+            try:
+                await self._swap(permit, view, location, written)
+            except tables.Clash as clash:
+                raise LocationAlreadyTaken(f"Location is taken: {location.text}") from clash
+            except CommitUnknown as unknown:
+                await learn_outcome(
+                    self._database, permit, view.id, from_version=view.version, written=written[0], unknown=unknown
+                )
+        return answer(*written)
+
+    async def _swap(
+        self, permit: Permit[CommitView], view: ResolvedView, location: Location, written: tuple[str, bytes]
+    ) -> None:
+        async with self._database.change(permit) as connection:
+            if location.text != view.location:
+                permit.trail.tell(location=location.text)
+                await claim_location(connection, location, explicit=True)
+            if not await views.swap(
+                connection,
+                view.id,
+                from_version=view.version,
+                location=location.text,
+                location_key=location.overlap_key,
+                metadata_location=written[0],
+                metadata=written[1],
+            ):
+                raise LostRace
+
+    async def _place(self, view: ResolvedView, outcome: ViewCommitOutcome) -> Location:
+        """Where the view lies after the commit. A new place must be below the base, free and empty; path properties
+        must lie inside it.
+        """
+        profile = decode_profile(view.warehouse.profile)
+        location = Location.parse(view.location, escapes_known=True)
+        if outcome.metadata.location != view.location:
+            location = profile.parse_location(outcome.metadata.location)
+            if location.text != view.location:
+                await self._require_free_and_empty(view.namespace, location)
+        require_inside(profile, location, location_properties(outcome.metadata.properties))
+        return location
+
+    async def _require_free_and_empty(self, namespace: ResolvedNamespace, location: Location) -> None:
+        async with self._database.read() as connection:
+            await refuse_taken_location(connection, location)
+        await self._files.require_empty(namespace.warehouse, location)
+
+    async def _reread(self, permit: Permit[CommitView], view: ResolvedView) -> ResolvedView:
+        async with self._database.read() as connection:
+            now = await reread_view(connection, view.id)
+        if now is None or now.namespace.id != view.namespace.id or now.identifier.key != view.identifier.key:
+            raise NoSuchViewException.of(permit.operation.view.identifier)
+        return now
+
+
+def taken_for_view(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
+    """The protocol's text for a name that a view was to have (REST compatibility kit)."""
+    if kind == "view":
+        return AlreadyExistsException.view(identifier)
+    return AlreadyExistsException.table_where_view_wanted(identifier)
+
+
+def answer(metadata_location: str, metadata: bytes) -> LoadViewResult:
+    """A load answer with the metadata spliced in as it is stored."""
+    return LoadViewResult(metadata_location=metadata_location, metadata=msgspec.Raw(metadata))
+
+
+def _require_same_identifier(request: CommitViewRequest, identifier: TableIdentifier) -> None:
+    """The body's identifier, when it has one, names what the path names: the decision is made on the path."""
+    named = None if request.identifier is None else request.identifier.identifier
+    if named is not None and named.key != identifier.key:
+        raise TableIdentifierMismatch(
+            f"The body names {named.dotted} and the path names {identifier.dotted}: they must be the same view"
+        )

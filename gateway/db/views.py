@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on views, where they differ from those on tables: a view may move. Both have their rows in `tables`."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import func, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.db.schema import tables
+from gateway.db.tables import clashes
+
+
+async def swap(
+    connection: AsyncConnection,
+    id: UUID,
+    *,
+    from_version: int,
+    location: str,
+    location_key: str,
+    metadata_location: str,
+    metadata: bytes,
+) -> bool:
+    """Move the pointer, and the view's place, if nobody else did since `from_version`. Raises Clash for a taken
+    place.
+    """
+    statement = (
+        update(tables)
+        .where(tables.c.id == id, tables.c.version == from_version)
+        .values(
+            location=location,
+            location_key=location_key,
+            metadata_location=metadata_location,
+            metadata=metadata,
+            version=from_version + 1,
+            updated_at=func.clock_timestamp(),
+        )
+    )
+    with clashes():
+        return (await connection.execute(statement)).rowcount == 1

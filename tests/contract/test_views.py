@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views as the protocol's compatibility kit expects them, named after the behaviour."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from tests.contract.world import SCHEMA, World, told, unique
+
+_VIEW_SCHEMA = {"schema-id": 0, **SCHEMA}
+
+
+def version(sql: str, *, dialect: str = "spark", number: int = 1, schema: int = 0, **more: Any) -> dict[str, Any]:
+    """A view version of one representation."""
+    return {
+        "version-id": number,
+        "timestamp-ms": 1_700_000_000_000 + number,
+        "schema-id": schema,
+        "summary": {"operation": "create" if number == 1 else "replace", "engine-name": "test"},
+        "representations": [{"type": "sql", "sql": sql, "dialect": dialect}],
+        "default-namespace": ["ns"],
+        **more,
+    }
+
+
+def body(name: str, sql: str = "select 1", **more: Any) -> dict[str, Any]:
+    """A request to create a view."""
+    return {"name": name, "schema": _VIEW_SCHEMA, "view-version": version(sql), "properties": {}, **more}
+
+
+def create(world: World, ns: str, name: str | None = None, **more: Any) -> dict[str, Any]:
+    """A new view; the answer, with its path beside."""
+    name = name or unique("v")
+    made = world.admin.post(f"{world.root}/namespaces/{ns}/views", body(name, **more))
+    assert made.status_code == 200, made.text
+    return {**made.json(), "name": name, "path": f"{world.root}/namespaces/{ns}/views/{name}"}
+
+
+def replace(uuid: str, sql: str, **more: Any) -> dict[str, Any]:
+    """A commit that replaces the definition, built on version 1."""
+    return {
+        "requirements": [{"type": "assert-view-uuid", "uuid": uuid}],
+        "updates": [
+            {"action": "add-view-version", "view-version": version(sql, number=2, **more)},
+            {"action": "set-current-view-version", "view-version-id": -1},
+        ],
+    }
+
+
+def sql_of(metadata: dict[str, Any]) -> str:
+    """The SQL of the current version."""
+    return next(
+        each["representations"][0]["sql"]
+        for each in metadata["versions"]
+        if each["version-id"] == metadata["current-version-id"]
+    )
+
+
+def test_a_created_view_is_loaded_listed_and_exists(world: World, ns: str) -> None:
+    made = create(world, ns, sql="select 42")
+    loaded = world.admin.get(made["path"])
+    assert loaded.status_code == 200
+    assert loaded.json()["metadata"] == made["metadata"]
+    assert loaded.json()["metadata-location"] == made["metadata-location"]
+    assert sql_of(loaded.json()["metadata"]) == "select 42"
+    assert world.admin.head(made["path"]).status_code == 204
+    listed = world.admin.get(f"{world.root}/namespaces/{ns}/views").json()
+    assert listed == {"identifiers": [{"namespace": [ns], "name": made["name"]}], "next-page-token": None}
+    assert world.admin.get(f"{world.root}/namespaces/{ns}/tables").json()["identifiers"] == []
+
+
+def test_a_view_hands_out_no_credentials(world: World, ns: str) -> None:
+    made = create(world, ns)
+    answers = [
+        made,
+        world.admin.get(made["path"], headers={"X-Iceberg-Access-Delegation": "vended-credentials"}).json(),
+    ]
+    for answer in answers:
+        assert "storage-credentials" not in answer
+        assert "s3.secret-access-key" not in (answer.get("config") or {})
+
+
+def test_the_metadata_file_is_written_and_a_later_one_numbered(world: World, ns: str) -> None:
+    made = create(world, ns)
+    replaced = world.admin.post(made["path"], replace(made["metadata"]["view-uuid"], "select 2")).json()
+    files = [made["metadata-location"], replaced["metadata-location"]]
+    assert [each.rsplit("/", 1)[1][:6] for each in files] == ["00000-", "00001-"]
+    keys = {key for key, _ in world.objects()}
+    for each in files:
+        assert each.removeprefix(f"s3://{world.bucket}/") in keys
+
+
+def test_a_view_over_a_view_or_a_table_already_exists(world: World, ns: str) -> None:
+    view, table = create(world, ns), world.table(ns)
+    path = f"{world.root}/namespaces/{ns}/views"
+    assert told(world.admin.post(path, body(view["name"]))) == (
+        409,
+        "AlreadyExistsException",
+        f"View already exists: {ns}.{view['name']}",
+    )
+    assert told(world.admin.post(path, body(table.name))) == (
+        409,
+        "AlreadyExistsException",
+        f"Table with same name already exists: {ns}.{table.name}",
+    )
+    assert world.admin.post(path, body(view["name"].upper())).status_code == 409
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_table_over_a_view_already_exists(world: World, ns: str, staged: bool) -> None:
+    view = create(world, ns)
+    answer = world.admin.post(
+        f"{world.root}/namespaces/{ns}/tables", {"name": view["name"], "schema": SCHEMA, "stage-create": staged}
+    )
+    assert told(answer) == (
+        409,
+        "AlreadyExistsException",
+        f"View with same name already exists: {ns}.{view['name']}",
+    )
+
+
+def test_a_staged_table_whose_name_became_a_view_is_refused_at_commit(world: World, ns: str) -> None:
+    name = unique("both")
+    staged = world.table(ns, name, **{"stage-create": True})
+    create(world, ns, name)
+    metadata = staged.answer["metadata"]
+    answer = world.admin.post(
+        staged.path,
+        {
+            "requirements": [{"type": "assert-create"}],
+            "updates": [
+                {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
+                {"action": "upgrade-format-version", "format-version": 2},
+                {"action": "add-schema", "schema": metadata["schemas"][0]},
+                {"action": "set-current-schema", "schema-id": -1},
+                {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+                {"action": "set-default-spec", "spec-id": -1},
+                {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+                {"action": "set-default-sort-order", "sort-order-id": -1},
+                {"action": "set-location", "location": metadata["location"]},
+            ],
+        },
+    )
+    assert told(answer) == (
+        409,
+        "AlreadyExistsException",
+        f"View with same name already exists: {ns}.{name}",
+    )
+
+
+def test_a_view_in_the_place_of_a_table_does_not_exist_and_the_reverse(world: World, ns: str) -> None:
+    view, table = create(world, ns), world.table(ns)
+    as_table, as_view = view["path"].replace("/views/", "/tables/"), table.path.replace("/tables/", "/views/")
+    assert world.admin.head(as_table).status_code == 404
+    assert world.admin.head(as_view).status_code == 404
+    assert told(world.admin.get(as_table))[1:] == (
+        "NoSuchTableException",
+        f"Table does not exist: {ns}.{view['name']}",
+    )
+    assert told(world.admin.get(as_view))[1:] == (
+        "NoSuchViewException",
+        f"View does not exist: {ns}.{table.name}",
+    )
+    assert told(world.commit(world.admin, as_table))[1] == "NoSuchTableException"
+    assert world.admin.delete(as_table).status_code == 404
+    assert world.admin.delete(as_view).status_code == 404
+    assert world.admin.head(view["path"]).status_code == 204
+    assert world.admin.head(table.path).status_code == 204
+
+
+@pytest.mark.parametrize("verb", ["get", "delete", "commit"])
+def test_a_missing_view_does_not_exist_whatever_is_asked_of_it(world: World, ns: str, verb: str) -> None:
+    path = f"{world.root}/namespaces/{ns}/views/nothing"
+    answer = world.admin.post(path, {"updates": []}) if verb == "commit" else world.admin.ask(verb.upper(), path)
+    assert told(answer) == (404, "NoSuchViewException", f"View does not exist: {ns}.nothing")
+
+
+def test_a_view_in_a_missing_namespace_is_a_missing_view_and_cannot_be_created(world: World) -> None:
+    path = f"{world.root}/namespaces/no_such_ns/views"
+    assert told(world.admin.get(f"{path}/v"))[1:] == ("NoSuchViewException", "View does not exist: no_such_ns.v")
+    missing = (404, "NoSuchNamespaceException", "Namespace does not exist: no_such_ns")
+    assert told(world.admin.get(path)) == missing
+    assert told(world.admin.post(path, body("v"))) == missing
+
+
+def test_two_queries_of_one_dialect_are_an_illegal_argument(world: World, ns: str) -> None:
+    twice = [{"type": "sql", "sql": "select 1", "dialect": d} for d in ("trino", "TRINO")]
+    answer = world.admin.post(
+        f"{world.root}/namespaces/{ns}/views",
+        {**body("v"), "view-version": {**version("select 1"), "representations": twice}},
+    )
+    status, kind, message = told(answer)
+    assert (status, kind) == (400, "IllegalArgumentException")
+    assert "Invalid view version: Cannot add multiple queries for dialect trino" in message
+
+
+def test_a_commit_for_another_uuid_fails(world: World, ns: str) -> None:
+    made = create(world, ns)
+    answer = world.admin.post(made["path"], replace("00000000-0000-4000-8000-000000000000", "select 2"))
+    assert told(answer)[:2] == (409, "CommitFailedException")
+    assert "Requirement failed: view UUID does not match" in told(answer)[2]
+
+
+def test_a_replacement_built_on_an_old_version_is_numbered_anew(world: World, ns: str) -> None:
+    made = create(world, ns, sql="select 1")
+    uuid = made["metadata"]["view-uuid"]
+    for sql in ("select 2", "select 3"):
+        assert world.admin.post(made["path"], replace(uuid, sql)).status_code == 200
+    metadata = world.admin.get(made["path"]).json()["metadata"]
+    assert metadata["current-version-id"] == 3
+    assert [each["version-id"] for each in metadata["versions"]] == [1, 2, 3]
+    assert [each["version-id"] for each in metadata["version-log"]] == [1, 2, 3]
+    assert sql_of(metadata) == "select 3"
+
+
+def test_racing_replacements_lose_none_and_number_each(world: World, ns: str) -> None:
+    made = create(world, ns)
+    uuid, writers = made["metadata"]["view-uuid"], 6
+    answers: list[int] = []
+
+    def write(number: int) -> None:
+        answers.append(world.admin.post(made["path"], replace(uuid, f"select {number} + 10")).status_code)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    metadata = world.admin.get(made["path"]).json()["metadata"]
+    won = answers.count(200)
+    assert set(answers) <= {200, 409}
+    assert won >= 1
+    assert [each["version-id"] for each in metadata["versions"]] == list(range(1, won + 2))
+
+
+def test_a_dialect_is_not_lost_unless_the_property_allows_it(world: World, ns: str) -> None:
+    made = create(world, ns)
+    change = replace(made["metadata"]["view-uuid"], "select 2", dialect="trino")
+    status, _, message = told(world.admin.post(made["path"], change))
+    assert status == 400
+    assert "Cannot replace view due to loss of view dialects" in message
+    change["updates"].insert(0, {"action": "set-properties", "updates": {"replace.drop-dialect.allowed": "true"}})
+    assert world.admin.post(made["path"], change).status_code == 200
+
+
+def test_an_update_that_changes_nothing_writes_nothing(world: World, ns: str) -> None:
+    made = create(world, ns, properties={"a": "b"})
+    answer = world.admin.post(made["path"], {"updates": [{"action": "set-properties", "updates": {"a": "b"}}]})
+    assert answer.json()["metadata-location"] == made["metadata-location"]
+
+
+def test_a_view_may_move_to_a_free_place_below_the_base(world: World, ns: str) -> None:
+    made = create(world, ns)
+    to = f"{made['metadata']['location'].rsplit('/', 1)[0]}/{unique('moved')}"
+    moved = world.admin.post(made["path"], {"updates": [{"action": "set-location", "location": to}]})
+    assert moved.status_code == 200, moved.text
+    assert moved.json()["metadata"]["location"] == to
+    assert moved.json()["metadata-location"].startswith(f"{to}/metadata/")
+    taken = world.admin.post(
+        f"{world.root}/namespaces/{ns}/tables", {"name": unique("t"), "schema": SCHEMA, "location": f"{to}/inside"}
+    )
+    assert told(taken)[:2] == (409, "LocationAlreadyTaken")
+
+
+def test_a_view_does_not_move_to_where_a_table_is_or_out_of_the_warehouse(world: World, ns: str) -> None:
+    made, table = create(world, ns), world.table(ns)
+    for place, status in (
+        (table.location, 409),
+        (f"{table.location}/metadata", 409),
+        (f"s3://{world.bucket}", 400),
+        ("s3://another-bucket/x", 400),
+        ("file:///etc", 400),
+    ):
+        answer = world.admin.post(made["path"], {"updates": [{"action": "set-location", "location": place}]})
+        assert answer.status_code == status, (place, answer.text)
+    assert world.admin.get(made["path"]).json()["metadata"]["location"] == made["metadata"]["location"]
+
+
+def test_the_metadata_path_property_is_honoured_inside_the_view_only(world: World, ns: str) -> None:
+    base = create(world, ns)["metadata"]["location"].rsplit("/", 1)[0]
+    at = f"{base}/{unique('place')}"
+    made = create(world, ns, location=at, properties={"write.metadata.path": f"{at}/elsewhere"})
+    assert made["metadata-location"].startswith(f"{at}/elsewhere/00000-")
+    assert made["metadata"]["properties"]["write.metadata.path"] == f"{at}/elsewhere"
+    outside = world.admin.post(
+        f"{world.root}/namespaces/{ns}/views",
+        body(unique("v"), properties={"write.metadata.path": f"{base}/not_mine"}),
+    )
+    assert told(outside)[:2] == (400, "InvalidLocation")
+    later = world.admin.post(
+        made["path"],
+        {"updates": [{"action": "set-properties", "updates": {"write.metadata.path": f"{base}/not_mine"}}]},
+    )
+    assert told(later)[:2] == (400, "InvalidLocation")
+
+
+def test_a_dropped_view_is_gone_and_its_name_free(world: World, ns: str) -> None:
+    made = create(world, ns)
+    id = world.sql("select id from tables where name = $1", made["name"])[0]["id"]
+    assert world.admin.delete(made["path"]).status_code == 204
+    assert world.admin.head(made["path"]).status_code == 404
+    assert world.tuples(f"view:{id}") == set()
+    create(world, ns, made["name"])
+
+
+def test_a_namespace_with_only_a_view_is_not_empty(world: World, ns: str) -> None:
+    made = create(world, ns)
+    assert told(world.admin.delete(f"{world.root}/namespaces/{ns}"))[:2] == (409, "NamespaceNotEmptyException")
+    world.admin.delete(made["path"])
+    assert world.admin.delete(f"{world.root}/namespaces/{ns}").status_code == 204
+
+
+def test_views_are_listed_page_by_page(world: World, ns: str) -> None:
+    names = [create(world, ns, f"v{number}")["name"] for number in range(5)]
+    seen: list[str] = []
+    token = ""
+    while token is not None:
+        page = world.admin.get(f"{world.root}/namespaces/{ns}/views?pageSize=2&pageToken={token}").json()
+        seen += [each["name"] for each in page["identifiers"]]
+        token = page["next-page-token"]
+    assert seen == names
+
+
+def test_the_configuration_offers_the_view_endpoints(world: World) -> None:
+    offered = world.admin.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()["endpoints"]
+    views = "/v1/{prefix}/namespaces/{namespace}/views"
+    assert {
+        f"GET {views}",
+        f"POST {views}",
+        *(f"{m} {views}/{{view}}" for m in ("GET", "HEAD", "POST", "DELETE")),
+    } <= set(offered)
+
+
+def test_who_holds_nothing_sees_no_view(world: World, ns: str) -> None:
+    made = create(world, ns)
+    hidden = told(world.carol.get(made["path"]))
+    assert hidden == (404, "NoSuchViewException", f"View does not exist: {ns}.{made['name']}")
+    assert told(world.carol.delete(made["path"])) == hidden
+    assert world.carol.get(f"{world.root}/namespaces/{ns}/views").status_code == 404
+
+
+def test_who_may_read_one_view_sees_the_way_to_it_and_no_other(world: World, ns: str) -> None:
+    seen, other = create(world, ns), create(world, ns)
+    id = world.admin.get(f"{world.root}/namespaces/{ns}/views?returnUuids=true").json()
+    uuids = dict(zip((each["name"] for each in id["identifiers"]), id["table-uuids"], strict=True))
+    view_id = uuids[seen["name"]]
+    world.grant("select", world.carol, "view", view_id)
+    assert world.carol.get(seen["path"]).status_code == 200
+    assert world.carol.get(other["path"]).status_code == 404
+    listed = world.carol.get(f"{world.root}/namespaces/{ns}/views").json()["identifiers"]
+    assert [each["name"] for each in listed] == [seen["name"]]
+    assert told(world.carol.delete(seen["path"]))[:2] == (403, "ViewActionForbidden")
+    assert told(world.carol.post(seen["path"], {"updates": []}))[:2] == (403, "ViewActionForbidden")
+    world.revoke("select", world.carol, "view", view_id)
+    assert world.carol.get(seen["path"]).status_code == 404
+    assert world.carol.get(f"{world.root}/namespaces/{ns}/views").status_code == 404
