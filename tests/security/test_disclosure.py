@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stranger learns: nothing (threats E01 to E05, E15, C18)."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.contract.world import SCHEMA, World, error_of, told, unique
+
+
+@pytest.fixture(scope="module")
+def hidden(world: World) -> str:
+    """A namespace with a table that carol does not see."""
+    name = world.namespace()
+    world.table(name, "secret")
+    return name
+
+
+_REQUESTS = [
+    ("GET", "/namespaces/{ns}", None),
+    ("HEAD", "/namespaces/{ns}", None),
+    ("DELETE", "/namespaces/{ns}", None),
+    ("POST", "/namespaces/{ns}/properties", {"updates": {"a": "b"}}),
+    ("GET", "/namespaces/{ns}/tables", None),
+    ("POST", "/namespaces/{ns}/tables", {"name": "new", "schema": SCHEMA}),
+    ("POST", "/namespaces", {"namespace": ["{ns}", "child"]}),
+    ("GET", "/namespaces?parent={ns}", None),
+    ("GET", "/namespaces/{ns}/tables/{t}", None),
+    ("HEAD", "/namespaces/{ns}/tables/{t}", None),
+    ("GET", "/namespaces/{ns}/tables/{t}/credentials", None),
+    ("DELETE", "/namespaces/{ns}/tables/{t}", None),
+    ("POST", "/namespaces/{ns}/tables/{t}", {"requirements": [], "updates": []}),
+    ("POST", "/namespaces/{ns}/tables/{t}", {"requirements": [{"type": "assert-create"}], "updates": []}),
+]
+
+
+def _shape(answer: httpx.Response, *names: str) -> tuple[int, list[str], str]:
+    """Status, header names and body with everything taken out that names the thing or the request."""
+    body = answer.text
+    for name in names:
+        body = body.replace(name, "…")
+    if answer.content:
+        body = body.replace(error_of(answer)["stack"][-1], "id")
+    return answer.status_code, sorted(name for name in answer.headers if name != "date"), body
+
+
+@pytest.mark.parametrize(("method", "path", "body"), _REQUESTS, ids=lambda value: str(value)[:40])
+def test_the_invisible_and_the_absent_get_the_same_answer(
+    world: World, hidden: str, method: str, path: str, body: object
+) -> None:
+    def ask(ns: str, table: str) -> httpx.Response:
+        sent = body if body is None else {**body, "namespace": [ns, "child"]} if "namespace" in body else body  # type: ignore[dict-item, operator]
+        return world.carol.ask(method, world.root + path.format(ns=ns, t=table), json=sent)
+
+    absent = "x" * len(hidden)
+    there, gone = ask(hidden, "secret"), ask(absent, "absent")
+    assert there.status_code == 404
+    assert _shape(there, hidden, "secret") == _shape(gone, absent, "absent")
+    assert len(there.content) == len(gone.content)
+
+
+def test_warehouses_and_objects_by_id_are_hidden_too(world: World, hidden: str) -> None:
+    nothing = "01900000-0000-7000-8000-000000000000"
+    table = world.sql("select id from tables where name = 'secret' order by created_at desc limit 1")[0]["id"]
+    pairs = [
+        ("/catalog/v1/{}/namespaces", world.warehouse),
+        ("/management/v1/warehouse/{}", world.warehouse),
+        ("/management/v1/permissions/warehouse/{}/assignments", world.warehouse),
+        ("/management/v1/permissions/namespace/{}/assignments", world.namespace_id(hidden)),
+        (f"/management/v1/permissions/warehouse/{world.warehouse}/table/{{}}/assignments", str(table)),
+    ]
+    for path, id in pairs:
+        there, gone = world.carol.get(path.format(id)), world.carol.get(path.format(nothing))
+        assert there.status_code == 404, path
+        assert _shape(there, id) == _shape(gone, nothing), path
+    assert told(world.carol.get("/catalog/v1/config?warehouse=demo"))[:2] == (404, "NoSuchWarehouseException")
+    assert _shape(world.carol.get("/catalog/v1/config?warehouse=demo"), "demo") == _shape(
+        world.carol.get("/catalog/v1/config?warehouse=omed"), "omed"
+    )
+
+
+def test_lists_of_a_stranger_are_empty_or_absent(world: World) -> None:
+    assert world.carol.get("/management/v1/project-list").json() == {"projects": []}
+    assert world.carol.get("/management/v1/warehouse").status_code == 404
+    assert world.carol.get("/management/v1/user").status_code == 403
+
+
+def test_the_time_of_an_answer_tells_little(world: World, hidden: str) -> None:
+    """Reported, not judged: a shared machine measures itself. The number of outside calls is equal by construction."""
+
+    taken: dict[str, list[float]] = {"secret": [], "absent": []}
+    for number in range(160):
+        table = ("secret", "absent")[number % 2]
+        started = time.perf_counter()
+        world.carol.get(f"{world.root}/namespaces/{hidden}/tables/{table}")
+        taken[table].append(1000 * (time.perf_counter() - started))
+    there, gone = statistics.median(taken["secret"]), statistics.median(taken["absent"])
+    warnings.warn(f"medians: invisible {there:.2f} ms, absent {gone:.2f} ms", stacklevel=1)
+
+
+def test_a_revocation_is_in_force_with_its_answer_two_hundred_times_on_every_worker(world: World, ns: str) -> None:
+    """E05, invariant 4: whichever worker the next request meets, however warm it is."""
+    table = world.table(ns)
+    paths = [table.path, f"{table.path}/credentials"]
+
+    def ask(number: int) -> int:
+        with httpx.Client(base_url=world.base, headers=dict(world.steward.http.headers), trust_env=False) as fresh:
+            return fresh.get(paths[number % 2], timeout=30).status_code
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(50):
+            world.grant("select", world.steward, "table", table.uuid)
+            assert set(pool.map(ask, range(2))) == {200}
+            world.revoke("select", world.steward, "table", table.uuid)
+            assert set(pool.map(ask, range(4))) == {404}
+
+
+def test_errors_speak_neither_sql_nor_python(world: World, hidden: str) -> None:
+    """E04."""
+    answers = [
+        world.admin.get(f"{world.root}/namespaces/{hidden}/tables/absent"),
+        world.admin.post(f"{world.root}/namespaces/{hidden}/tables", {"name": "secret", "schema": SCHEMA}),
+        world.admin.ask("POST", f"{world.root}/namespaces", content=b"\xff\xfe{"),
+        world.carol.post("/management/v1/project", {"project-name": "mine"}),
+        world.admin.get("/nope"),
+    ]
+    for answer in answers:
+        for word in ("Traceback", "sqlalchemy", "asyncpg", "SELECT", "select ", ".py", "arn:aws", "postgres"):
+            assert word not in answer.text, answer.text
+
+
+def test_a_name_cannot_forge_a_line_of_the_log(world: World) -> None:
+    """E15: line breaks reach no name; in headers and errors they are escaped."""
+    forged = '{"event": "forged"}'
+    world.carol.get(f"{world.root}/namespaces/a%0A{forged}")
+    world.carol.get(f"{world.root}/namespaces/{unique('b')}", headers={"User-Agent": f"x\u0085{forged}".encode()})
+    world.carol.get(f"{world.root}/namespaces/c", headers={"X-Request-Id": forged})
+    for line in _log(world, "gateway"):
+        assert not line.strip().startswith(forged)
+
+
+# ---- secrets --------------------------------------------------------------------------------------------------------
+
+
+def _logs(world: World) -> Path:
+    """The directory of the stack's logs: what its gateway process writes to."""
+    process = psutil.Process(world.ready.pids["gateway"][0])
+    return Path(f"/proc/{process.pid}/fd/1").resolve().parent
+
+
+def _log(world: World, name: str) -> list[str]:
+    found = _logs(world) / f"{name}.log"
+    return found.read_text(errors="replace").splitlines() if found.exists() else []
+
+
+def test_no_secret_is_in_any_log_or_audit_record(world: World, hidden: str) -> None:
+    """C18, invariant 9: every token, secret and vended key of this run, in every log of the stack and in the audit."""
+    loaded = world.admin.get(f"{world.root}/namespaces/{hidden}/tables/secret").json()
+    table = world.table(hidden)
+    secrets = {
+        world.ready.s3.secret_key,
+        world.ready.openfga.token,
+        world.ready.opa.token,
+        world.ready.postgres.split(":")[2].split("@")[0],
+        *(user.token.split(".")[2] for user in world.ready.users.values()),
+        *(user.client_secret for user in world.ready.users.values()),
+    }
+    for config in (loaded["config"], table.answer["config"]):
+        secrets |= {config["s3.secret-access-key"], config["s3.session-token"].split(".")[-1]}
+    world.nobody.get(f"{world.root}/namespaces", headers={"Authorization": f"Bearer {world.admin.token}x"})
+    world.nobody.get(f"{world.root}/namespaces?access_token={world.admin.token}")
+    logs = [path for path in _logs(world).glob("*.log")]
+    assert {path.stem for path in logs} >= {"gateway", "openfga", "opa", "postgres", "identity-provider"}
+    for path in logs:
+        text = path.read_text(errors="replace")
+        leaked = [secret[:6] + "…" for secret in secrets if secret in text]
+        assert not leaked, f"{path.name} holds {leaked}"
+    time.sleep(0.4)  # the audit of reads is written within 200 ms
+    for row in world.sql("select convert_from(record, 'UTF8') as record from audit_log"):
+        assert not [secret for secret in secrets if secret in row["record"]]
+    for name in ("warehouses", "secrets", "tables", "grants", "users"):
+        for row in world.sql(f"select t::text as text from {name} t"):
+            assert world.ready.s3.secret_key not in row["text"]
+            assert world.ready.s3.secret_key.encode().hex() not in row["text"]
+
+
+def test_no_secret_is_on_a_command_line(world: World) -> None:
+    secrets = [world.ready.s3.secret_key, world.ready.openfga.token, world.ready.opa.token]
+    secrets += [user.client_secret for user in world.ready.users.values()]
+    for pids in world.ready.pids.values():
+        for pid in pids:
+            line = " ".join(psutil.Process(pid).cmdline())
+            assert not [secret for secret in secrets if secret in line]
+
+
+def test_every_vended_credential_has_its_audit_record_before_it_leaves(world: World, hidden: str) -> None:
+    request = unique("audited")
+    answer = world.alice.get(f"{world.root}/namespaces/{hidden}/tables/secret", headers={"X-Request-Id": request})
+    assert answer.headers["x-request-id"] == request
+    rows = world.sql("select actor_id, outcome from audit_log where request_id = $1", request)
+    assert [(row["actor_id"], row["outcome"]) for row in rows] == [("oidc~alice", "allowed")]
+
+
+def test_the_audit_tells_the_truth_the_answer_hides(world: World, hidden: str) -> None:
+    for table, name in (("secret", unique("hid")), ("absent", unique("abs"))):
+        world.carol.get(f"{world.root}/namespaces/{hidden}/tables/{table}", headers={"X-Request-Id": name})
+        time.sleep(0.4)
+        (row,) = world.sql("select convert_from(record, 'UTF8') as record from audit_log where request_id = $1", name)
+        assert '"oidc~carol"' in row["record"]
+        if table == "secret":
+            there = row["record"]
+        else:
+            assert there != row["record"]

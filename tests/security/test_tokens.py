@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forged, foreign and odd tokens against the running gateway (threats C01 to C18). Each is 401, none reaches a door."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import httpx
+import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+from tests.contract.world import World, error_of
+
+
+def _b64(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def _part(token: str, number: int) -> dict[str, Any]:
+    raw = token.split(".")[number]
+    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def genuine(world: World) -> str:
+    """A token the gateway takes."""
+    return world.alice.token
+
+
+@pytest.fixture(scope="module")
+def own_key() -> RSAPrivateKey:
+    """An attacker's key pair."""
+    return rsa.generate_private_key(65537, 2048)
+
+
+def _public(key: rsa.RSAPublicKey) -> dict[str, str]:
+    """As a JSON Web Key."""
+    numbers = key.public_numbers()
+    return {
+        "kty": "RSA",
+        "n": _b64(numbers.n.to_bytes((numbers.n.bit_length() + 7) // 8, "big")),
+        "e": _b64(numbers.e.to_bytes(3, "big")),
+    }
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), "big")
+
+
+def _path(world: World) -> str:
+    return f"{world.root}/namespaces"
+
+
+def _ask(world: World, authorization: str | list[str]) -> httpx.Response:
+    values = [authorization] if isinstance(authorization, str) else authorization
+    headers = [("Authorization", value) for value in values]
+    return httpx.get(f"{world.base}{_path(world)}", headers=headers, trust_env=False, timeout=30)
+
+
+def _rejected(world: World, token: str) -> None:
+    answer = _ask(world, f"Bearer {token}")
+    assert answer.status_code == 401, answer.text
+    error = error_of(answer)
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert token not in answer.text
+    assert error["type"] != "InternalServerError"
+
+
+def _signed(header: dict[str, Any], claims: dict[str, Any], key: RSAPrivateKey) -> str:
+    """Any header, whatever a library would think of it, under a good RS256 signature."""
+    signing_input = f"{_b64(json.dumps(header).encode())}.{_b64(json.dumps(claims).encode())}"
+    return f"{signing_input}.{_b64(key.sign(signing_input.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+
+
+def test_the_genuine_token_is_taken(world: World, genuine: str) -> None:
+    assert _ask(world, f"Bearer {genuine}").status_code == 200
+    assert _ask(world, f"bearer {genuine}").status_code == 200
+
+
+@pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE"])
+def test_a_token_without_a_signature(world: World, genuine: str, algorithm: str) -> None:
+    header = _b64(json.dumps({**_part(genuine, 0), "alg": algorithm}).encode())
+    for signature in ("", genuine.split(".")[2]):
+        _rejected(world, f"{header}.{genuine.split('.')[1]}.{signature}")
+
+
+def test_a_genuine_token_with_another_subject(world: World, genuine: str) -> None:
+    header, _, signature = genuine.split(".")
+    _rejected(world, f"{header}.{_b64(json.dumps({**_part(genuine, 1), 'sub': 'admin'}).encode())}.{signature}")
+
+
+def test_a_token_signed_with_another_key_under_the_providers_key_id(
+    world: World, genuine: str, own_key: RSAPrivateKey
+) -> None:
+    _rejected(world, _signed(_part(genuine, 0), _part(genuine, 1), own_key))
+    _rejected(world, _signed({**_part(genuine, 0), "kid": "unknown"}, _part(genuine, 1), own_key))
+
+
+def test_the_providers_public_key_as_an_hmac_secret(world: World, genuine: str) -> None:
+    """C02."""
+    configuration = httpx.get(f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False).json()
+    published = httpx.get(configuration["jwks_uri"], trust_env=False).json()["keys"][0]
+    public = rsa.RSAPublicNumbers(_number(published["e"]), _number(published["n"])).public_key()
+    spki = serialization.PublicFormat.SubjectPublicKeyInfo
+    forms = [
+        public.public_bytes(serialization.Encoding.PEM, spki),
+        public.public_bytes(serialization.Encoding.DER, spki),
+        json.dumps(published).encode(),
+        published["n"].encode(),
+    ]
+    header = {**_part(genuine, 0), "alg": "HS256"}
+    for secret in forms:
+        signing_input = f"{_b64(json.dumps(header).encode())}.{genuine.split('.')[1]}"
+        signature = hmac.new(secret, signing_input.encode(), hashlib.sha256).digest()
+        _rejected(world, f"{signing_input}.{_b64(signature)}")
+
+
+@pytest.fixture
+def evil_issuer(own_key: RSAPrivateKey) -> Iterator[tuple[str, list[str]]]:
+    """A provider of the attacker, with a list of what was fetched from it."""
+    fetched: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            fetched.append(self.path)
+            keys = {"keys": [{**_public(own_key.public_key()), "kid": "evil", "alg": "RS256", "use": "sig"}]}
+            body = json.dumps(keys).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", fetched
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_token_of_an_issuer_nobody_configured_makes_nobody_fetch_anything(
+    world: World, genuine: str, own_key: RSAPrivateKey, evil_issuer: tuple[str, list[str]]
+) -> None:
+    """C04, C08, K11."""
+    base, fetched = evil_issuer
+    header = {"alg": "RS256", "kid": "evil", "typ": "JWT"}
+    claims = {**_part(genuine, 1), "iss": base}
+    _rejected(world, _signed(header, claims, own_key))
+    for extra in (
+        {"jku": f"{base}/jwks"},
+        {"x5u": f"{base}/x5u"},
+        {"jwk": _public(own_key.public_key())},
+        {"crit": ["exp"]},
+        {"crit": ["surprise"], "surprise": 1},
+    ):
+        _rejected(world, _signed({**header, **extra}, _part(genuine, 1), own_key))
+    assert fetched == []
+
+
+@pytest.mark.parametrize(
+    "variant", ["{}/", "{}x", "{}.evil.example", "HTTP{}", " {}", "{} ", "", "{}#", "{}?a", "{}/../"]
+)
+def test_an_issuer_that_only_resembles_the_configured_one(world: World, own_key: RSAPrivateKey, variant: str) -> None:
+    """C06. Signed with a foreign key too: the signature of the provider cannot be had for these."""
+    issuer = variant.format(world.ready.issuer if not variant.startswith("HTTP") else world.ready.issuer[4:])
+    _rejected(world, _signed({"alg": "RS256"}, {"iss": issuer, "sub": "admin", "exp": 4e9}, own_key))
+
+
+def test_a_token_for_another_audience_of_the_same_provider(world: World) -> None:
+    """C07, C11: an ID token is for the client and says so; it opens nothing here."""
+    user = world.ready.users["alice"]
+    other = httpx.post(
+        world.ready.token_endpoint,
+        data={"grant_type": "client_credentials", "audience": "somebody-else", "resource": "https://else.example"},
+        auth=(user.client_id, user.client_secret),
+        trust_env=False,
+    )
+    if other.status_code == 200 and "somebody-else" in str(_part(other.json()["access_token"], 1).get("aud")):
+        _rejected(world, other.json()["access_token"])
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "",
+        "Bearer",
+        "Bearer None",
+        "Bearer null",
+        "Bearer undefined",
+        "Bearer a.b",
+        "Bearer a.b.c",
+        "Bearer a.b.c.d.e",
+        "Bearer ....",
+        f"Bearer {'A' * 60_000}",
+        "Basic YWRtaW46YWRtaW4=",
+        "Token abc",
+        "DPoP abc",
+    ],
+    ids=lambda text: text[:20] or "empty",
+)
+def test_a_header_that_holds_no_token(world: World, authorization: str) -> None:
+    answer = _ask(world, authorization)
+    assert answer.status_code in (401, 431), answer.text
+
+
+def test_two_tokens_are_none(world: World, genuine: str) -> None:
+    """C15: two readers could take different ones."""
+    assert _ask(world, [f"Bearer {genuine}", f"Bearer {world.admin.token}"]).status_code == 401
+    assert _ask(world, f"Bearer {genuine}, Bearer {world.admin.token}").status_code == 401
+    assert _ask(world, f"Bearer {genuine} {world.admin.token}").status_code == 401
+
+
+def test_a_token_outside_of_its_header_counts_for_nothing(world: World, genuine: str) -> None:
+    for query in (f"?access_token={genuine}", f"?token={genuine}"):
+        assert world.nobody.get(_path(world) + query).status_code == 401
+    assert world.nobody.get(_path(world), headers={"Cookie": f"access_token={genuine}"}).status_code == 401
+    for name in ("X-Forwarded-User", "X-Remote-User", "X-User", "X-Iceberg-User", "X-Assume-Role"):
+        assert world.nobody.get(_path(world), headers={name: "oidc~admin"}).status_code == 401
+
+
+def test_a_token_is_good_for_its_subject_alone_whatever_the_client_says(world: World) -> None:
+    """C17: no header makes carol somebody else."""
+    headers = {"X-Forwarded-User": "oidc~admin", "X-User": "oidc~admin", "X-Real-User": "admin"}
+    who = world.carol.get("/management/v1/whoami", headers=headers)
+    assert who.json()["id"] == "oidc~carol"
+
+
+def test_every_route_but_health_needs_a_token(world: World) -> None:
+    """D01, over what the configuration offers and what management serves."""
+    config = world.admin.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()
+    asked = [endpoint.split(" ", 1) for endpoint in config["endpoints"]]
+    paths = [
+        (method, "/catalog" + path.format(prefix=world.warehouse, namespace="n", table="t", view="v"))
+        for method, path in asked
+    ]
+    paths += [
+        ("GET", "/catalog/v1/config?warehouse=demo"),
+        ("GET", "/management/v1/info"),
+        ("POST", "/management/v1/bootstrap"),
+        ("GET", "/management/v1/whoami"),
+        ("POST", "/management/v1/user"),
+        ("GET", "/management/v1/user"),
+        ("GET", "/management/v1/user/oidc~alice"),
+        ("POST", "/management/v1/project"),
+        ("GET", "/management/v1/project-list"),
+        ("GET", "/management/v1/project"),
+        ("POST", "/management/v1/warehouse"),
+        ("POST", "/management/v1/warehouse-creation-validation"),
+        ("GET", "/management/v1/warehouse"),
+        ("GET", f"/management/v1/warehouse/{world.warehouse}"),
+        ("POST", "/management/v1/permissions/check"),
+        ("GET", "/management/v1/permissions/server/assignments"),
+        ("POST", "/management/v1/permissions/server/assignments"),
+    ]
+    for method, path in paths:
+        assert world.nobody.ask(method, path).status_code == 401, f"{method} {path}"
+    assert world.nobody.get("/health").status_code == 200
