@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole runs: on small deliveries what changes and what does not, and on the real data the right numbers.
+"""Whole runs on small deliveries: what changes, what does not, what is refused.
 
-The tables lie in a local directory here; that the same runs through the gateway is shown by the demonstration's test.
+The tables lie in a local directory here. That the real data come through the gateway with the right numbers is shown
+by the test of the demonstration.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import psutil
 import pytest
 from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ from gateway.pipeline.errors import QualityError
 from gateway.pipeline.run import Run, RunReport
 from gateway.pipeline.schemas import DELIVERED
 from gateway.pipeline.session import as_principal, start_engine
-from gateway.pipeline.sources import default_directory, discover, readable
+from gateway.pipeline.sources import discover
 from gateway.pipeline.tables import Changes, fingerprint
 from gateway.settings import java_home, load, search_path
 
@@ -193,153 +193,6 @@ def as_program(java: str, verb: str, *arguments: str, **options: Any) -> subproc
         stderr=subprocess.PIPE,
         **options,
     )
-
-
-@pytest.fixture(scope="module")
-def real(java: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
-    """The real data, run twice as a scheduler would: where the lake is, and the accounts of both runs."""
-    home = tmp_path_factory.mktemp("real")
-    config = home / "config.json"
-    engine = {"jars": jars(), "work_dir": str(home / "work")}
-    config.write_text(json.dumps({"catalog": {"type": "directory", "path": str(home / "lake")}, "engine": engine}))
-    config.chmod(0o600)
-    accounts = []
-    for _ in range(2):
-        out, err = as_program(java, "run", "--config", str(config)).communicate(timeout=500)
-        assert out, err.decode()[-2000:]
-        accounts.append(json.loads(out))
-    return home, accounts
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
-    """The delivered files in another engine, which shares no code with the pipeline."""
-    connection = duckdb.connect()
-    for name, source in discover(default_directory()).items():
-        path = readable(source, tmp_path_factory.mktemp("csv"))
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_csv('{path}', nullstr='NA')")
-    return connection
-
-
-def lake_rows(spark: SparkSession, home: Path, statement: str) -> list[tuple[Any, ...]]:
-    session = as_principal(spark, DirectoryCatalog(path=str(home / "lake")))
-    return [tuple(row) for row in session.sql(statement).collect()]
-
-
-def close(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> bool:
-    return len(found) == len(expected) and all(
-        left == pytest.approx(right, abs=1e-6) if isinstance(right, float) else left == right
-        for one, other in zip(found, expected, strict=True)
-        for left, right in zip(one, other, strict=True)
-    )
-
-
-def test_the_second_run_on_the_real_data_changes_nothing(real: tuple[Path, list[dict[str, Any]]]) -> None:
-    first, second = real[1]
-    assert first["changed"]
-    assert not second["changed"]
-    assert {name: table["state"] for name, table in first["tables"].items()} == {
-        name: table["state"] for name, table in second["tables"].items()
-    }
-
-
-def test_nothing_of_the_real_data_is_lost_on_the_way(
-    spark: SparkSession, real: tuple[Path, list[dict[str, Any]]], files: duckdb.DuckDBPyConnection
-) -> None:
-    for source in DELIVERED:
-        count = files.execute(f"SELECT count(*) FROM {source}").fetchone()
-        assert lake_rows(spark, real[0], f"SELECT count(*) FROM bronze.{source}") == [count]
-    assert lake_rows(spark, real[0], "SELECT count(*) FROM silver.flights") == [(336_776,)]
-
-
-def test_routes_have_the_counts_and_delays_another_engine_finds(
-    spark: SparkSession, real: tuple[Path, list[dict[str, Any]]], files: duckdb.DuckDBPyConnection
-) -> None:
-    expected = files.execute(
-        "SELECT origin, dest, count(*), count(*) FILTER (dep_time IS NULL), count(arr_delay), "
-        "count(*) FILTER (arr_delay < 15), round(avg(dep_delay), 6), round(avg(arr_delay), 6), "
-        "quantile_cont(arr_delay, 0.5), quantile_cont(arr_delay, 0.9) FROM flights GROUP BY 1, 2 ORDER BY 1, 2"
-    ).fetchall()
-    found = lake_rows(
-        spark,
-        real[0],
-        "SELECT origin, destination, flights, cancelled, arrived, on_time, mean_departure_delay_minutes, "
-        "mean_arrival_delay_minutes, median_arrival_delay_minutes, p90_arrival_delay_minutes "
-        "FROM gold.route_punctuality ORDER BY 1, 2",
-    )
-    assert len(expected) == 224
-    assert close(found, expected)
-
-
-def test_carriers_have_the_delays_by_weather_another_engine_finds(
-    spark: SparkSession, real: tuple[Path, list[dict[str, Any]]], files: duckdb.DuckDBPyConnection
-) -> None:
-    expected = files.execute(
-        "SELECT f.carrier, CASE WHEN w.origin IS NULL THEN 'not observed' WHEN w.visib < 3 THEN 'low visibility' "
-        "WHEN w.precip > 0 THEN 'precipitation' WHEN w.wind_speed >= 20 THEN 'strong wind' ELSE 'fair' END AS class, "
-        "a.name, count(*), count(arr_delay), count(*) FILTER (arr_delay >= 15), round(avg(arr_delay), 6) "
-        "FROM flights f JOIN airlines a USING (carrier) "
-        "LEFT JOIN weather w ON w.origin = f.origin AND w.time_hour = f.time_hour GROUP BY ALL ORDER BY 1, 2"
-    ).fetchall()
-    found = lake_rows(
-        spark,
-        real[0],
-        "SELECT carrier, weather, carrier_name, flights, arrived, delayed, mean_arrival_delay_minutes "
-        "FROM gold.carrier_delays_by_weather ORDER BY 1, 2",
-    )
-    assert close(found, expected)
-
-
-def test_aircraft_have_the_hours_and_miles_another_engine_finds(
-    spark: SparkSession, real: tuple[Path, list[dict[str, Any]]], files: duckdb.DuckDBPyConnection
-) -> None:
-    expected = files.execute(
-        "SELECT f.tailnum, f.month, p.seats, count(*), count(DISTINCT f.day), sum(air_time)::BIGINT, "
-        "sum(distance)::BIGINT FROM flights f LEFT JOIN planes p USING (tailnum) "
-        "WHERE arr_delay IS NOT NULL AND f.tailnum IS NOT NULL GROUP BY ALL ORDER BY 1, 2"
-    ).fetchall()
-    found = lake_rows(
-        spark,
-        real[0],
-        "SELECT tail_number, month(month), seats, flights, days_in_service, air_time_minutes, distance_miles "
-        "FROM gold.aircraft_utilisation ORDER BY 1, 2",
-    )
-    assert len(found) > 37_000
-    assert found == expected
-
-
-def test_departures_and_arrivals_are_the_instants_another_engine_finds(
-    spark: SparkSession, real: tuple[Path, list[dict[str, Any]]], files: duckdb.DuckDBPyConnection
-) -> None:
-    files.execute("SET TimeZone = 'UTC'")
-    expected = files.execute(
-        "SELECT f.carrier, sum(epoch(f.time_hour) + f.minute * 60 + coalesce(dep_delay, 0) * 60)::BIGINT "
-        "FROM flights f GROUP BY 1 ORDER BY 1"
-    ).fetchall()
-    found = lake_rows(
-        spark,
-        real[0],
-        "SELECT carrier, sum(unix_timestamp(coalesce(departure, scheduled_departure))) FROM silver.flights "
-        "GROUP BY 1 ORDER BY 1",
-    )
-    assert found == expected
-    # Arrivals are worked out from a time of day alone; what a clock at the destination shows must be that time.
-    clocks = lake_rows(
-        spark,
-        real[0],
-        "SELECT count(*) FROM silver.flights s JOIN bronze.flights b ON s.carrier = b.carrier "
-        "AND s.flight_number = cast(b.flight AS int) AND s.origin = b.origin AND s.flight_date = "
-        "make_date(cast(b.year AS int), cast(b.month AS int), cast(b.day AS int)) "
-        "WHERE cast(b.sched_arr_time AS int) % 2400 <> "
-        "cast(date_format(from_utc_timestamp(scheduled_arrival, destination_time_zone), 'HHmm') AS int)",
-    )
-    assert clocks == [(0,)]
-
-
-def test_silver_is_partitioned_by_month(spark: SparkSession, real: tuple[Path, list[dict[str, Any]]]) -> None:
-    # Scheduled departures of late evenings in December are in January of the next year in UTC.
-    months = lake_rows(spark, real[0], "SELECT count(*), sum(record_count) FROM silver.flights.partitions")
-    assert months == [(13, 336_776)]
 
 
 def test_no_token_is_on_any_command_line(java: str, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from gateway.embedded.ready import Ready
 RUN_SECONDS = 400.0
 STATEMENT_SECONDS = 120.0
 _LINE_LIMIT = 1 << 22
-_GRACE = 5.0
+_GRACE_SECONDS = 15.0
 _LOOK_AGAIN = 0.5
 _PROGRESS = re.compile(r"\w+ \.\.\.$|  \w+\.\w+: ")
 _CHECKOUT = Path(__file__).parents[3]
@@ -186,11 +186,17 @@ class Worker:
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
-            await asyncio.wait_for(self._process.wait(), _GRACE * 2)
+            await asyncio.wait_for(self._ended(), _GRACE_SECONDS)
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
             await self._process.wait()
+
+    async def _ended(self) -> None:
+        """Wait for the end of the process and of its Java, which holds the same standard output."""
+        if self._process.stdout is not None:
+            await self._process.stdout.read()
+        await self._process.wait()
 
     async def ask(self, token: str, statement: str) -> Answer:
         """Run a statement as the holder of ``token``.

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demonstration on a real stack, and behind it the real data: what another engine finds in the delivered files,
+other clients find in the tables they load through the gateway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import httpx
+import psutil
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import ForbiddenError, NoSuchTableError
+from rich.console import Console
+
+from gateway.embedded import jdk, ready, spark_jars, toolchain
+from gateway.embedded.children import Children
+from gateway.embedded.demo.main import Scene, demonstrate
+from gateway.embedded.demo.spark import SparkTools
+from gateway.embedded.ready import Ready
+from gateway.pipeline.schemas import DELIVERED
+from gateway.pipeline.sources import default_directory, discover, readable
+from gateway.settings import java_home, load, search_path
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1200)]
+
+_START_SECONDS = 180.0
+_STOP_SECONDS = 40.0
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
+    """`lakegate up`, as a person would start it."""
+    home = tmp_path_factory.mktemp("stack")
+    ready_file = home / "ready.json"
+    command = ["up", "--ready-file", str(ready_file), "--data", str(home / "data")]
+    with (home / "up.log").open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gateway.cli", *command],
+            env=os.environ | {"LAKEGATE__EMBEDDED__FAST": "true"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    deadline = time.monotonic() + _START_SECONDS
+    try:
+        while not ready_file.exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"the stack did not come up: {(home / 'up.log').read_text()[-3000:]}")
+            time.sleep(0.2)
+        yield ready.read(ready_file)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(_STOP_SECONDS)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How a demonstration ended and what it wrote."""
+
+    status: int
+    text: str
+
+
+def show(stack: Ready, home: Path, *, pipeline: bool) -> Shown:
+    """Demonstrate on a running stack."""
+    tools = SparkTools(
+        java_home=jdk.find(java_home(), search_path()),
+        jars=spark_jars.locate(toolchain.cache(load({})).jars()),
+        work_dir=home / "spark",
+    )
+    written = io.StringIO()
+
+    async def act() -> int:
+        async with Children(home) as children:
+            scene = Scene(stack, children, tools, home)
+            return await demonstrate(scene, Console(file=written, width=200), pipeline=pipeline)
+
+    return Shown(asyncio.run(act()), written.getvalue())
+
+
+@pytest.fixture(scope="module")
+def first(stack: Ready, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    return show(stack, tmp_path_factory.mktemp("first"), pipeline=True)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
+    """The delivered files in an engine that shares no code with the pipeline."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    for name, source in discover(default_directory()).items():
+        path = readable(source, tmp_path_factory.mktemp("csv"))
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_csv('{path}', nullstr='NA')")
+    return connection
+
+
+def as_user(stack: Ready, user: str) -> Any:
+    assert stack.warehouse is not None
+    token = stack.users[user].token
+    return load_catalog("lake", type="rest", uri=stack.catalog_uri, warehouse=stack.warehouse, token=token)
+
+
+def ask(stack: Ready, user: str, ident: str, question: str, **others: str) -> list[tuple[Any, ...]]:
+    """Load tables through the gateway as ``user``, by a client that is not Spark, and ask DuckDB about them.
+
+    In ``question`` the table is `lake`; further tables have the names they are given by.
+    """
+    catalog, connection = as_user(stack, user), duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    for name, table in {"lake": ident, **others}.items():
+        connection.register(name, catalog.load_table(table).scan().to_arrow())
+    return connection.execute(question).fetchall()
+
+
+def close(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> bool:
+    return len(found) == len(expected) and all(
+        left == pytest.approx(right, abs=1e-6) if isinstance(right, float) else left == right
+        for one, other in zip(found, expected, strict=True)
+        for left, right in zip(one, other, strict=True)
+    )
+
+
+def test_every_line_is_as_expected(first: Shown) -> None:
+    assert first.status == 0, first.text
+    assert "NOT AS EXPECTED" not in first.text
+
+
+def test_the_demonstration_shows_no_token_and_no_secret(stack: Ready, first: Shown) -> None:
+    secrets = [stack.s3.secret_key, stack.opa.token, stack.openfga.token]
+    for user in stack.users.values():
+        secrets += [user.token, user.client_secret]
+    assert not [secret for secret in secrets if secret in first.text]
+
+
+def test_nothing_of_spark_is_left_running(stack: Ready, first: Shown) -> None:
+    left = []
+    for process in psutil.Process().children(recursive=True):
+        line = " ".join(process.cmdline())
+        if "gateway.pipeline" in line or "java" in line:
+            left.append(line)
+    assert not left
+
+
+def test_nothing_of_the_real_data_is_lost_on_the_way(
+    stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
+) -> None:
+    for source in DELIVERED:
+        expected = files.execute(f"SELECT count(*) FROM {source}").fetchone()
+        assert expected == (as_user(stack, "etl").load_table(f"bronze.{source}").scan().count(),)
+    assert as_user(stack, "etl").load_table("silver.flights").scan().count() == 336_776
+
+
+def test_routes_have_the_counts_and_delays_another_engine_finds(
+    stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
+) -> None:
+    expected = files.execute(
+        "SELECT origin, dest, count(*), count(*) FILTER (dep_time IS NULL), count(arr_delay), "
+        "count(*) FILTER (arr_delay < 15), round(avg(dep_delay), 6), round(avg(arr_delay), 6), "
+        "quantile_cont(arr_delay, 0.5), quantile_cont(arr_delay, 0.9) FROM flights GROUP BY 1, 2 ORDER BY 1, 2"
+    ).fetchall()
+    found = ask(
+        stack,
+        "analyst",
+        "gold.route_punctuality",
+        "SELECT origin, destination, flights, cancelled, arrived, on_time, mean_departure_delay_minutes, "
+        "mean_arrival_delay_minutes, median_arrival_delay_minutes, p90_arrival_delay_minutes FROM lake ORDER BY 1, 2",
+    )
+    assert len(expected) == 224
+    assert close(found, expected)
+
+
+def test_carriers_have_the_delays_by_weather_another_engine_finds(
+    stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
+) -> None:
+    expected = files.execute(
+        "SELECT f.carrier, CASE WHEN w.origin IS NULL THEN 'not observed' WHEN w.visib < 3 THEN 'low visibility' "
+        "WHEN w.precip > 0 THEN 'precipitation' WHEN w.wind_speed >= 20 THEN 'strong wind' ELSE 'fair' END AS class, "
+        "a.name, count(*), count(arr_delay), count(*) FILTER (arr_delay >= 15), round(avg(arr_delay), 6) "
+        "FROM flights f JOIN airlines a USING (carrier) "
+        "LEFT JOIN weather w ON w.origin = f.origin AND w.time_hour = f.time_hour GROUP BY ALL ORDER BY 1, 2"
+    ).fetchall()
+    found = ask(
+        stack,
+        "contractor",
+        "gold.carrier_delays_by_weather",
+        "SELECT carrier, weather, carrier_name, flights, arrived, delayed, mean_arrival_delay_minutes "
+        "FROM lake ORDER BY 1, 2",
+    )
+    assert close(found, expected)
+
+
+def test_aircraft_have_the_hours_and_miles_another_engine_finds(
+    stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
+) -> None:
+    expected = files.execute(
+        "SELECT f.tailnum, f.month, p.seats, count(*), count(DISTINCT f.day), sum(air_time)::BIGINT, "
+        "sum(distance)::BIGINT FROM flights f LEFT JOIN planes p USING (tailnum) "
+        "WHERE arr_delay IS NOT NULL AND f.tailnum IS NOT NULL GROUP BY ALL ORDER BY 1, 2"
+    ).fetchall()
+    found = ask(
+        stack,
+        "etl",
+        "gold.aircraft_utilisation",
+        "SELECT tail_number, month(month), seats, flights, days_in_service, air_time_minutes, distance_miles "
+        "FROM lake ORDER BY 1, 2",
+    )
+    assert len(found) > 37_000
+    assert found == expected
+
+
+def test_departures_are_the_instants_another_engine_finds(
+    stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
+) -> None:
+    expected = files.execute(
+        "SELECT carrier, sum(epoch(time_hour)::BIGINT + minute * 60 + coalesce(dep_delay, 0) * 60)::BIGINT "
+        "FROM flights GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    found = ask(
+        stack,
+        "etl",
+        "silver.flights",
+        "SELECT carrier, sum(epoch(coalesce(departure, scheduled_departure))::BIGINT)::BIGINT "
+        "FROM lake GROUP BY 1 ORDER BY 1",
+    )
+    assert found == expected
+
+
+def test_clocks_at_the_destination_show_the_delivered_arrival(stack: Ready, first: Shown) -> None:
+    found = ask(
+        stack,
+        "etl",
+        "silver.flights",
+        "SELECT count(*), count(*) FILTER (b.sched_arr_time::INT % 2400 "
+        "<> strftime(timezone(s.destination_time_zone, s.scheduled_arrival), '%H%M')::INT) "
+        "FROM lake s JOIN delivered b ON s.carrier = b.carrier AND s.flight_number = b.flight::INT "
+        "AND s.origin = b.origin AND s.flight_date = make_date(b.year::INT, b.month::INT, b.day::INT) "
+        "WHERE s.scheduled_arrival IS NOT NULL",
+        delivered="bronze.flights",
+    )
+    assert found == [(336_776 - 7_602, 0)]
+
+
+def test_silver_is_partitioned_by_month(stack: Ready, first: Shown) -> None:
+    partitions = as_user(stack, "etl").load_table("silver.flights").inspect.partitions()
+    # Late evenings of December are in January of the next year in UTC.
+    assert partitions.num_rows == 13
+    assert sum(partitions["record_count"].to_pylist()) == 336_776
+
+
+def test_another_client_is_fenced_as_spark_is(stack: Ready, first: Shown) -> None:
+    analyst = as_user(stack, "analyst")
+    assert analyst.list_namespaces() == [("gold",)]
+    with pytest.raises(NoSuchTableError):
+        analyst.load_table("silver.flights")
+    with pytest.raises(ForbiddenError), analyst.load_table("gold.route_punctuality").transaction() as change:
+        change.set_properties({"owned-by": "analyst"})
+
+
+def test_a_door_left_open_makes_the_demonstration_fail(
+    stack: Ready, first: Shown, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    etl, admin = ({"Authorization": f"Bearer {stack.users[name].token}"} for name in ("etl", "admin"))
+    with httpx.Client(trust_env=False, timeout=30) as http:
+        config = http.get(f"{stack.catalog_uri}/v1/config", params={"warehouse": stack.warehouse or ""}, headers=etl)
+        prefix = config.json()["defaults"]["prefix"]
+        silver = http.get(f"{stack.catalog_uri}/v1/{prefix}/namespaces/silver", headers=etl).json()
+        grants = f"{stack.management_uri}/v1/permissions/namespace/{silver['properties']['namespace_id']}/assignments"
+        opened = {"writes": [{"type": "select", "user": stack.users["analyst"].id}]}
+        assert http.post(grants, headers=admin, content=json.dumps(opened)).status_code == 204
+    again = show(stack, tmp_path_factory.mktemp("again"), pipeline=False)
+    assert again.status == 1
+    summary = again.text[again.text.index("lines were not as expected") :]
+    for tried in ("list namespaces", "load silver.flights", "read silver.flights with Spark"):
+        assert f"analyst: {tried}" in summary
