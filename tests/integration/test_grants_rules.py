@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grants on real parts: who may give what, what one grant makes visible, and what is left when things go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gateway.embedded.ready import Ready
+from tests.contract.world import Person, World, told, unique
+
+
+@pytest.fixture(scope="module")
+def world(stack: Ready) -> Iterator[World]:
+    """The shared stack's people and things."""
+    world = World(stack)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def ns(world: World) -> str:
+    """A fresh namespace of the administrator."""
+    return world.namespace()
+
+
+def _give(world: World, by: Person, privilege: str, to: Person, kind: str, id: str) -> int:
+    body = {"writes": [{"type": privilege, "user": to.id}]}
+    return by.post(world.grants_path(kind, id), body).status_code
+
+
+def test_assignments_are_written_and_read_back(world: World, ns: str) -> None:
+    id = world.namespace_id(ns)
+    world.grant("select", world.analyst, "namespace", id)
+    read = world.admin.get(world.grants_path("namespace", id)).json()
+    assert read == {
+        "assignments": [{"type": "ownership", "user": "oidc~admin"}, {"type": "select", "user": "oidc~analyst"}]
+    }
+
+
+def test_who_only_holds_a_privilege_cannot_pass_it_on(world: World, ns: str) -> None:
+    id = world.namespace_id(ns)
+    world.grant("modify", world.analyst, "namespace", id)
+    assert _give(world, world.analyst, "select", world.steward, "namespace", id) == 403
+    assert world.analyst.get(world.grants_path("namespace", id)).status_code == 403
+
+
+def test_pass_grants_lets_one_pass_on_what_one_holds_here_and_nothing_else(world: World, ns: str) -> None:
+    table = world.table(ns)
+    id = world.namespace_id(ns)
+    world.grant("select", world.analyst, "namespace", id)
+    world.grant("pass_grants", world.analyst, "namespace", id)
+    assert _give(world, world.analyst, "select", world.steward, "namespace", id) == 204
+    assert _give(world, world.analyst, "describe", world.steward, "namespace", id) == 204
+    for more in ("modify", "create", "manage_grants", "pass_grants", "ownership"):
+        assert _give(world, world.analyst, more, world.steward, "namespace", id) == 403
+    assert _give(world, world.analyst, "select", world.etl, "table", table.uuid) == 403, "it is not inherited"
+
+
+def test_manage_grants_gives_out_everything_below_and_sees_no_data(world: World, ns: str) -> None:
+    table = world.table(ns)
+    world.grant("manage_grants", world.analyst, "namespace", world.namespace_id(ns))
+    assert _give(world, world.analyst, "modify", world.steward, "table", table.uuid) == 204
+    assert world.analyst.get(world.grants_path("table", table.uuid)).status_code == 200
+    assert world.analyst.get(table.path).status_code == 404
+
+
+def test_an_owner_gives_out_and_takes_back(world: World, ns: str) -> None:
+    world.grant("create", world.analyst, "namespace", world.namespace_id(ns))
+    table = world.table(ns, by=world.analyst)
+    assert _give(world, world.analyst, "select", world.steward, "table", table.uuid) == 204
+    assert world.steward.get(table.path).status_code == 200
+    world.revoke("select", world.steward, "table", table.uuid, by=world.analyst)
+    assert world.steward.get(table.path).status_code == 404
+
+
+def test_a_security_admin_gives_out_rights_and_cannot_read_or_write(world: World, ns: str) -> None:
+    project = world.admin.post("/management/v1/project", {"project-name": unique("sec")}).json()["project-id"]
+    world.grant("security_admin", world.steward, "project", project)
+    assert _give(world, world.steward, "data_admin", world.etl, "project", project) == 204
+    assert _give(world, world.steward, "project_admin", world.etl, "project", project) == 403
+    header = {"x-project-id": project}
+    assert world.steward.get("/management/v1/warehouse", headers=header).json() == {"warehouses": []}
+    assert world.steward.post(
+        "/management/v1/warehouse", {"warehouse-name": "w", "storage-profile": {}}, headers=header
+    ).status_code in (400, 403)
+
+
+def test_one_request_is_all_or_nothing(world: World, ns: str) -> None:
+    id = world.namespace_id(ns)
+    before = world.snapshot()
+    writes = [{"type": "select", "user": "oidc~analyst"}, {"type": "select", "user": "oidc~never-seen"}]
+    answer = world.admin.post(world.grants_path("namespace", id), {"writes": writes})
+    assert told(answer)[:2] == (404, "GrantTargetNotFound")
+    deletes = [{"type": "modify", "user": "oidc~analyst"}]
+    answer = world.admin.post(world.grants_path("namespace", id), {"writes": writes[:1], "deletes": deletes})
+    assert told(answer)[:2] == (404, "TupleNotFoundError")
+    assert world.snapshot() == before
+
+
+def test_a_grant_to_somebody_unknown_is_refused_before_they_can_take_the_name(world: World, ns: str) -> None:
+    id = world.namespace_id(ns)
+    body = {"writes": [{"type": "select", "user": "oidc~anlayst"}]}
+    assert told(world.admin.post(world.grants_path("namespace", id), body))[:2] == (404, "GrantTargetNotFound")
+    body = {"writes": [{"type": "select", "role": "01900000-0000-7000-8000-000000000000"}]}
+    assert told(world.admin.post(world.grants_path("namespace", id), body))[:2] == (404, "GrantTargetNotFound")
+
+
+def test_giving_twice_is_a_conflict_and_taking_what_is_not_there_is_missing(world: World, ns: str) -> None:
+    id = world.namespace_id(ns)
+    world.grant("select", world.analyst, "namespace", id)
+    world.grant("select", world.analyst, "namespace", id, expect=409)
+    world.revoke("select", world.analyst, "namespace", id)
+    world.revoke("select", world.analyst, "namespace", id, expect=404)
+
+
+def test_of_many_who_give_the_same_at_once_one_does(world: World, ns: str) -> None:
+    id = world.namespace_id(ns)
+    with ThreadPoolExecutor(6) as pool:
+        codes = list(pool.map(lambda _: _give(world, world.admin, "select", world.analyst, "namespace", id), range(6)))
+    assert sorted(codes) == [204] + [409] * 5
+    assert (world.analyst.id.join(("user:", "")), "select") in world.tuples(f"namespace:{id}")
+
+
+def test_giving_and_taking_in_turns_ends_as_the_rows_say(world: World, ns: str) -> None:
+    """Whatever order the deliveries come in: OpenFGA ends up with what PostgreSQL holds."""
+    id = world.namespace_id(ns)
+
+    def turn(number: int) -> None:
+        entry = [{"type": "select", "user": "oidc~analyst"}]
+        world.admin.post(world.grants_path("namespace", id), {("writes", "deletes")[number % 2]: entry})
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(turn, range(40)))
+    wanted = bool(world.sql("select 1 from grants where object_id = $1 and privilege = 'select'", id))
+    assert ((f"user:{world.analyst.id}", "select") in world.tuples(f"namespace:{id}")) is wanted
+    assert (world.analyst.get(f"{world.root}/namespaces/{ns}").status_code == 200) is wanted
+    assert world.sql("select 1 from outbox where object_id = $1", id) == []
+
+
+def test_the_way_to_a_granted_table_is_visible_and_vanishes_with_the_last_reason(world: World, ns: str) -> None:
+    assert world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, "inner"]}).status_code == 200
+    inner = f"{ns}%1Finner"
+    first, second = world.table(inner), world.table(inner)
+    other = world.namespace()
+    for table in (first, second):
+        world.grant("select", world.analyst, "table", table.uuid)
+    names = world.analyst.get(f"{world.root}/namespaces").json()["namespaces"]
+    assert [ns] in names
+    assert [other] not in names
+    assert world.analyst.get(f"{world.root}/namespaces?parent={ns}").json()["namespaces"] == [[ns, "inner"]]
+    listed = world.analyst.get(f"{world.root}/namespaces/{inner}/tables").json()["identifiers"]
+    assert {each["name"] for each in listed} == {first.name, second.name}
+    world.revoke("select", world.analyst, "table", first.uuid)
+    assert world.analyst.head(f"{world.root}/namespaces/{inner}").status_code == 204
+    listed = world.analyst.get(f"{world.root}/namespaces/{inner}/tables").json()["identifiers"]
+    assert [each["name"] for each in listed] == [second.name]
+    world.revoke("select", world.analyst, "table", second.uuid)
+    assert world.analyst.head(f"{world.root}/namespaces/{ns}").status_code == 404
+    assert world.analyst.head(f"{world.root}/namespaces/{inner}").status_code == 404
+
+
+def test_seeing_the_way_opens_nothing_on_it(world: World, ns: str) -> None:
+    table, neighbour = world.table(ns), world.table(ns)
+    world.grant("modify", world.analyst, "table", table.uuid)
+    assert world.analyst.get(neighbour.path).status_code == 404
+    body = {"updates": {"a": "b"}}
+    assert world.analyst.post(f"{world.root}/namespaces/{ns}/properties", body).status_code == 403
+    made = world.analyst.post(
+        f"{world.root}/namespaces/{ns}/tables", {"name": "x", "schema": {"type": "struct", "fields": []}}
+    )
+    assert made.status_code == 403
+    assert world.analyst.post(f"{world.root}/namespaces", {"namespace": [unique("x")]}).status_code == 403
+    assert world.analyst.post(f"{world.root}/namespaces", {"namespace": [ns, "x"]}).status_code == 403
+
+
+def test_creators_own_what_they_create_and_what_lies_in_it(world: World) -> None:
+    name = world.namespace(by=world.bob)
+    table = world.table(name, by=world.bob)
+    id = world.namespace_id(name, by=world.bob)
+    assert world.tuples(f"namespace:{id}") == {
+        ("user:oidc~bob", "ownership"),
+        (f"warehouse:{world.warehouse}", "parent"),
+        ("user:oidc~bob", "traverse"),
+    }
+    assert world.tuples(f"table:{table.uuid}") == {("user:oidc~bob", "ownership"), (f"namespace:{id}", "parent")}
+    assert world.bob.get(world.grants_path("table", table.uuid)).status_code == 200
+
+
+def test_dropped_things_leave_no_grant_and_no_tuple(world: World, ns: str) -> None:
+    table = world.table(ns)
+    id = world.namespace_id(ns)
+    world.grant("select", world.analyst, "table", table.uuid)
+    world.grant("describe", world.steward, "namespace", id)
+    assert world.admin.delete(table.path).status_code == 204
+    assert world.admin.delete(f"{world.root}/namespaces/{ns}").status_code == 204
+    assert world.tuples(f"table:{table.uuid}") == set()
+    assert world.tuples(f"namespace:{id}") == set()
+    assert world.sql("select 1 from grants where object_id = any($1)", [table.uuid, id]) == []
+
+
+def test_a_grant_that_meets_a_drop_leaves_nothing_behind(world: World, ns: str) -> None:
+    """Invariant 5: no grant on a thing that does not exist, whoever comes first."""
+    for _ in range(12):
+        table = world.table(ns)
+        with ThreadPoolExecutor(4) as pool:
+            given = [
+                pool.submit(_give, world, world.admin, privilege, world.analyst, "table", table.uuid)
+                for privilege in ("select", "modify", "describe")
+            ]
+            dropped = pool.submit(world.admin.delete, table.path)
+        assert dropped.result().status_code == 204
+        assert {each.result() for each in given} <= {204, 404}
+        assert world.sql("select 1 from grants where object_id = $1", table.uuid) == []
+        assert world.tuples(f"table:{table.uuid}") == set()
