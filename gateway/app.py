@@ -26,6 +26,7 @@ from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.namespaces import Namespaces
+from gateway.catalog.renames import Renames
 from gateway.catalog.tables import Tables
 from gateway.catalog.views import Views
 from gateway.db import audit_log, servers
@@ -148,6 +149,7 @@ def _parts(
         tables=tables,
         commits=Commits(database=database, delivery=delivery, files=metadata_files, tables=tables),
         views=Views(database=database, door=door, delivery=delivery, files=metadata_files),
+        renames=Renames(database=database, delivery=delivery),
         credentials=credentials,
         servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
         users=Users(database=database, page_size=settings.pagination_size_max),

@@ -22,6 +22,7 @@ from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.namespaces import Namespaces
+from gateway.catalog.renames import Renames
 from gateway.catalog.tables import Tables
 from gateway.catalog.views import Views
 from gateway.governance.checks import Checks
@@ -56,6 +57,7 @@ class Parts:
     tables: Tables
     commits: Commits
     views: Views
+    renames: Renames
     credentials: Credentials
     servers: Servers
     users: Users

@@ -215,7 +215,9 @@ class Tables:
         table = permit.table(permit.operation.table)
         namespace = table.namespace
         async with self._database.change(permit) as connection:
-            if await tables.drop(connection, table.id) is None:
+            gone = await tables.drop(connection, table.id)
+            # A rename in between took it out of what was decided on.
+            if gone is None or gone.namespace_id != namespace.id:
                 raise NoSuchTableException(f"Table does not exist: {permit.operation.table.identifier.dotted}")
             pending = await record_gone(
                 connection, table.key, namespace.key, above=above_table(namespace), warehouse_id=namespace.warehouse.id

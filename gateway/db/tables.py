@@ -11,8 +11,10 @@ from sqlalchemy import delete, func, insert, literal, or_, select, text, tuple_,
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.refs import ObjectKey
 from gateway.db.rows import AnyRow
-from gateway.db.schema import tables
+from gateway.db.schema import namespaces, tables, warehouses
+from gateway.db.wanted import path_above
 from gateway.iceberg.identifiers import fold
 
 _EXPLICIT_LOCATIONS = 0x1A4E0002
@@ -190,6 +192,18 @@ async def lock(connection: AsyncConnection, id: UUID) -> AnyRow | None:
     """
     statement = select(tables.c.namespace_id, tables.c.name_key).where(tables.c.id == id).with_for_update()
     return (await connection.execute(statement)).one_or_none()
+
+
+async def containers(connection: AsyncConnection, id: UUID) -> list[ObjectKey]:
+    """What the table or view lies in now, from the project down; hold or lock its row first."""
+    statement = (
+        select(warehouses.c.project_id, warehouses.c.id, namespaces.c.ancestors, namespaces.c.id.label("parent"))
+        .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
+        .join(warehouses, warehouses.c.id == tables.c.warehouse_id)
+        .where(tables.c.id == id)
+    )
+    row = (await connection.execute(statement)).one()
+    return path_above(row.project_id, str(row.id), [str(each) for each in (*row.ancestors, row.parent)])
 
 
 async def move(connection: AsyncConnection, id: UUID, *, namespace_id: UUID, name: str) -> None:

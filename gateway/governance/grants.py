@@ -22,7 +22,7 @@ from gateway.access.resolved import (
 )
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.access.wire import AssignmentEntry, AssignmentsAnswer
-from gateway.db import grants, outbox, roles, users
+from gateway.db import grants, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
@@ -85,11 +85,12 @@ class Grants:
                     by=permit.actor.id,
                 ):
                     raise TupleAlreadyExists(f"{entry.principal.id} has {entry.privilege} here already.")
+            above = await _above_now(connection, row)
             given = await outbox.enqueue(
-                connection, _keys(row, operation.writes), takes_away=False, warehouse_id=warehouse_id
+                connection, _keys(row, above, operation.writes), takes_away=False, warehouse_id=warehouse_id
             )
             taken = await outbox.enqueue(
-                connection, _keys(row, operation.deletes), takes_away=True, warehouse_id=warehouse_id
+                connection, _keys(row, above, operation.deletes), takes_away=True, warehouse_id=warehouse_id
             )
         await self._answer_when_so(given, taken)
 
@@ -165,10 +166,9 @@ def _warehouse_id(row: Resolved) -> UUID | None:
             return None
 
 
-def _keys(row: Resolved, entries: Sequence[Assignment]) -> list[TupleKey]:
+def _keys(row: Resolved, above: Sequence[ObjectKey], entries: Sequence[Assignment]) -> list[TupleKey]:
     """The grants' own tuples, and `traverse` on everything above for those that are reasons to see the way."""
     keys: dict[TupleKey, None] = {}
-    above = _above(row)
     for entry in entries:
         keys[TupleKey(entry.principal, entry.privilege.value, row.key)] = None
         if entry.privilege in TRAVERSE_REASONS:
@@ -176,10 +176,11 @@ def _keys(row: Resolved, entries: Sequence[Assignment]) -> list[TupleKey]:
     return list(keys)
 
 
-def _above(row: Resolved) -> list[ObjectKey]:
+async def _above_now(connection: Connection, row: Resolved) -> list[ObjectKey]:
+    """The containers above. Those of a table or view are read again under the hold: a rename may have been faster."""
     match row:
-        case ResolvedTable(namespace=namespace) | ResolvedView(namespace=namespace):
-            return _path(namespace, [*namespace.ancestors, namespace.id])
+        case ResolvedTable(id=id) | ResolvedView(id=id):
+            return await tables.containers(connection, id)
         case ResolvedNamespace():
             return _path(row, list(row.ancestors))
         case ResolvedWarehouse(project_id=project_id):

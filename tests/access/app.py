@@ -75,6 +75,7 @@ def parts(house: House, spy: Spy) -> Parts:
         namespaces=use_cases,
         tables=use_cases,
         views=use_cases,
+        renames=use_cases,
         commits=use_cases,
         credentials=use_cases,
         servers=use_cases,

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Renaming tables and views. Nothing moves in the store; what moves is whose rights count.
+
+A rename into another namespace gives the object another parent in the relationship model: who reads the new namespace
+sees it, who read it by the old one no longer does. The answer leaves when OpenFGA has confirmed that.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from gateway.access.operation import Operation
+from gateway.access.operations.renames import RenameTable, RenameView, arrival
+from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.permit import Permit
+from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedView
+from gateway.catalog.tables import above_table
+from gateway.db import namespaces, tables
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Connection, Database
+from gateway.db.ownership import Steps, record_moved
+from gateway.iceberg.errors import (
+    AlreadyExistsException,
+    CatalogError,
+    CommitStateUnknownException,
+    NoSuchNamespaceException,
+    NoSuchTableException,
+    NoSuchViewException,
+)
+from gateway.iceberg.identifiers import TableIdentifier, fold, validate_new_name
+
+Rename = TypeVar("Rename", bound=Operation)
+
+
+class Renames:
+    """Names of tables and views."""
+
+    def __init__(self, *, database: Database, delivery: TupleDelivery) -> None:
+        self._database = database
+        self._delivery = delivery
+
+    async def table(self, permit: Permit[RenameTable]) -> None:
+        """Rename a table.
+
+        Raises AlreadyExistsException when a table or view has the name, NoSuchTableException and
+        NoSuchNamespaceException when one of both went meanwhile, CommitStateUnknownException (500) when the rename is
+        recorded and OpenFGA could not be told yet.
+        """
+        operation = permit.operation
+        at = arrival(operation.source, operation.destination)
+        moved = permit.table(operation.source)
+        to = moved.namespace if at is None else permit.namespace(at)
+        await self._rename(permit, moved, operation.source.identifier, to, operation.destination, noun="table")
+
+    async def view(self, permit: Permit[RenameView]) -> None:
+        """Rename a view; raises what `table` raises, with NoSuchViewException."""
+        operation = permit.operation
+        at = arrival(operation.source, operation.destination)
+        moved = permit.view(operation.source)
+        to = moved.namespace if at is None else permit.namespace(at)
+        await self._rename(permit, moved, operation.source.identifier, to, operation.destination, noun="view")
+
+    async def _rename(
+        self,
+        permit: Permit[Rename],
+        moved: ResolvedTable | ResolvedView,
+        source: TableIdentifier,
+        to: ResolvedNamespace,
+        destination: TableIdentifier,
+        *,
+        noun: str,
+    ) -> None:
+        validate_new_name(destination.name, noun=noun)
+        permit.trail.tell(**{f"{noun}_id": str(moved.id), "from": source.dotted, "to": destination.dotted})
+        try:
+            async with self._database.change(permit) as connection:
+                steps = await self._record(connection, moved, source, to, destination)
+        except namespaces.NamespaceGone as gone:
+            raise NoSuchNamespaceException.of(destination.namespace) from gone
+        except tables.Clash as clash:
+            async with self._database.read() as connection:
+                kind = await tables.name_taken(connection, to.id, destination.name) or noun
+            raise AlreadyExistsException.rename(source, destination, taken_by=kind.capitalize()) from clash
+        await self._deliver(steps)
+
+    async def _record(
+        self,
+        connection: Connection,
+        moved: ResolvedTable | ResolvedView,
+        source: TableIdentifier,
+        to: ResolvedNamespace,
+        destination: TableIdentifier,
+    ) -> Steps:
+        await namespaces.hold(connection, to.id)
+        now = await tables.lock(connection, moved.id)
+        if now is None or (now.namespace_id, now.name_key) != (moved.namespace.id, fold(moved.identifier.name)):
+            raise _gone(moved, source)
+        await tables.move(connection, moved.id, namespace_id=to.id, name=destination.name)
+        if to.id == moved.namespace.id:
+            return ()
+        return await record_moved(
+            connection,
+            moved.key,
+            moved.namespace.key,
+            to.key,
+            above_before=above_table(moved.namespace),
+            above_after=above_table(to),
+            warehouse_id=to.warehouse.id,
+        )
+
+    async def _deliver(self, steps: Steps) -> None:
+        """Tell OpenFGA, one step after the other: nobody who keeps access loses sight of it in between."""
+        try:
+            for step in steps:
+                await self._delivery.deliver(step)
+        except (DecisionEngineUnavailable, DatabaseUnavailable) as outage:
+            # The rename is committed, so nothing that clients take for "nothing happened" may be answered.
+            raise CommitStateUnknownException(
+                "The rename is recorded and not yet in force everywhere; it is delivered as soon as possible."
+            ) from outage
+
+
+def _gone(moved: ResolvedTable | ResolvedView, source: TableIdentifier) -> CatalogError:
+    """Somebody dropped or renamed it since the request was decided."""
+    kind = NoSuchTableException if isinstance(moved, ResolvedTable) else NoSuchViewException
+    return kind.of(source)

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Renaming tables and views: the name, whose rights count afterwards, and what is said when it cannot be done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.test_views import create as create_view
+from tests.contract.world import Person, World, told, unique
+
+
+def rename(
+    by: Person, world: World, kind: str, source: tuple[str, str], destination: tuple[str, str]
+) -> httpx.Response:
+    """A rename of (namespace, name) to (namespace, name); `kind` is `tables` or `views`."""
+    return by.post(
+        f"{world.root}/{kind}/rename",
+        {
+            "source": {"namespace": [source[0]], "name": source[1]},
+            "destination": {"namespace": [destination[0]], "name": destination[1]},
+        },
+    )
+
+
+def make(world: World, kind: str, ns: str) -> dict[str, Any]:
+    """A table or view: name, path, row id, and what a load answers of it."""
+    if kind == "views":
+        made = create_view(world, ns)
+        name = made["name"]
+    else:
+        table = world.table(ns)
+        made, name = table.answer, table.name
+    id = str(world.sql("select id from tables where name = $1", name)[0]["id"])
+    return {"name": name, "id": id, "metadata": made["metadata"], "metadata-location": made["metadata-location"]}
+
+
+def path(world: World, kind: str, ns: str, name: str) -> str:
+    """Where it is loaded."""
+    return f"{world.root}/namespaces/{ns}/{kind}/{name}"
+
+
+KINDS = pytest.mark.parametrize("kind", ["tables", "views"])
+
+
+def _type(kind: str) -> str:
+    return kind.removesuffix("s")
+
+
+@KINDS
+def test_a_renamed_thing_has_its_new_name_and_nothing_else_changed(world: World, ns: str, kind: str) -> None:
+    made, name = make(world, kind, ns), unique("renamed")
+    answer = rename(world.admin, world, kind, (ns, made["name"]), (ns, name))
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert world.admin.head(path(world, kind, ns, made["name"])).status_code == 404
+    loaded = world.admin.get(path(world, kind, ns, name)).json()
+    assert loaded["metadata"] == made["metadata"]
+    assert loaded["metadata-location"] == made["metadata-location"]
+    listed = world.admin.get(f"{world.root}/namespaces/{ns}/{kind}").json()["identifiers"]
+    assert listed == [{"namespace": [ns], "name": name}]
+
+
+@KINDS
+def test_a_name_may_change_its_letter_case_only(world: World, ns: str, kind: str) -> None:
+    made = make(world, kind, ns)
+    assert rename(world.admin, world, kind, (ns, made["name"]), (ns, made["name"].upper())).status_code == 204
+    listed = world.admin.get(f"{world.root}/namespaces/{ns}/{kind}").json()["identifiers"]
+    assert [each["name"] for each in listed] == [made["name"].upper()]
+
+
+@KINDS
+def test_after_a_rename_the_readers_of_the_new_namespace_see_it_and_those_of_the_old_do_not(
+    world: World, kind: str
+) -> None:
+    old, new = world.namespace(), world.namespace()
+    made, neighbour = make(world, kind, old), make(world, kind, old)
+    world.grant("select", world.carol, "namespace", world.namespace_id(old))
+    world.grant("select", world.analyst, "namespace", world.namespace_id(new))
+    name = unique("moved")
+    assert world.carol.get(path(world, kind, old, made["name"])).status_code == 200
+    assert rename(world.admin, world, kind, (old, made["name"]), (new, name)).status_code == 204
+    assert world.carol.get(path(world, kind, new, name)).status_code == 404
+    assert world.carol.get(path(world, kind, old, made["name"])).status_code == 404
+    assert world.analyst.get(path(world, kind, new, name)).status_code == 200
+    assert world.carol.get(path(world, kind, old, neighbour["name"])).status_code == 200
+    assert world.analyst.get(path(world, kind, old, neighbour["name"])).status_code == 404
+    parents = {user for user, relation in world.tuples(f"{_type(kind)}:{made['id']}") if relation == "parent"}
+    assert parents == {f"namespace:{world.namespace_id(new)}"}
+
+
+@KINDS
+def test_who_holds_something_on_the_thing_itself_keeps_it_and_sees_the_new_way_only(world: World, kind: str) -> None:
+    old, new = world.namespace(), world.namespace()
+    made = make(world, kind, old)
+    world.grant("select", world.contractor, _type(kind), made["id"])
+    assert world.contractor.head(f"{world.root}/namespaces/{old}").status_code == 204
+    assert rename(world.admin, world, kind, (old, made["name"]), (new, made["name"])).status_code == 204
+    assert world.contractor.get(path(world, kind, new, made["name"])).status_code == 200
+    assert world.contractor.head(f"{world.root}/namespaces/{new}").status_code == 204
+    assert world.contractor.head(f"{world.root}/namespaces/{old}").status_code == 404
+    world.revoke("select", world.contractor, _type(kind), made["id"])
+    assert world.contractor.head(f"{world.root}/namespaces/{new}").status_code == 404
+    assert world.sql("select 1 from outbox") == []
+
+
+def test_who_holds_another_table_of_the_old_namespace_still_sees_the_way_to_it(world: World) -> None:
+    old, new = world.namespace(), world.namespace()
+    leaving, staying = make(world, "tables", old), make(world, "tables", old)
+    for each in (leaving, staying):
+        world.grant("select", world.contractor, "table", each["id"])
+    assert rename(world.admin, world, "tables", (old, leaving["name"]), (new, leaving["name"])).status_code == 204
+    assert world.contractor.head(f"{world.root}/namespaces/{old}").status_code == 204
+    assert world.contractor.get(path(world, "tables", old, staying["name"])).status_code == 200
+    assert world.contractor.get(path(world, "tables", new, leaving["name"])).status_code == 200
+
+
+@KINDS
+def test_a_rename_needs_the_right_on_the_source_and_the_right_to_create_at_the_destination(
+    world: World, kind: str
+) -> None:
+    old, new = world.namespace(), world.namespace()
+    made = make(world, kind, old)
+    here, there = (old, made["name"]), (new, made["name"])
+    forbidden = "TableActionForbidden" if kind == "tables" else "ViewActionForbidden"
+    assert rename(world.steward, world, kind, here, there).status_code == 404
+    world.grant("select", world.steward, _type(kind), made["id"])
+    assert told(rename(world.steward, world, kind, here, (old, "x")))[:2] == (403, forbidden)
+    world.grant("modify", world.steward, _type(kind), made["id"])
+    assert told(rename(world.steward, world, kind, here, there)) == (
+        404,
+        "NoSuchNamespaceException",
+        f"Namespace does not exist: {new}",
+    )
+    world.grant("describe", world.steward, "namespace", world.namespace_id(new))
+    assert told(rename(world.steward, world, kind, here, there))[:2] == (403, "NamespaceActionForbidden")
+    assert world.admin.head(path(world, kind, old, made["name"])).status_code == 204
+    name = unique("within")
+    assert rename(world.steward, world, kind, here, (old, name)).status_code == 204
+    world.grant("create", world.steward, "namespace", world.namespace_id(new))
+    assert rename(world.steward, world, kind, (old, name), there).status_code == 204
+
+
+@KINDS
+def test_a_missing_source_does_not_exist(world: World, ns: str, kind: str) -> None:
+    noun = _type(kind).capitalize()
+    assert told(rename(world.admin, world, kind, (ns, "nothing"), (ns, "x"))) == (
+        404,
+        f"NoSuch{noun}Exception",
+        f"{noun} does not exist: {ns}.nothing",
+    )
+
+
+@KINDS
+def test_one_kind_in_the_place_of_the_other_is_no_source(world: World, ns: str, kind: str) -> None:
+    other = "views" if kind == "tables" else "tables"
+    made = make(world, other, ns)
+    noun = _type(kind).capitalize()
+    assert told(rename(world.admin, world, kind, (ns, made["name"]), (ns, "x")))[1] == f"NoSuch{noun}Exception"
+
+
+@KINDS
+def test_a_missing_namespace_at_the_destination_does_not_exist(world: World, ns: str, kind: str) -> None:
+    made = make(world, kind, ns)
+    assert told(rename(world.admin, world, kind, (ns, made["name"]), ("non_existing", "x"))) == (
+        404,
+        "NoSuchNamespaceException",
+        "Namespace does not exist: non_existing",
+    )
+
+
+@pytest.mark.parametrize("onto", ["tables", "views"])
+@KINDS
+def test_a_taken_name_is_told_with_the_kind_that_has_it(world: World, ns: str, kind: str, onto: str) -> None:
+    made, other = make(world, kind, ns), make(world, onto, ns)
+    answer = rename(world.admin, world, kind, (ns, made["name"]), (ns, other["name"]))
+    assert told(answer) == (
+        409,
+        "AlreadyExistsException",
+        f"Cannot rename {ns}.{made['name']} to {ns}.{other['name']}. {_type(onto).capitalize()} already exists",
+    )
+    assert world.admin.head(path(world, kind, ns, made["name"])).status_code == 204
+
+
+def test_a_name_that_could_not_be_created_is_no_new_name(world: World, ns: str) -> None:
+    table = world.table(ns)
+    for name in ("a+b", "a/b", " a", ""):
+        assert rename(world.admin, world, "tables", (ns, table.name), (ns, name)).status_code == 400
+
+
+def test_a_table_created_under_the_old_name_shares_nothing_with_the_renamed_one(world: World, ns: str) -> None:
+    first = world.table(ns)
+    assert rename(world.admin, world, "tables", (ns, first.name), (ns, unique("away"))).status_code == 204
+    second = world.table(ns, first.name)
+    assert second.location != first.location
+    assert not second.location.startswith(f"{first.location}/")
+    assert second.uuid != first.uuid
+
+
+def test_a_table_is_committed_to_under_its_new_name_only(world: World, ns: str) -> None:
+    table, name = world.table(ns), unique("new")
+    assert rename(world.admin, world, "tables", (ns, table.name), (ns, name)).status_code == 204
+    change = {"action": "set-properties", "updates": {"a": "b"}}
+    assert world.commit(world.admin, table.path, change).status_code == 404
+    assert world.commit(world.admin, path(world, "tables", ns, name), change).status_code == 200
+
+
+def test_a_rename_is_in_the_audit_with_both_names(world: World, ns: str) -> None:
+    table, name = world.table(ns), unique("new")
+    answer = rename(world.admin, world, "tables", (ns, table.name), (ns, name))
+    request_id = answer.headers["x-request-id"]
+    (record,) = world.sql("select operation, outcome, record from audit_log where request_id = $1", request_id)
+    assert (record["operation"], record["outcome"]) == ("rename_table", "allowed")
+    assert f"{ns}.{name}".encode() in record["record"]
+    assert f"{ns}.{table.name}".encode() in record["record"]
+
+
+def test_the_rename_endpoints_are_offered(world: World) -> None:
+    offered = world.admin.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()["endpoints"]
+    assert {"POST /v1/{prefix}/tables/rename", "POST /v1/{prefix}/views/rename"} <= set(offered)
