@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -64,28 +65,15 @@ async def authenticate(header_values: list[bytes]) -> Actor:
 
 def parts(house: House, spy: Spy) -> Parts:
     """Parts of which only the door does anything."""
-    use_cases = cast(Any, spy)
-    return Parts(
-        door=house.door,
-        authenticate=authenticate,
-        health=HealthMonitor(interval_seconds=3600),
-        page_size_max=1000,
-        default_project_id=world.PROJECT_ID,
-        configurations=use_cases,
-        namespaces=use_cases,
-        tables=use_cases,
-        views=use_cases,
-        renames=use_cases,
-        commits=use_cases,
-        credentials=use_cases,
-        servers=use_cases,
-        users=use_cases,
-        projects=use_cases,
-        warehouses=use_cases,
-        grants=use_cases,
-        checks=use_cases,
-        met={world.ALICE.id},
-    )
+    real: dict[str, Any] = {
+        "door": house.door,
+        "authenticate": authenticate,
+        "health": HealthMonitor(interval_seconds=3600),
+        "page_size_max": 1000,
+        "default_project_id": world.PROJECT_ID,
+        "met": {world.ALICE.id},
+    }
+    return Parts(**{part.name: real.get(part.name, spy) for part in dataclasses.fields(Parts)})
 
 
 @asynccontextmanager

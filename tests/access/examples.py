@@ -19,23 +19,28 @@ from gateway.access.operations import (
     grants,
     namespaces,
     projects,
+    renames,
     server,
     system,
     tables,
     users,
+    views,
     warehouses,
 )
 from gateway.access.operations.grants import Assignment
 from gateway.access.privileges import GRANTABLE, Privilege
-from gateway.access.refs import NamespaceIdRef, ObjectType, TableIdRef
+from gateway.access.refs import NamespaceIdRef, ObjectType, TableIdRef, ViewIdRef
 from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.access.wire import BootstrapRequest, CreateWarehouseRequest
 from gateway.iceberg.codec import decode
+from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import (
     CommitTableRequest,
+    CommitViewRequest,
     CreateNamespaceRequest,
     CreateTableRequest,
+    CreateViewRequest,
     UpdateNamespacePropertiesRequest,
 )
 from tests.access import world
@@ -72,10 +77,24 @@ class Example:
 _W = {"prefix": str(world.WAREHOUSE_ID)}
 _N = {**_W, "namespace": "sales%1Feu"}
 _T = {**_N, "table": "orders"}
+_V = {**_N, "view": "recent"}
 _BOB = Principal(PrincipalType.USER, world.BOB_ID)
 
 _SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": True}]}
 _NEW_TABLE = {"name": "returns", "schema": _SCHEMA}
+_NEW_VIEW = {
+    "name": "latest",
+    "schema": _SCHEMA,
+    "view-version": {
+        "version-id": 1,
+        "timestamp-ms": 1_700_000_000_000,
+        "schema-id": 0,
+        "summary": {},
+        "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
+        "default-namespace": ["sales"],
+    },
+    "properties": {},
+}
 _COMMIT = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
 _CREATION = {**_COMMIT, "requirements": [{"type": "assert-create"}]}
 _PROPERTIES = {"updates": {"owner": "bob"}, "removals": ["old"]}
@@ -106,6 +125,40 @@ def _tables() -> list[Example]:
         ),
         Example("drop", tables.DropTable(world.TABLE), _T),
         Example("sign", credentials.SignRequest(), _T, body={}),
+    ]
+
+
+def _renames() -> list[Example]:
+    within = TableIdentifier(world.INNER, "renamed")
+    away = TableIdentifier(world.OUTER, "renamed")
+
+    def body(source: str, to: TableIdentifier) -> dict[str, Any]:
+        return {
+            "source": {"namespace": list(world.INNER.levels), "name": source},
+            "destination": {"namespace": list(to.namespace.levels), "name": to.name},
+        }
+
+    return [
+        Example("rename", renames.RenameTable(world.TABLE, within), _W, body=body("orders", within)),
+        Example("move", renames.RenameTable(world.TABLE, away), _W, body=body("orders", away)),
+        Example("rename", renames.RenameView(world.VIEW, within), _W, body=body("recent", within)),
+        Example("move", renames.RenameView(world.VIEW, away), _W, body=body("recent", away)),
+    ]
+
+
+def _views() -> list[Example]:
+    return [
+        Example("list views", views.ListViews(world.NAMESPACE), _N),
+        Example(
+            "create view",
+            views.CreateView(world.NAMESPACE, decode(_body(_NEW_VIEW), CreateViewRequest)),
+            _N,
+            body=_NEW_VIEW,
+        ),
+        Example("load", views.LoadView(world.VIEW), _V),
+        Example("exists", views.ViewExists(world.VIEW), _V),
+        Example("commit", views.CommitView(world.VIEW, decode(_body(_COMMIT), CommitViewRequest)), _V, body=_COMMIT),
+        Example("drop", views.DropView(world.VIEW), _V),
     ]
 
 
@@ -185,13 +238,16 @@ def _checks() -> list[Example]:
 
 def _grants() -> list[Example]:
     warehouse, namespace, table = str(world.WAREHOUSE_ID), str(world.INNER_ID), str(world.TABLE_ID)
+    view = str(world.VIEW_ID)
     on_namespace, on_table = NamespaceIdRef(world.INNER_ID), TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)
+    on_view = ViewIdRef(world.WAREHOUSE_ID, world.VIEW_ID)
     made: list[Example] = [
         Example("grants", grants.ReadServerAssignments()),
         Example("grants", grants.ReadProjectAssignments(world.PROJECT), {"project_id": world.PROJECT_ID}),
         Example("grants", grants.ReadWarehouseAssignments(world.WAREHOUSE), {"warehouse_id": warehouse}),
         Example("grants", grants.ReadNamespaceAssignments(on_namespace), {"namespace_id": namespace}),
         Example("grants", grants.ReadTableAssignments(on_table), {"warehouse_id": warehouse, "table_id": table}),
+        Example("grants", grants.ReadViewAssignments(on_view), {"warehouse_id": warehouse, "view_id": view}),
         Example("grants", grants.ReadRoleAssignments(world.ROLE), {"role_id": str(world.ROLE_ID)}),
     ]
     for kind, privileges in GRANTABLE.items():
@@ -214,11 +270,14 @@ def _grants() -> list[Example]:
                 case ObjectType.TABLE:
                     operation = grants.WriteTableAssignments(on_table, to_bob, ())
                     path = {"warehouse_id": warehouse, "table_id": table}
+                case ObjectType.VIEW:
+                    operation = grants.WriteViewAssignments(on_view, to_bob, ())
+                    path = {"warehouse_id": warehouse, "view_id": view}
                 case ObjectType.ROLE:
                     operation = grants.WriteRoleAssignments(world.ROLE, to_bob, ())
                     path = {"role_id": str(world.ROLE_ID)}
                 case _:
-                    continue
+                    raise AssertionError(f"no example of granting on a {kind}")
             made.append(Example(f"give {privilege}", operation, path, body=_giving(privilege)))
     return made
 
@@ -227,4 +286,11 @@ def _giving(privilege: Privilege) -> dict[str, Any]:
     return {"writes": [{"type": privilege.value, "user": world.BOB_ID}]}
 
 
-EXAMPLES: Sequence[Example] = (*_tables(), *_namespaces(), *_management(), *_grants())
+EXAMPLES: Sequence[Example] = (
+    *_tables(),
+    *_views(),
+    *_renames(),
+    *_namespaces(),
+    *_management(),
+    *_grants(),
+)

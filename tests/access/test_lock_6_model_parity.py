@@ -34,11 +34,11 @@ RESERVED = Path(__file__).with_name("reserved_relations.txt")
 MOST_RESERVED = 97
 
 #: Types whose lists are filtered row by row, by `Door.visible`.
-FILTERED = (ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE, ObjectType.TABLE)
+FILTERED = (ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW)
 
 
 def _demanded() -> dict[str, set[str]]:
-    """What the examples ask at the door, by type: demands, what makes their objects visible, and the filter of lists."""
+    """What is asked at the door, by type: demands of the examples, what makes objects visible, the filter of lists."""
     asked: dict[str, set[str]] = {}
     for example in EXAMPLES:
         for demand in example.operation.demands():

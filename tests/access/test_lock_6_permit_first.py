@@ -17,24 +17,32 @@ import msgspec
 
 import gateway.catalog
 import gateway.governance
+from gateway.access.door import Door
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.api.context import Parts
+from gateway.db.credentials import StorageCredentials
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.storage.files import Files
+from gateway.vending.sts import Sts
+from gateway.vending.vendor import Vendor
 
 #: What takes no permit, and why that is no way around the door. A line that is not needed fails.
 EXEMPT = {
     "catalog.metadata_files.MetadataFiles.written": "for use cases: it takes the row that their permit carries",
+    "catalog.metadata_files.MetadataFiles.all_written": "as above",
     "catalog.metadata_files.MetadataFiles.remove": "as above",
     "catalog.metadata_files.MetadataFiles.require_empty": "as above",
     "catalog.credentials.Credentials.place_only": "pure: it reads the place of the store off a row and knows no key",
     "catalog.tables.Tables.clash": "for commits: it looks for the name that an insert ran into",
     "catalog.tables.Tables.require_free": "for commits: it raises when a location is taken",
-    "catalog.tables.claim_location": "a statement inside the transaction of a change",
-    "catalog.tables.refuse_taken_location": "a statement inside the transaction of a change",
-    "catalog.pages.visible_page": "it asks what it is given to ask",
-    "governance.servers.create_project": "statements inside the transaction of a change",
+    "catalog.races.learn_outcome": "it settles the trail of the permit that comes second",
     "governance.storage_validation.validate_warehouse_storage": "it tries a profile and a key that the caller brought",
 }
+
+
+REACH = {Database, TupleDelivery, Door, Files, Sts, Vendor, StorageCredentials}
 
 
 def _modules() -> Iterator[types.ModuleType]:
@@ -47,8 +55,15 @@ def _is_value(kind: type) -> bool:
     return issubclass(kind, (Exception, msgspec.Struct, Enum)) or dataclasses.is_dataclass(kind)
 
 
+def _reaches(function: Callable[..., Any]) -> bool:
+    """Whether a function is given anything that it could change the world with. A connection alone is part of a change
+    that a use case has begun.
+    """
+    return not set(typing.get_type_hints(function).values()).isdisjoint(REACH)
+
+
 def _offered() -> Iterator[tuple[str, Callable[..., Any], bool]]:
-    """(name, function, whether it is a method) of each public method, and of each public function that may wait."""
+    """(name, function, whether it is a method) of each public method, and of each public function with such a reach."""
     for module in _modules():
         for name, value in vars(module).items():
             if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
@@ -58,7 +73,7 @@ def _offered() -> Iterator[tuple[str, Callable[..., Any], bool]]:
                 for method_name, method in vars(value).items():
                     if not method_name.startswith("_"):
                         yield f"{short}.{method_name}", typing.cast(Callable[..., Any], method), True
-            elif inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value):
+            elif inspect.isfunction(value) and _reaches(value):
                 yield short, value, False
 
 

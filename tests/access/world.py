@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One small hierarchy and doors that stand in it: what the tests of access, the API and the matrix share.
 
-server - project - warehouse - namespace `sales` - namespace `sales.eu` - table `orders`, and a role of the project.
+server - project - warehouse - namespace `sales` - namespace `sales.eu` - table `orders` and view `recent`; and a role
+of the project.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from gateway.access.refs import (
     TableIdRef,
     TableRef,
     UserRef,
+    ViewIdRef,
+    ViewRef,
     WarehouseNameRef,
     WarehouseRef,
 )
@@ -41,6 +44,7 @@ from gateway.access.resolved import (
     ResolvedServer,
     ResolvedTable,
     ResolvedUser,
+    ResolvedView,
     ResolvedWarehouse,
 )
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
@@ -53,12 +57,14 @@ OUTER_ID = UUID("00000000-0000-4000-8000-000000000004")
 INNER_ID = UUID("00000000-0000-4000-8000-000000000005")
 TABLE_ID = UUID("00000000-0000-4000-8000-000000000006")
 ROLE_ID = UUID("00000000-0000-4000-8000-000000000007")
+VIEW_ID = UUID("00000000-0000-4000-8000-000000000008")
 ALICE = Actor.user("oidc~alice", name="Alice")
 BOB_ID = "oidc~bob"
 
 OUTER = Namespace(("sales",))
 INNER = Namespace(("sales", "eu"))
 ORDERS = TableIdentifier(INNER, "orders")
+RECENT = TableIdentifier(INNER, "recent")
 
 SERVER = ServerRef()
 PROJECT = ProjectRef(PROJECT_ID)
@@ -66,6 +72,7 @@ WAREHOUSE = WarehouseRef(WAREHOUSE_ID)
 WAREHOUSE_BY_NAME = WarehouseNameRef(PROJECT_ID, "lake")
 NAMESPACE = NamespaceRef(WAREHOUSE_ID, INNER)
 TABLE = TableRef(WAREHOUSE_ID, ORDERS)
+VIEW = ViewRef(WAREHOUSE_ID, RECENT)
 ROLE = RoleRef(ROLE_ID)
 BOB = UserRef(BOB_ID)
 
@@ -95,6 +102,15 @@ table_row = ResolvedTable(
     metadata=b"{}",
     version=1,
 )
+view_row = ResolvedView(
+    id=VIEW_ID,
+    namespace=inner_row,
+    identifier=RECENT,
+    location="s3://lake/recent",
+    metadata_location="s3://lake/recent/metadata/00000.metadata.json",
+    metadata=b"{}",
+    version=1,
+)
 role_row = ResolvedRole(id=ROLE_ID, project_id=PROJECT_ID, name="analysts")
 bob_row = ResolvedUser(
     id=BOB_ID, name="Bob", email=None, user_type="human", created_at=NOW, updated_at=None, last_updated_with="test"
@@ -111,6 +127,8 @@ ROWS: dict[Ref, Resolved] = {
     NamespaceIdRef(INNER_ID): inner_row,
     TABLE: table_row,
     TableIdRef(WAREHOUSE_ID, TABLE_ID): table_row,
+    VIEW: view_row,
+    ViewIdRef(WAREHOUSE_ID, VIEW_ID): view_row,
     ROLE: role_row,
     BOB: bob_row,
 }
@@ -122,6 +140,7 @@ TARGETS: dict[ObjectType, Resolved] = {
     ObjectType.WAREHOUSE: warehouse_row,
     ObjectType.NAMESPACE: inner_row,
     ObjectType.TABLE: table_row,
+    ObjectType.VIEW: view_row,
     ObjectType.ROLE: role_row,
     ObjectType.USER: bob_row,
 }

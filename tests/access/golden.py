@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Computing the matrix: one grant on one level at a time, every operation, the compiled model on a real OpenFGA.
+
+The tuples are those the gateway writes for a grant, `traverse` included, and the door decides with the answers. The
+policies allow everything: this is what the relationship model gives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gateway.access.actor import Actor
+from gateway.access.operation import Operation
+from gateway.access.operations.grants import Assignment
+from gateway.access.permit import Permit
+from gateway.access.ports import Question
+from gateway.access.privileges import GRANTABLE, Privilege
+from gateway.access.resolved import Resolved
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.fga.client import FgaClient
+from gateway.fga.relationships import FgaRelationships, to_wire
+from gateway.governance import grants
+from gateway.iceberg.errors import CatalogError
+from tests.access import world
+from tests.access.examples import EXAMPLES, Example
+from tests.access.world import House, entrance
+
+YES, NO, ABSENT, NOT_ASKED = "✓", "✗", "404", "401"
+
+#: Where a grant can be given: above, at and below what the operations are about.
+LEVELS: Sequence[tuple[str, Resolved]] = (
+    ("server", world.server_row),
+    ("project", world.project_row),
+    ("warehouse", world.warehouse_row),
+    ("outer namespace", world.outer_row),
+    ("namespace", world.inner_row),
+    ("table", world.table_row),
+    ("view", world.view_row),
+    ("role", world.role_row),
+)
+
+_PATH = (world.project_row.key, world.warehouse_row.key, world.outer_row.key, world.inner_row.key)
+
+#: The containers above each level, where its holders' `traverse` belongs.
+ABOVE = {
+    "warehouse": _PATH[:1],
+    "outer namespace": _PATH[:2],
+    "namespace": _PATH[:3],
+    "table": _PATH,
+    "view": _PATH,
+}
+
+HIERARCHY: Sequence[TupleKey] = (
+    TupleKey(world.server_row.key, "server", world.project_row.key),
+    TupleKey(world.project_row.key, "project", world.warehouse_row.key),
+    TupleKey(world.warehouse_row.key, "parent", world.outer_row.key),
+    TupleKey(world.outer_row.key, "parent", world.inner_row.key),
+    TupleKey(world.project_row.key, "project", world.role_row.key),
+    TupleKey(world.inner_row.key, "parent", world.table_row.key),
+    TupleKey(world.inner_row.key, "parent", world.view_row.key),
+)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Somebody who holds one grant, or none."""
+
+    name: str
+    actor: Actor
+    grants: tuple[TupleKey, ...] = ()
+
+
+def holders() -> list[Holder]:
+    """Nobody, and one holder for each privilege on each level."""
+    found = [Holder("nobody", Actor.user("oidc~nobody"))]
+    for level, row in LEVELS:
+        for privilege in GRANTABLE[row.key.type]:
+            id = f"oidc~{privilege}-on-{level.replace(' ', '-')}"
+            found.append(
+                Holder(f"{level}: {privilege}", Actor.user(id), tuple(_written_for(id, privilege, level, row)))
+            )
+    return found
+
+
+def _written_for(id: str, privilege: Privilege, level: str, row: Resolved) -> Iterable[TupleKey]:
+    """What the gateway puts into OpenFGA for this grant."""
+    return grants._keys(row, ABOVE.get(level, ()), [Assignment(privilege, Principal(PrincipalType.USER, id))])
+
+
+@dataclass(frozen=True)
+class Column:
+    """An operation, or with `optional` one of the demands that only say how it is done."""
+
+    example: Example
+    optional: int | None = None
+
+    @property
+    def operation(self) -> type[Operation]:
+        """What is tried."""
+        return type(self.example.operation)
+
+    @property
+    def title(self) -> str:
+        """What heads the column."""
+        if self.optional is None:
+            return self.example.label
+        return f"{self.example.label}: {self.example.operation.demands()[self.optional].relation.removeprefix('can_')}"
+
+
+def columns() -> dict[str, list[Column]]:
+    """The columns of each table, by the type of what the operations are about."""
+    tables: dict[str, list[Column]] = {}
+    for example in EXAMPLES:
+        about = str(example.about or "open")
+        table = tables.setdefault(about, [])
+        table.append(Column(example))
+        for index, demand in enumerate(example.operation.demands()):
+            if not demand.required:
+                table.append(Column(example, index))
+    return tables
+
+
+class Known:
+    """Relationships of one actor, asked of OpenFGA at once and answered from memory."""
+
+    def __init__(self, answers: dict[Question, bool]) -> None:
+        self._answers = answers
+
+    async def check(self, actor: Actor, questions: Sequence[Question]) -> list[bool]:
+        return [self._answers[question] for question in questions]
+
+
+async def compute(client: FgaClient) -> dict[str, dict[str, list[str]]]:
+    """Table to holder to cells, in the order of `columns`; all tuples are written to the client's store."""
+    everybody = holders()
+    tuples = [to_wire(key) for key in (*HIERARCHY, *(key for holder in everybody for key in holder.grants))]
+    for start in range(0, len(tuples), 100):
+        await client.write(tuples[start : start + 100])
+    relationships = FgaRelationships(client, clock=lambda: world.NOW)
+    questions = await _questions()
+    tables = columns()
+    rows: dict[str, dict[str, list[str]]] = {table: {} for table in tables}
+    computed: dict[tuple[bool, ...], dict[str, list[str]]] = {}
+    for holder in everybody:
+        answers = tuple(await relationships.check(holder.actor, questions))
+        if answers not in computed:
+            known = Known(dict(zip(questions, answers, strict=True)))
+            computed[answers] = {table: await _cells(holder.actor, known, heads) for table, heads in tables.items()}
+        for table, cells in computed[answers].items():
+            rows[table][holder.name] = cells
+    for table, heads in tables.items():
+        rows[table]["no token"] = await _cells(Actor.anonymous(), Known({}), heads)
+    return rows
+
+
+async def _questions() -> list[Question]:
+    """Everything the door asks about any example."""
+    house = House()
+    await asyncio.gather(*(house.door.admit(entrance(), example.operation) for example in EXAMPLES))
+    return list(dict.fromkeys(question for asked in house.judge.asked for question in asked))
+
+
+async def _cells(actor: Actor, known: Known, heads: Sequence[Column]) -> list[str]:
+    house = House()
+    house.judge.check = known.check  # type: ignore[method-assign]  # the same port, answered from memory
+    door = house.door
+    permit: Permit[Operation] | None = None
+    cells = []
+    for column in heads:
+        operation = column.example.operation
+        if column.optional is not None:
+            # The columns of an operation stand together, so the permit is that of the column before.
+            demand = operation.demands()[column.optional]
+            cells.append(YES if permit is not None and permit.holds(demand.relation, demand.on) else NO)
+            continue
+        try:
+            permit = await door.admit(entrance(actor), operation)
+            cells.append(YES)
+        except CatalogError as refused:
+            permit = None
+            cells.append({401: NOT_ASKED, 403: NO, 404: ABSENT}[refused.code])
+    return cells
+
+
+def render(rows: dict[str, dict[str, list[str]]]) -> str:
+    """The matrix as Markdown: a table per type; who fares like nobody is listed below it."""
+    parts = [_HEAD]
+    for table, heads in columns().items():
+        like_nobody = [
+            name for name, cells in rows[table].items() if cells == rows[table]["nobody"] and name != "nobody"
+        ]
+        parts.append(f"\n## {table}\n\n")
+        parts.append(f"| held | {' | '.join(head.title for head in heads)} |\n")
+        parts.append(f"|--|{'--|' * len(heads)}\n")
+        for name in ("no token", *(name for name in rows[table] if name != "no token")):
+            if name not in like_nobody:
+                parts.append(f"| {name} | {' | '.join(rows[table][name])} |\n")
+        if like_nobody:
+            parts.append(f"\nLike nobody: {_grouped(like_nobody)}.\n")
+        parts.append(f"\nOperations: {', '.join(dict.fromkeys(head.operation.__name__ for head in heads))}.\n")
+    return "".join(parts)
+
+
+def _grouped(names: Sequence[str]) -> str:
+    levels: dict[str, list[str]] = {}
+    for name in names:
+        level, _, privilege = name.partition(": ")
+        levels.setdefault(level, []).append(privilege)
+    return "; ".join(f"{level} {', '.join(held)}".strip() for level, held in levels.items())
+
+
+_HEAD = """\
+# Who may do what
+
+Made by `python -m pytest tests/access/test_lock_6_matrix.py --update-matrix`; a test compares it. Do not edit it: read
+its differences.
+
+Each row is a person who holds exactly one grant, on a level of: server - project - warehouse - outer namespace -
+namespace - table or view, and a role of the project. Each column is an operation on the thing of that level (the
+namespace is the inner one). ✓ is done, ✗ is refused with 403, 404 is answered as if there were nothing, 401 needs a
+token. A column with a colon is a right that only decides how the operation is done. The policies of OPA, which can only
+take away, allow everything here.
+"""

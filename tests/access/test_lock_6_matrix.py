@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lock 6e: the golden matrix. A change of the model, of a demand or of what a grant writes shows as its diff."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.access.operation import OPERATIONS
+from gateway.fga.client import FgaClient
+from gateway.fga.model import push_model
+from tests.access import golden
+
+MATRIX = Path(__file__).with_name("matrix.md")
+KEY = "key-of-the-test"
+
+#: Operations that have no column, each with its reason. A line that is not needed fails.
+EXEMPT: dict[str, str] = {}
+
+Rows = dict[str, dict[str, list[str]]]
+
+
+def _free_port() -> int:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def openfga() -> Iterator[str]:
+    """An OpenFGA with its tuples in memory."""
+    kept = Path.home() / ".cache/lakegate/tools/openfga-v1.22.1/openfga"
+    binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
+    if not binary.is_file():
+        pytest.fail("The program openfga is missing; run `make setup`.")
+    http, grpc = _free_port(), _free_port()
+    environment = {
+        "PATH": os.environ["PATH"],
+        "OPENFGA_HTTP_ADDR": f"127.0.0.1:{http}",
+        "OPENFGA_GRPC_ADDR": f"127.0.0.1:{grpc}",
+        "OPENFGA_AUTHN_METHOD": "preshared",
+        "OPENFGA_AUTHN_PRESHARED_KEYS": KEY,
+        "OPENFGA_PLAYGROUND_ENABLED": "false",
+        "OPENFGA_METRICS_ENABLED": "false",
+        "OPENFGA_LOG_LEVEL": "error",
+    }
+    process = subprocess.Popen([str(binary), "run"], env=environment, stdout=subprocess.DEVNULL)
+    try:
+        _until_serving(f"http://127.0.0.1:{http}/healthz", process)
+        yield f"http://127.0.0.1:{http}"
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+
+
+def _until_serving(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the server ended"
+        try:
+            with urllib.request.urlopen(url, timeout=1):  # noqa: S310 - http on loopback
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+    raise AssertionError(f"{url} does not answer")
+
+
+@pytest.fixture(scope="module")
+def rows(openfga: str) -> Rows:
+    """The matrix as it is now."""
+    return asyncio.run(_computed(openfga))
+
+
+async def _computed(endpoint: str) -> Rows:
+    pushed = await push_model(endpoint, KEY, "matrix")
+    client = FgaClient(endpoint, KEY, pushed.store_id, pushed.model_id, timeout_s=20)
+    try:
+        return await golden.compute(client)
+    finally:
+        await client.aclose()
+
+
+def test_the_matrix_is_as_it_was(rows: Rows, request: pytest.FixtureRequest) -> None:
+    now = golden.render(rows)
+    if request.config.getoption("--update-matrix", default=False):
+        MATRIX.write_text(now)
+    assert now == MATRIX.read_text(), "look at the difference, and run again with --update-matrix if it is meant"
+
+
+def test_the_matrix_can_be_read_in_a_review() -> None:
+    assert len(MATRIX.read_bytes()) < 40_000
+
+
+def test_every_operation_is_in_the_matrix() -> None:
+    shown = {column.operation.__name__ for heads in golden.columns().values() for column in heads}
+    assert set(OPERATIONS) - shown - set(EXEMPT) == set(), "these are not covered"
+    assert set(EXEMPT) & shown == set(), "these need no exemption"
+
+
+def _cells(rows: Rows, table: str, holder: str) -> dict[str, str]:
+    heads = golden.columns()[table]
+    return dict(zip((head.title for head in heads), rows[table][holder], strict=True))
+
+
+def _closed(rows: Rows, table: str, holder: str) -> set[str]:
+    """The cells of the operations that are not open to everybody."""
+    heads = golden.columns()[table]
+    return {cell for head, cell in zip(heads, rows[table][holder], strict=True) if not head.example.operation.open}
+
+
+# What `lakekeeper.md`, appendix B, says of the reference system; the golden file alone would also agree with a mistake.
+
+
+def test_select_on_a_table_reads_it_and_nothing_more(rows: Rows) -> None:
+    table = _cells(rows, "table", "table: select")
+    assert (table["load"], table["vend"], table["vend: write_data"]) == ("✓", "✓", "✗")
+    assert (table["commit"], table["drop"], table["give select"]) == ("✗", "✗", "✗")
+    assert _cells(rows, "namespace", "table: select")["list tables"] == "✓", "the way there is visible"
+    assert _cells(rows, "namespace", "table: select")["list tables: list_everything"] == "✗"
+    assert _cells(rows, "role", "table: select")["grants"] == "404"
+
+
+def test_modify_does_not_create(rows: Rows) -> None:
+    for level in ("warehouse", "outer namespace", "namespace"):
+        assert _cells(rows, "namespace", f"{level}: modify")["create table"] == "✗"
+        assert _cells(rows, "namespace", f"{level}: modify")["drop"] == "✓"
+        assert _cells(rows, "namespace", f"{level}: create")["create table"] == "✓"
+        assert _cells(rows, "table", f"{level}: create")["vend"] == "✗"
+
+
+def test_describe_reads_no_data(rows: Rows) -> None:
+    for level in ("project", "warehouse", "outer namespace", "namespace", "table"):
+        table = _cells(rows, "table", f"{level}: describe")
+        assert (table["load"], table["vend"], table["commit"]) == ("✓", "✗", "✗")
+
+
+def test_manage_grants_gives_no_visibility_and_pass_grants_nothing_to_pass(rows: Rows) -> None:
+    manager = _cells(rows, "table", "table: manage_grants")
+    assert (manager["load"], manager["grants"], manager["give modify"]) == ("404", "✓", "✓")
+    assert _cells(rows, "table", "warehouse: manage_grants")["give ownership"] == "✓"
+    for level in ("warehouse", "namespace", "table"):
+        assert _closed(rows, "table", f"{level}: pass_grants") <= {"404", "✗"}
+
+
+def test_a_server_admin_holds_no_right_on_data_and_an_operator_every_one(rows: Rows) -> None:
+    assert _closed(rows, "table", "server: admin") <= {"404", "✗"}
+    assert _closed(rows, "namespace", "server: admin") <= {"404", "✗"}
+    for table in ("warehouse", "namespace", "table"):
+        assert set(rows[table]["server: operator"]) == {"✓"}
+
+
+def test_owners_hand_out_everything_and_data_admins_nothing(rows: Rows) -> None:
+    given = [head.title for head in golden.columns()["table"] if head.title.startswith("give ")]
+    assert {_cells(rows, "table", "table: ownership")[title] for title in given} == {"✓"}
+    assert {_cells(rows, "table", "project: data_admin")[title] for title in given} == {"✗"}
+    assert _cells(rows, "table", "project: data_admin")["commit"] == "✓"
+    assert _cells(rows, "table", "project: security_admin")["commit"] == "✗"
+
+
+def test_nobody_can_do_nothing_but_what_is_open(rows: Rows) -> None:
+    for table in rows:
+        if table != "open":
+            assert "✓" not in _closed(rows, table, "nobody")
+            assert set(rows[table]["no token"]) <= {"401", "✗"}
+    assert _cells(rows, "open", "no token")["health"] == "✓"
+    assert set(rows["open"]["no token"][1:]) <= {"401", "✗", "✓"}
+    assert rows["open"]["no token"].count("✓") == 1
