@@ -26,6 +26,7 @@ from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.namespaces import Namespaces
+from gateway.catalog.registrations import Registrations
 from gateway.catalog.renames import Renames
 from gateway.catalog.tables import Tables
 from gateway.catalog.views import Views
@@ -132,6 +133,7 @@ def _parts(
     metadata_files = MetadataFiles(files=files, storage=storage)
     credentials = Credentials(vendor=Vendor(sts), storage=storage)
     tables = Tables(database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials)
+    views = Views(database=database, door=door, delivery=delivery, files=metadata_files)
     default_project = settings.default_project_id if settings.enable_default_project else None
     return Parts(
         door=door,
@@ -148,8 +150,11 @@ def _parts(
         ),
         tables=tables,
         commits=Commits(database=database, delivery=delivery, files=metadata_files, tables=tables),
-        views=Views(database=database, door=door, delivery=delivery, files=metadata_files),
+        views=views,
         renames=Renames(database=database, delivery=delivery),
+        registrations=Registrations(
+            database=database, delivery=delivery, files=metadata_files, tables=tables, views=views
+        ),
         credentials=credentials,
         servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
         users=Users(database=database, page_size=settings.pagination_size_max),

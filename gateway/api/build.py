@@ -23,6 +23,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     grants,
     namespaces,
     projects,
+    registrations,
     renames,
     server,
     system,

@@ -22,6 +22,7 @@ from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.namespaces import Namespaces
+from gateway.catalog.registrations import Registrations
 from gateway.catalog.renames import Renames
 from gateway.catalog.tables import Tables
 from gateway.catalog.views import Views
@@ -58,6 +59,7 @@ class Parts:
     commits: Commits
     views: Views
     renames: Renames
+    registrations: Registrations
     credentials: Credentials
     servers: Servers
     users: Users

@@ -13,19 +13,22 @@ from uuid_utils.compat import uuid7
 from gateway.access.outage import CommitUnknown
 from gateway.access.resolved import ResolvedWarehouse
 from gateway.db.credentials import StorageCredentials
-from gateway.iceberg.errors import InvalidLocation, UnexpectedFilesInLocation
+from gateway.iceberg.errors import InvalidLocation, NotFoundException, UnexpectedFilesInLocation
 from gateway.iceberg.locations import Place
 from gateway.iceberg.metadata import TableMetadata, encode_table_metadata
-from gateway.iceberg.metadata_file import compress, next_metadata_location, uses_gzip
+from gateway.iceberg.metadata_file import compress, decompress, next_metadata_location, uses_gzip
 from gateway.iceberg.views import ViewMetadata, encode_view_metadata
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile, decode_profile
-from gateway.storage.errors import StorageDenied, StorageUnavailable
+from gateway.storage.errors import FileMissing, StorageDenied, StorageUnavailable
 from gateway.storage.files import Files
 from gateway.vending.errors import ShortTermCredentialError
 
 _log = structlog.get_logger("catalog.metadata_files")
 
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+"""Largest metadata file of somebody else that is read, packed and unpacked: far more than any table in use has."""
 
 AnyMetadata = TableMetadata | ViewMetadata
 Written = tuple[str, bytes]
@@ -33,11 +36,12 @@ Written = tuple[str, bytes]
 
 
 class MetadataFiles:
-    """The gateway's own reading and writing in a warehouse's store."""
+    """The gateway's own reading and writing in a warehouse's store. `max_bytes` bounds what is read of one file."""
 
-    def __init__(self, *, files: Files, storage: StorageCredentials) -> None:
+    def __init__(self, *, files: Files, storage: StorageCredentials, max_bytes: int = MAX_FILE_BYTES) -> None:
         self._files = files
         self._storage = storage
+        self._max_bytes = max_bytes
 
     @asynccontextmanager
     async def written(
@@ -77,6 +81,20 @@ class MetadataFiles:
         # Compressing takes milliseconds for large documents: not on the event loop.
         content = await asyncio.to_thread(compress, document) if gzip else document
         await self._files.write(decode_profile(warehouse.profile), credential, location, content)
+
+    async def read(self, warehouse: ResolvedWarehouse, location: str) -> bytes:
+        """The document in a metadata file, unpacked. Raises NotFoundException when there is none, FileTooLarge, and 400
+        for what is damaged or unpacks to more than is taken.
+        """
+        credential = await self._storage.of(warehouse)
+        if credential is None:
+            raise StorageDenied("The warehouse has no storage credential to read metadata with.")
+        profile = decode_profile(warehouse.profile)
+        try:
+            data = await self._files.read(profile, credential, location, max_bytes=self._max_bytes)
+        except FileMissing:
+            raise NotFoundException(f"Failed to open input stream for file: {location}") from None
+        return await asyncio.to_thread(decompress, data, max_bytes=self._max_bytes)
 
     async def remove(self, warehouse: ResolvedWarehouse, locations: Iterable[str]) -> None:
         """Delete metadata files that nothing refers to; a store that does not answer leaves them to the clean-up."""

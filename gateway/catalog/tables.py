@@ -315,10 +315,10 @@ async def claim_location(connection: Connection, location: Location, *, explicit
     await refuse_taken_location(connection, location)
 
 
-async def refuse_taken_location(connection: Connection, location: Location) -> None:
-    """Raise LocationAlreadyTaken when a table, of whatever project, lies at, above or below."""
+async def refuse_taken_location(connection: Connection, location: Location, *, other_than: UUID | None = None) -> None:
+    """Raise LocationAlreadyTaken when a table or view, of whatever project, but this one lies at, above or below."""
     ancestors = [above.overlap_key for above in location.ancestors()]
-    if await tables.location_taken(connection, location.overlap_key, ancestors):
+    if await tables.location_taken(connection, location.overlap_key, ancestors, other_than=other_than):
         raise LocationAlreadyTaken(f"Location is taken: {location.text}")
 
 

@@ -13,6 +13,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.door import Door
+from gateway.access.operations.registrations import RegisterView
 from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
 from gateway.access.outage import CommitUnknown
 from gateway.access.permit import Permit
@@ -153,7 +154,7 @@ class Views:
 
     async def insert(
         self,
-        permit: Permit[CreateView],
+        permit: Permit[CreateView] | Permit[RegisterView],
         namespace: ResolvedNamespace,
         identifier: TableIdentifier,
         id: UUID,

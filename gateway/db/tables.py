@@ -88,13 +88,17 @@ async def hold_default_locations(connection: AsyncConnection) -> None:
     await connection.execute(text("select pg_advisory_xact_lock_shared(:key)"), {"key": _EXPLICIT_LOCATIONS})
 
 
-async def location_taken(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
-    """Whether any table of any project (staged ones too) is at, above or below this location."""
+async def location_taken(
+    connection: AsyncConnection, location_key: str, ancestors: Sequence[str], *, other_than: UUID | None = None
+) -> bool:
+    """Whether any table or view of any project (staged ones too), but this one, is at, above or below this location."""
     statement = select(literal(1)).where(
         or_(
             tables.c.location_key.in_([location_key, *ancestors]), func.starts_with(tables.c.location_key, location_key)
         )
     )
+    if other_than is not None:
+        statement = statement.where(tables.c.id != other_than)
     return (await connection.execute(statement.limit(1))).one_or_none() is not None
 
 

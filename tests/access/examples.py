@@ -19,6 +19,7 @@ from gateway.access.operations import (
     grants,
     namespaces,
     projects,
+    registrations,
     renames,
     server,
     system,
@@ -41,6 +42,8 @@ from gateway.iceberg.wire import (
     CreateNamespaceRequest,
     CreateTableRequest,
     CreateViewRequest,
+    RegisterTableRequest,
+    RegisterViewRequest,
     UpdateNamespacePropertiesRequest,
 )
 from tests.access import world
@@ -125,6 +128,33 @@ def _tables() -> list[Example]:
         ),
         Example("drop", tables.DropTable(world.TABLE), _T),
         Example("sign", credentials.SignRequest(), _T, body={}),
+    ]
+
+
+def _registrations() -> list[Example]:
+    file = "s3://lake/somewhere/metadata/00001.metadata.json"
+    new = {"name": "returns", "metadata-location": file}
+    over = {"name": "orders", "metadata-location": file, "overwrite": True}
+    return [
+        Example(
+            "register",
+            registrations.RegisterTable(world.NAMESPACE, decode(_body(new), RegisterTableRequest)),
+            _N,
+            body=new,
+        ),
+        Example(
+            "register over",
+            registrations.RegisterTable(world.NAMESPACE, decode(_body(over), RegisterTableRequest)),
+            _N,
+            body=over,
+        ),
+        Example("unregister", registrations.UnregisterTable(world.TABLE), _T),
+        Example(
+            "register view",
+            registrations.RegisterView(world.NAMESPACE, decode(_body(new), RegisterViewRequest)),
+            _N,
+            body=new,
+        ),
     ]
 
 
@@ -290,6 +320,7 @@ EXAMPLES: Sequence[Example] = (
     *_tables(),
     *_views(),
     *_renames(),
+    *_registrations(),
     *_namespaces(),
     *_management(),
     *_grants(),

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Endpoints of the catalog protocol that take in and let go what has metadata files already."""
+
+from __future__ import annotations
+
+from gateway.access.operations.credentials import VendCredentials
+from gateway.access.operations.registrations import RegisterTable, RegisterView, UnregisterTable
+from gateway.access.operations.tables import DropTable, LoadTable
+from gateway.api.answers import TableAnswer, not_modified_or
+from gateway.api.context import Ctx
+from gateway.api.delegation import client_manages_storage
+from gateway.api.serves import serves
+from gateway.catalog.etags import Tagged
+from gateway.catalog.tables import LoadWish
+from gateway.iceberg.errors import CatalogError
+from gateway.iceberg.wire import LoadViewResult, RegisterTableRequest, RegisterViewRequest, UnregisterTableResult
+
+
+@serves(RegisterTable)
+async def register_table(ctx: Ctx, prefix: str, namespace: str) -> TableAnswer:
+    """Register a table by its metadata file, in the place of another one with `overwrite`.
+
+    The answer is a load of the new table through the same door, with credentials for who owns it now. If that cannot be
+    decided (OpenFGA has not been told yet), the table is registered nevertheless and its metadata is the answer.
+    """
+    managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
+    request = await ctx.body(RegisterTableRequest)
+    operation = RegisterTable(ctx.namespace(prefix, namespace), request)
+    ref = operation.table
+    if request.overwrite:
+        done = await ctx.parts.registrations.table(*await ctx.admit_with(operation, DropTable(ref, purge=False)))
+    else:
+        done = await ctx.parts.registrations.table(await ctx.admit(operation), None)
+    try:
+        if managed:
+            load, vend = await ctx.admit(LoadTable(ref)), None
+        else:
+            load, vend = await ctx.admit_with(LoadTable(ref), VendCredentials(ref))
+    except CatalogError:
+        return not_modified_or(Tagged("", done))
+    return not_modified_or(await ctx.parts.tables.load(load, vend, LoadWish(client_managed=managed)))
+
+
+@serves(UnregisterTable)
+async def unregister_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> UnregisterTableResult:
+    """Let a table go and leave all its files."""
+    return await ctx.parts.registrations.unregister(
+        await ctx.admit(UnregisterTable(ctx.table(prefix, namespace, table)))
+    )
+
+
+@serves(RegisterView)
+async def register_view(ctx: Ctx, prefix: str, namespace: str) -> LoadViewResult:
+    """Register a view by its metadata file."""
+    request = await ctx.body(RegisterViewRequest)
+    return await ctx.parts.registrations.view(await ctx.admit(RegisterView(ctx.namespace(prefix, namespace), request)))

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Taking in tables and views by their metadata files, and letting tables go with all their files.
+
+A metadata file is somebody's word. Whoever registers one owns what it describes and gets credentials for the location
+in it, so everything in it has to lie inside that location, and the location must be nobody's (threats A09, A10, K7).
+The row, and with it the object of the relationship model, is new: two registrations of one file are two tables.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from gateway.access.operations.registrations import RegisterTable, RegisterView, UnregisterTable
+from gateway.access.operations.tables import DropTable
+from gateway.access.permit import Permit
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refusals import forbidden
+from gateway.access.relations import Can
+from gateway.access.resolved import ResolvedNamespace, ResolvedTable
+from gateway.catalog.metadata_files import MetadataFiles, require_inside
+from gateway.catalog.tables import Tables, above_table, claim_location, refuse_taken_location, taken
+from gateway.catalog.views import Views, taken_for_view
+from gateway.catalog.views import answer as view_answer
+from gateway.db import namespaces, tables
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Connection, Database
+from gateway.db.outbox import Pending
+from gateway.db.ownership import record_gone, record_new
+from gateway.iceberg.applying.structure import check_format_version
+from gateway.iceberg.errors import (
+    CommitFailedException,
+    InvalidLocation,
+    NoSuchNamespaceException,
+    NoSuchTableException,
+)
+from gateway.iceberg.identifiers import TableIdentifier, fold, validate_new_name
+from gateway.iceberg.locations import inner_locations, location_properties
+from gateway.iceberg.metadata import TableMetadata, decode_table_metadata, encode_table_metadata
+from gateway.iceberg.views import decode_view_metadata, encode_view_metadata
+from gateway.iceberg.wire import LoadTableResult, LoadViewResult, UnregisterTableResult
+from gateway.scope.location import Location
+from gateway.scope.profile import S3Profile, decode_profile
+
+
+class Registrations:
+    """Register and unregister."""
+
+    def __init__(
+        self, *, database: Database, delivery: TupleDelivery, files: MetadataFiles, tables: Tables, views: Views
+    ) -> None:
+        self._database = database
+        self._delivery = delivery
+        self._files = files
+        self._tables = tables
+        self._views = views
+
+    async def table(self, permit: Permit[RegisterTable], drop: Permit[DropTable] | None) -> LoadTableResult:
+        """Make a table of a metadata file; with a permit to drop the table of this name, in its place.
+
+        Raises AlreadyExistsException, TableActionForbidden (overwriting needs `can_drop`), LocationAlreadyTaken,
+        InvalidLocation, FormatVersionNotAllowed, NotFoundException for a missing file, and 400 for what is no table
+        metadata or too large.
+        """
+        operation = permit.operation
+        namespace = permit.namespace(operation.namespace)
+        identifier = operation.table.identifier
+        validate_new_name(identifier.name)
+        replaced = None if drop is None else drop.table(operation.table)
+        await self._refuse_taken_name(permit, namespace, replaced)
+        profile = decode_profile(namespace.warehouse.profile)
+        file = await self._file_of_nobody(profile, operation.request.metadata_location, replaced)
+        data = await self._files.read(namespace.warehouse, operation.request.metadata_location)
+        metadata = decode_table_metadata(data)
+        location = _place(profile, metadata.location, file)
+        require_inside(profile, location, inner_locations(metadata))
+        check_format_version(metadata.format_version, frozenset(namespace.warehouse.allowed_format_versions))
+        document = encode_table_metadata(metadata)
+        written = (operation.request.metadata_location, document)
+        try:
+            async with self._database.change(permit) as connection:
+                await namespaces.hold(connection, namespace.id)
+                gone = [] if replaced is None else await self._take_away(connection, replaced)
+                new = await self._insert(connection, permit, namespace, identifier, metadata, location, written)
+        except namespaces.NamespaceGone as missing:
+            raise NoSuchNamespaceException.of(identifier.namespace) from missing
+        except tables.Clash as clash:
+            raise await self._tables.clash(namespace, identifier, location) from clash
+        await self._delivery.deliver_or_leave([*gone, *new])
+        return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(document))
+
+    async def view(self, permit: Permit[RegisterView]) -> LoadViewResult:
+        """Make a view of a metadata file; raises what `table` raises."""
+        request = permit.operation.request
+        namespace = permit.namespace(permit.operation.namespace)
+        validate_new_name(request.name, noun="view")
+        identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
+        async with self._database.read() as connection:
+            kind = await tables.name_taken(connection, namespace.id, identifier.name)
+        if kind is not None:
+            raise taken_for_view(kind, identifier)
+        profile = decode_profile(namespace.warehouse.profile)
+        file = await self._file_of_nobody(profile, request.metadata_location, None)
+        metadata = decode_view_metadata(await self._files.read(namespace.warehouse, request.metadata_location))
+        location = _place(profile, metadata.location, file)
+        require_inside(profile, location, location_properties(metadata.properties))
+        id = uuid7()
+        permit.trail.tell(view_id=str(id), location=location.text)
+        written = (request.metadata_location, encode_view_metadata(metadata))
+        await self._views.insert(permit, namespace, identifier, id, metadata, location, written, explicit=True)
+        return view_answer(*written)
+
+    async def unregister(self, permit: Permit[UnregisterTable]) -> UnregisterTableResult:
+        """Delete the table's row and grants and tell its last state. No file is touched; later commits find nothing."""
+        table = permit.table(permit.operation.table)
+        async with self._database.change(permit) as connection:
+            now = await tables.lock(connection, table.id)
+            if now is None or not _is_still(now.namespace_id, now.name_key, table):
+                raise NoSuchTableException.of(permit.operation.table.identifier)
+            last = await tables.pointer(connection, table.id)
+            pending = await self._remove(connection, table)
+        if last is None:
+            raise NoSuchTableException.of(permit.operation.table.identifier)
+        await self._delivery.deliver_or_leave(pending)
+        return UnregisterTableResult(metadata_location=last.metadata_location, metadata=msgspec.Raw(last.metadata))
+
+    async def _refuse_taken_name(
+        self, permit: Permit[RegisterTable], namespace: ResolvedNamespace, replaced: ResolvedTable | None
+    ) -> None:
+        operation = permit.operation
+        async with self._database.read() as connection:
+            kind = await tables.name_taken(connection, namespace.id, operation.request.name)
+        if kind is None or replaced is not None:
+            return
+        if kind == "table" and operation.request.overwrite and permit.holds(Can.GET_METADATA, operation.table):
+            raise forbidden(permit.actor, "drop_table, which overwriting is,", operation.table, ())
+        raise taken(kind, operation.table.identifier)
+
+    async def _file_of_nobody(self, profile: S3Profile, text: str, replaced: ResolvedTable | None) -> Location:
+        """The metadata file's place, which must lie in no other table or view: the gateway could read it there and the
+        caller perhaps could not. Asked before anything is read.
+        """
+        file = profile.parse_location(text)
+        async with self._database.read() as connection:
+            await refuse_taken_location(connection, file, other_than=None if replaced is None else replaced.id)
+        return file
+
+    async def _take_away(self, connection: Connection, replaced: ResolvedTable) -> list[Pending]:
+        """Delete the row that is overwritten, if it is still what was decided on; its files stay."""
+        now = await tables.lock(connection, replaced.id)
+        if now is None:
+            return []
+        if not _is_still(now.namespace_id, now.name_key, replaced):
+            raise CommitFailedException("The table to overwrite was renamed meanwhile; try again.")
+        return await self._remove(connection, replaced)
+
+    async def _remove(self, connection: Connection, table: ResolvedTable) -> list[Pending]:
+        await tables.drop(connection, table.id)
+        namespace = table.namespace
+        return await record_gone(
+            connection, table.key, namespace.key, above=above_table(namespace), warehouse_id=namespace.warehouse.id
+        )
+
+    async def _insert(
+        self,
+        connection: Connection,
+        permit: Permit[RegisterTable],
+        namespace: ResolvedNamespace,
+        identifier: TableIdentifier,
+        metadata: TableMetadata,
+        location: Location,
+        written: tuple[str, bytes],
+    ) -> list[Pending]:
+        id = uuid7()
+        permit.trail.tell(table_id=str(id), location=location.text)
+        await claim_location(connection, location, explicit=True)
+        await tables.create(
+            connection,
+            id=id,
+            warehouse_id=namespace.warehouse.id,
+            namespace_id=namespace.id,
+            name=identifier.name,
+            table_uuid=UUID(metadata.table_uuid),
+            location=location.text,
+            location_key=location.overlap_key,
+            metadata_location=written[0],
+            metadata=written[1],
+            staged_by=None,
+        )
+        return await record_new(
+            connection,
+            permit.actor,
+            ObjectKey(ObjectType.TABLE, str(id)),
+            namespace.key,
+            above=above_table(namespace),
+            warehouse_id=namespace.warehouse.id,
+        )
+
+
+def _place(profile: S3Profile, text: str, file: Location) -> Location:
+    """The location in a document: below the base, and with the document inside."""
+    location = profile.parse_location(text)
+    if not location.contains(file, strict=True):
+        raise InvalidLocation(
+            f"The metadata file {file.text!r} must lie inside the location it names, {location.prefix_text!r}"
+        )
+    return location
+
+
+def _is_still(namespace_id: UUID, name_key: str, table: ResolvedTable) -> bool:
+    return namespace_id == table.namespace.id and name_key == fold(table.identifier.name)

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registering tables and views by their metadata files, and letting tables go."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.test_views import create as create_view
+from tests.contract.world import Person, Table, World, told, unique
+
+
+def register(by: Person, world: World, ns: str, name: str, location: str, **more: Any) -> httpx.Response:
+    """Register a table."""
+    return by.post(f"{world.root}/namespaces/{ns}/register", {"name": name, "metadata-location": location, **more})
+
+
+def register_view(by: Person, world: World, ns: str, name: str, location: str) -> httpx.Response:
+    """Register a view."""
+    return by.post(f"{world.root}/namespaces/{ns}/register-view", {"name": name, "metadata-location": location})
+
+
+def released(world: World, ns: str, **more: Any) -> Table:
+    """A table that was unregistered: its files are there and nobody's."""
+    table = world.table(ns, **more)
+    assert world.admin.post(f"{table.path}/unregister").status_code == 200
+    return table
+
+
+def put(world: World, location: str, document: dict[str, Any], *, packed: bool = False) -> str:
+    """Write a metadata file behind the gateway's back; its location."""
+    body = json.dumps(document).encode()
+    key = location.removeprefix(f"s3://{world.bucket}/")
+    world.s3.put_object(Bucket=world.bucket, Key=key, Body=gzip.compress(body) if packed else body)
+    return location
+
+
+def foreign(world: World, ns: str) -> tuple[str, dict[str, Any]]:
+    """A fresh place below the base, and valid metadata of a table there."""
+    table = released(world, ns)
+    location = f"{table.location.rsplit('/', 1)[0]}/{unique('foreign')}"
+    return location, {**table.answer["metadata"], "location": location}
+
+
+def test_an_unregistered_table_is_gone_and_its_files_stay(world: World, ns: str) -> None:
+    table = world.table(ns)
+    files = world.objects(table.location.removeprefix(f"s3://{world.bucket}/"))
+    id = str(world.sql("select id from tables where name = $1", table.name)[0]["id"])
+    answer = world.admin.post(f"{table.path}/unregister")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "metadata-location": table.answer["metadata-location"],
+        "metadata": table.answer["metadata"],
+    }
+    assert world.admin.head(table.path).status_code == 404
+    assert world.commit(world.admin, table.path).status_code == 404
+    assert world.objects(table.location.removeprefix(f"s3://{world.bucket}/")) == files
+    assert world.tuples(f"table:{id}") == set()
+    assert told(world.admin.post(f"{table.path}/unregister"))[:2] == (404, "NoSuchTableException")
+
+
+def test_a_registered_table_is_the_one_it_was_with_a_row_of_its_own(world: World, ns: str) -> None:
+    table, name = world.table(ns), unique("again")
+    before = world.sql("select id from tables where name = $1", table.name)[0]["id"]
+    world.admin.post(f"{table.path}/unregister")
+    answer = register(world.admin, world, ns, name, table.answer["metadata-location"])
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    assert body["metadata"] == table.answer["metadata"]
+    assert body["metadata-location"] == table.answer["metadata-location"]
+    assert answer.headers["etag"]
+    row = world.sql("select id, table_uuid from tables where name = $1", name)[0]
+    assert row["id"] != before
+    assert str(row["table_uuid"]) == table.uuid
+    change = {"action": "set-properties", "updates": {"a": "b"}}
+    assert world.commit(world.admin, f"{world.root}/namespaces/{ns}/tables/{name}", change).status_code == 200
+
+
+def test_who_registers_a_table_owns_it_and_gets_credentials_for_its_location(world: World, ns: str) -> None:
+    table = released(world, ns)
+    world.grant("create", world.carol, "namespace", world.namespace_id(ns))
+    answer = register(world.carol, world, ns, table.name, table.answer["metadata-location"]).json()
+    (credential,) = answer["storage-credentials"]
+    assert credential["prefix"] == f"{table.location}/"
+    keys = world.store_of(credential["config"])
+    prefix = table.location.removeprefix(f"s3://{world.bucket}/")
+    keys.put_object(Bucket=world.bucket, Key=f"{prefix}/data/mine.parquet", Body=b"x")
+    assert world.carol.delete(table.path).status_code == 204
+
+
+def test_with_keys_of_ones_own_none_are_handed_out(world: World, ns: str) -> None:
+    table = released(world, ns)
+    answer = world.admin.post(
+        f"{world.root}/namespaces/{ns}/register",
+        {"name": table.name, "metadata-location": table.answer["metadata-location"]},
+        headers={"X-Iceberg-Access-Delegation": "client-managed"},
+    )
+    assert answer.status_code == 200
+    assert not answer.json().get("storage-credentials")
+
+
+def test_a_packed_metadata_file_is_read_whatever_its_name(world: World, ns: str) -> None:
+    location, metadata = foreign(world, ns)
+    file = put(world, f"{location}/metadata/00003-a.metadata.json", metadata, packed=True)
+    answer = register(world.admin, world, ns, unique("t"), file)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["metadata"]["location"] == location
+
+
+def test_registering_needs_the_right_to_create(world: World, ns: str) -> None:
+    table = released(world, ns)
+    file = table.answer["metadata-location"]
+    assert register(world.carol, world, ns, table.name, file).status_code == 404
+    world.grant("select", world.carol, "namespace", world.namespace_id(ns))
+    assert told(register(world.carol, world, ns, table.name, file))[:2] == (403, "NamespaceActionForbidden")
+
+
+def test_a_taken_name_is_told_with_the_kind_that_has_it(world: World, ns: str) -> None:
+    gone, table, view = released(world, ns), world.table(ns), create_view(world, ns)
+    file = gone.answer["metadata-location"]
+    assert told(register(world.admin, world, ns, table.name, file)) == (
+        409,
+        "AlreadyExistsException",
+        f"Table already exists: {ns}.{table.name}",
+    )
+    for overwrite in (False, True):
+        assert told(register(world.admin, world, ns, view["name"], file, overwrite=overwrite)) == (
+            409,
+            "AlreadyExistsException",
+            f"View with same name already exists: {ns}.{view['name']}",
+        )
+
+
+def test_a_missing_namespace_does_not_exist(world: World, ns: str) -> None:
+    table = released(world, ns)
+    for answer in (
+        register(world.admin, world, "no_such_ns", "t", table.answer["metadata-location"]),
+        register_view(world.admin, world, "no_such_ns", "t", table.answer["metadata-location"]),
+    ):
+        assert told(answer) == (404, "NoSuchNamespaceException", "Namespace does not exist: no_such_ns")
+
+
+def test_a_missing_file_is_not_found(world: World, ns: str) -> None:
+    location, _ = foreign(world, ns)
+    file = f"{location}/metadata/00000-x.metadata.json"
+    assert told(register(world.admin, world, ns, "t", file)) == (
+        404,
+        "NotFoundException",
+        f"Failed to open input stream for file: {file}",
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"{}", b"[1]", b'{"format-version": 9}', b"\x1f\x8bdamaged"])
+def test_what_is_no_metadata_is_a_bad_request(world: World, ns: str, content: bytes) -> None:
+    location, _ = foreign(world, ns)
+    file = f"{location}/metadata/00000-x.metadata.json"
+    world.s3.put_object(Bucket=world.bucket, Key=file.removeprefix(f"s3://{world.bucket}/"), Body=content)
+    assert register(world.admin, world, ns, "t", file).status_code == 400
+    assert register_view(world.admin, world, ns, "t", file).status_code == 400
+
+
+def test_a_gzip_bomb_is_refused_and_not_unpacked(world: World, ns: str) -> None:
+    location, _ = foreign(world, ns)
+    file = f"{location}/metadata/00000-x.metadata.json"
+    bomb = gzip.compress(b" " * (200 * 1024 * 1024))
+    world.s3.put_object(Bucket=world.bucket, Key=file.removeprefix(f"s3://{world.bucket}/"), Body=bomb)
+    status, _, message = told(register(world.admin, world, ns, "t", file))
+    assert status == 400
+    assert "unpacks to more than" in message
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["metadata-log", "manifest-list", "statistics", "partition-statistics", "write.data.path", "write.metadata.path"],
+)
+def test_a_file_whose_inside_points_into_another_table_is_refused(world: World, ns: str, place: str) -> None:
+    victim = world.table(ns)
+    location, metadata = foreign(world, ns)
+    snapshot = {
+        "snapshot-id": 1,
+        "sequence-number": 1,
+        "timestamp-ms": metadata["last-updated-ms"],
+        "manifest-list": f"{location}/metadata/snap-1.avro",
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
+    there = f"{victim.location}/metadata/x"
+    document = {**metadata, "last-sequence-number": 1, "snapshots": [snapshot]}
+    match place:
+        case "metadata-log":
+            document["metadata-log"] = [{"timestamp-ms": 1, "metadata-file": there}]
+        case "manifest-list":
+            document["snapshots"] = [{**snapshot, "manifest-list": there}]
+        case "statistics":
+            document["statistics"] = [
+                {
+                    "snapshot-id": 1,
+                    "statistics-path": there,
+                    "file-size-in-bytes": 1,
+                    "file-footer-size-in-bytes": 1,
+                    "blob-metadata": [],
+                }
+            ]
+        case "partition-statistics":
+            document["partition-statistics"] = [{"snapshot-id": 1, "statistics-path": there, "file-size-in-bytes": 1}]
+        case _:
+            document["properties"] = {place: there}
+    file = put(world, f"{location}/metadata/00000-x.metadata.json", document)
+    status, kind, message = told(register(world.admin, world, ns, unique("t"), file))
+    assert (status, kind) == (400, "InvalidLocation"), message
+    put(
+        world,
+        file,
+        {**document, "metadata-log": [], "statistics": [], "partition-statistics": []}
+        | {"snapshots": [snapshot], "properties": {}},
+    )  # the same file without what was wrong is taken
+    assert register(world.admin, world, ns, unique("t"), file).status_code == 200
+
+
+def test_a_file_in_the_directory_of_another_table_is_refused_unread(world: World, ns: str) -> None:
+    victim = world.table(ns)
+    for file in (victim.answer["metadata-location"], f"{victim.location}/metadata/there-is-none.json"):
+        assert told(register(world.admin, world, ns, unique("t"), file))[:2] == (409, "LocationAlreadyTaken")
+        assert told(register_view(world.admin, world, ns, unique("t"), file))[:2] == (409, "LocationAlreadyTaken")
+
+
+def test_a_file_that_names_the_location_of_another_table_is_refused(world: World, ns: str) -> None:
+    victim = world.table(ns)
+    location, metadata = foreign(world, ns)
+    for wrong in (victim.location, f"s3://{world.bucket}", location.rsplit("/", 1)[0], "s3://elsewhere/x", "file:///x"):
+        file = put(world, f"{location}/metadata/00000-x.metadata.json", {**metadata, "location": wrong})
+        status, _, message = told(register(world.admin, world, ns, unique("t"), file))
+        assert status in (400, 409), (wrong, message)
+
+
+def test_a_file_outside_of_the_warehouse_is_refused(world: World, ns: str) -> None:
+    for file in (
+        "s3://elsewhere/t/metadata/x.json",
+        "file:///etc/passwd",
+        "http://127.0.0.1/x",
+        f"s3://{world.bucket}/x",
+    ):
+        assert told(register(world.admin, world, ns, "t", file))[:2] == (400, "InvalidLocation")
+
+
+def test_one_file_cannot_be_registered_twice(world: World, ns: str) -> None:
+    table = released(world, ns)
+    assert register(world.admin, world, ns, "first", table.answer["metadata-location"]).status_code == 200
+    assert told(register(world.admin, world, ns, "second", table.answer["metadata-location"]))[:2] == (
+        409,
+        "LocationAlreadyTaken",
+    )
+
+
+def test_overwriting_puts_the_file_in_the_place_of_the_table_and_purges_nothing(world: World, ns: str) -> None:
+    table = world.table(ns)
+    first = table.answer["metadata-location"]
+    world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "b"}})
+    before = world.sql("select id from tables where name = $1", table.name)[0]["id"]
+    world.grant("select", world.carol, "table", str(before))
+    files = world.objects(table.location.removeprefix(f"s3://{world.bucket}/"))
+    answer = register(world.admin, world, ns, table.name, first, overwrite=True)
+    assert answer.status_code == 200, answer.text
+    assert "a" not in answer.json()["metadata"]["properties"]
+    assert world.sql("select id from tables where name = $1", table.name)[0]["id"] != before
+    assert world.objects(table.location.removeprefix(f"s3://{world.bucket}/")) == files
+    assert world.tuples(f"table:{before}") == set()
+    assert world.carol.get(table.path).status_code == 404
+
+
+def test_overwriting_nothing_is_registering(world: World, ns: str) -> None:
+    table = released(world, ns)
+    answer = register(world.admin, world, ns, table.name, table.answer["metadata-location"], overwrite=True)
+    assert answer.status_code == 200
+
+
+def test_overwriting_needs_the_right_to_drop(world: World, ns: str) -> None:
+    gone, table = released(world, ns), world.table(ns)
+    file = gone.answer["metadata-location"]
+    world.grant("create", world.steward, "namespace", world.namespace_id(ns))
+    assert told(register(world.steward, world, ns, table.name, file, overwrite=True))[:2] == (
+        403,
+        "TableActionForbidden",
+    )
+    assert world.admin.get(table.path).json()["metadata"] == table.answer["metadata"]
+
+
+def test_a_dropped_view_can_be_registered_again(world: World, ns: str) -> None:
+    view, name = create_view(world, ns), unique("again")
+    world.admin.delete(view["path"])
+    answer = register_view(world.admin, world, ns, name, view["metadata-location"])
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["metadata"] == view["metadata"]
+    assert world.admin.head(f"{world.root}/namespaces/{ns}/views/{name}").status_code == 204
+
+
+def test_a_registered_view_over_a_view_or_table_already_exists(world: World, ns: str) -> None:
+    gone, view, table = create_view(world, ns), create_view(world, ns), world.table(ns)
+    world.admin.delete(gone["path"])
+    file = gone["metadata-location"]
+    assert told(register_view(world.admin, world, ns, view["name"], file)) == (
+        409,
+        "AlreadyExistsException",
+        f"View already exists: {ns}.{view['name']}",
+    )
+    assert told(register_view(world.admin, world, ns, table.name, file)) == (
+        409,
+        "AlreadyExistsException",
+        f"Table with same name already exists: {ns}.{table.name}",
+    )
+
+
+def test_one_kind_of_metadata_makes_not_the_other_kind_of_thing(world: World, ns: str) -> None:
+    table, view = released(world, ns), create_view(world, ns)
+    world.admin.delete(view["path"])
+    assert register_view(world.admin, world, ns, "v", table.answer["metadata-location"]).status_code == 400
+    assert register(world.admin, world, ns, "t", view["metadata-location"]).status_code == 400
