@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One principal, tenant or table is never taken for another (threats B10, D02, D20, D21, D25)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.contract.world import SCHEMA, Person, World, told, unique
+
+
+@pytest.fixture(scope="module")
+def tenant(world: World) -> dict[str, str]:
+    """Another project with a warehouse, a namespace and a table of the very names of the first one."""
+    project = world.admin.post("/management/v1/project", {"project-name": unique("tenant")}).json()["project-id"]
+    body = {
+        "warehouse-name": "demo",
+        "project-id": project,
+        "storage-profile": {**world.ready.s3.profile, "bucket": world.bucket, "key-prefix": unique("tenant")},
+        "storage-credential": {
+            "type": "s3",
+            "credential-type": "access-key",
+            "access-key-id": world.ready.s3.access_key,
+            "secret-access-key": world.ready.s3.secret_key,
+        },
+    }
+    made = world.admin.post("/management/v1/warehouse", body)
+    assert made.status_code == 201, made.text
+    return {"project": project, "warehouse": made.json()["warehouse-id"]}
+
+
+def test_rights_in_one_project_open_nothing_of_the_same_name_in_another(
+    world: World, ns: str, tenant: dict[str, str]
+) -> None:
+    """D21: alice may read all of her `demo`, bob may write it."""
+    mine = world.table(ns, "twin")
+    other = f"/catalog/v1/{tenant['warehouse']}"
+    assert world.admin.post(f"{other}/namespaces", {"namespace": [ns]}).status_code == 200
+    twin = world.admin.post(f"{other}/namespaces/{ns}/tables", {"name": "twin", "schema": SCHEMA})
+    assert twin.status_code == 200
+    assert world.alice.get(mine.path).status_code == 200
+    for person in (world.alice, world.bob):
+        for path in (f"{other}/namespaces", f"{other}/namespaces/{ns}", f"{other}/namespaces/{ns}/tables/twin"):
+            assert person.get(path).status_code == 404
+        config = person.get("/catalog/v1/config", params={"warehouse": f"{tenant['project']}/demo"})
+        assert told(config)[:2] == (404, "NoSuchWarehouseException")
+        header = {"x-project-id": tenant["project"]}
+        assert person.get("/management/v1/warehouse", headers=header).status_code == 404
+    keys = world.store_of(mine.answer["config"])
+    key = twin.json()["metadata-location"].removeprefix(f"s3://{world.bucket}/")
+    with pytest.raises(ClientError):
+        keys.get_object(Bucket=world.bucket, Key=key)
+
+
+def test_ids_of_another_warehouse_in_the_path_name_nothing(world: World, ns: str, tenant: dict[str, str]) -> None:
+    """D02: the object that was decided on is the one that is used, so path parts must fit together."""
+    table = world.table(ns)
+    path = f"/management/v1/permissions/warehouse/{tenant['warehouse']}/table/{table.uuid}/assignments"
+    assert world.admin.get(path).status_code == 404
+    body = {"writes": [{"type": "select", "user": "oidc~analyst"}]}
+    assert world.admin.post(path, body).status_code == 404
+    crossed = f"/catalog/v1/{tenant['warehouse']}/namespaces/{ns}/tables/{table.name}"
+    assert world.admin.get(crossed).status_code == 404
+
+
+def test_a_project_named_twice_is_not_two_readings(world: World, tenant: dict[str, str]) -> None:
+    """D02: the header counts, for the decision and for what is made."""
+    body = {"warehouse-name": unique("w"), "project-id": world.project, "storage-profile": {"type": "s3"}}
+    header = {"x-project-id": tenant["project"]}
+    assert world.alice.post("/management/v1/warehouse", body, headers=header).status_code in (400, 404)
+    listed = world.admin.get(f"/management/v1/warehouse?projectId={world.project}", headers=header).json()
+    assert {each["warehouse-id"] for each in listed["warehouses"]} == {tenant["warehouse"]}
+
+
+@pytest.mark.parametrize("order", ["writer first", "reader first"])
+def test_two_principals_never_share_keys(world: World, ns: str, order: str) -> None:
+    """D20, invariant 6."""
+    table = world.table(ns)
+    world.grant("modify", world.steward, "table", table.uuid)
+    people = [world.steward, world.alice]
+    if order == "reader first":
+        people.reverse()
+    configs = {person.name: person.get(table.path).json()["config"] for person in people * 2}
+    assert configs["steward"]["s3.access-key-id"] != configs["alice"]["s3.access-key-id"]
+    key = f"{table.location.removeprefix(f's3://{world.bucket}/')}/data/new"
+    world.store_of(configs["steward"]).put_object(Bucket=world.bucket, Key=key, Body=b"x")
+    with pytest.raises(ClientError):
+        world.store_of(configs["alice"]).put_object(Bucket=world.bucket, Key=key, Body=b"y")
+
+
+def test_keys_shrink_with_the_grant(world: World, ns: str) -> None:
+    """A cached credential of a wider grant is not handed out again."""
+    table = world.table(ns)
+    world.grant("modify", world.steward, "table", table.uuid)
+    assert world.steward.get(table.path).json()["config"]["s3.access-key-id"]
+    world.grant("select", world.steward, "table", table.uuid)
+    world.revoke("modify", world.steward, "table", table.uuid)
+    keys = world.store_of(world.steward.get(table.path).json()["config"])
+    key = f"{table.location.removeprefix(f's3://{world.bucket}/')}/data/new"
+    with pytest.raises(ClientError):
+        keys.put_object(Bucket=world.bucket, Key=key, Body=b"y")
+
+
+_ODD_SUBJECTS = [
+    "*",
+    "a#assignee",
+    "x:y",
+    "carol#",
+    "@",
+    "a|b",
+    "%2A",
+    "user:*",
+    "role:1#assignee",
+    "ünï",
+    "a b",
+    "CAROL",
+]
+
+
+@pytest.mark.parametrize("subject", _ODD_SUBJECTS)
+def test_a_user_whose_name_looks_like_relationship_language_is_just_a_user(world: World, ns: str, subject: str) -> None:
+    """B10: a grant to `oidc~*` must not be a grant to everybody."""
+    user = f"oidc~{subject}"
+    made = world.admin.post("/management/v1/user", {"id": user, "name": "odd"})
+    assert made.status_code in (200, 201), made.text
+    table = world.table(ns)
+    world.grant("select", Person("odd", user, "", world.base), "table", table.uuid)
+    assert world.carol.get(table.path).status_code == 404
+    assert world.analyst.get(table.path).status_code == 404
+    (tuple_user,) = {name for name, relation in world.tuples(f"table:{table.uuid}") if relation == "select"}
+    assert tuple_user.startswith("user:oidc~")
+    assert not set("#*:| @") & set(tuple_user.removeprefix("user:"))
+    assert world.admin.get(world.grants_path("table", table.uuid)).json()["assignments"][-1]["user"] == user
+    operation = {"table": {"warehouse-id": world.warehouse, "table-id": table.uuid, "action": "read_data"}}
+    about = world.admin.post("/management/v1/permissions/check", {"operation": operation, "identity": {"user": user}})
+    assert about.json() == {"allowed": True}
+
+
+@pytest.mark.parametrize(
+    "smuggled",
+    [
+        {"contextual-tuples": [{"user": "user:oidc~carol", "relation": "ownership", "object": "table:x"}]},
+        {"context": {"current_time": "1999-01-01T00:00:00Z"}},
+        {"identity": {"user": "oidc~carol", "groups": ["admins"]}},
+    ],
+    ids=str,
+)
+def test_nobody_brings_along_relationships_of_their_own(world: World, smuggled: dict[str, Any]) -> None:
+    """D25."""
+    operation = {"warehouse": {"warehouse-id": world.warehouse, "action": "use"}}
+    answer = world.carol.post("/management/v1/permissions/check", {"operation": operation, **smuggled})
+    assert answer.status_code == 400
