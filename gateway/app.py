@@ -34,6 +34,7 @@ from gateway.db import audit_log, servers
 from gateway.db.credentials import StorageCredentials
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
+from gateway.db.idempotency import Idempotency
 from gateway.db.migrate import require_current_schema
 from gateway.db.resolver import DatabaseResolver
 from gateway.db.secrets import Sealer
@@ -126,7 +127,7 @@ def _parts(
     server_id: UUID,
 ) -> Parts:
     """The use cases, joined."""
-    key = settings.pg_encryption_key
+    key, once = settings.pg_encryption_key, settings.idempotency
     storage = StorageCredentials(database, Sealer([key.reveal()] if key else []))
     sts = Sts(on_latency=lambda seconds, outcome: metrics.sts_took(outcome, seconds))
     files = Files(own_role=sts.assume_own_role)
@@ -141,7 +142,11 @@ def _parts(
         health=health,
         page_size_max=settings.pagination_size_max,
         default_project_id=default_project,
-        configurations=Configurations(base_uri=settings.base_uri, page_size=settings.pagination_size_default),
+        configurations=Configurations(
+            base_uri=settings.base_uri,
+            page_size=settings.pagination_size_default,
+            idempotency_seconds=once.lifetime if once.enabled else None,
+        ),
         namespaces=Namespaces(
             database=database,
             door=door,
@@ -172,6 +177,9 @@ def _parts(
         grants=Grants(database=database, delivery=delivery),
         checks=Checks(door=door),
         met=set(),
+        repetitions=(
+            Idempotency(database, delivery, keep_seconds=once.lifetime + once.grace_period) if once.enabled else None
+        ),
     )
 
 

@@ -110,6 +110,18 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     flush_interval: Annotated[float, Meta(description="Longest time such a record waits.", extra=_SECONDS)] = 0.2
 
 
+class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
+    """Repeated requests: a change of the catalog with an `Idempotency-Key` happens once however often it is sent."""
+
+    enabled: Annotated[bool, Meta(description="Heed `Idempotency-Key` and advertise it to clients.")] = True
+    lifetime: Annotated[
+        float, Meta(ge=60, description="How long a success is remembered; advertised to clients.", extra=_SECONDS)
+    ] = 1800.0
+    grace_period: Annotated[
+        float, Meta(ge=0, description="How much longer it is really remembered.", extra=_SECONDS)
+    ] = 300.0
+
+
 class Embedded(msgspec.Struct, frozen=True, kw_only=True):
     """The stack of `lakegate up` and `lakegate demo`; `serve` uses none of these."""
 
@@ -196,6 +208,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     openfga: OpenFga = OpenFga()
     opa: Opa = Opa()
     audit: Audit = Audit()
+    idempotency: Idempotency = Idempotency()
     embedded: Embedded = Embedded()
 
     def write_url(self) -> Secret:

@@ -9,6 +9,7 @@ from gateway.access.actor import Actor
 from gateway.access.decision import Decision
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
+from gateway.access.repetition import Claim
 from gateway.access.resolved import Resolution
 from gateway.access.trail import Trail
 
@@ -16,7 +17,14 @@ Op = TypeVar("Op", bound=Operation)
 
 
 def mint(
-    operation: Op, *, actor: Actor, decision: Decision, resolution: Resolution, trail: Trail, request_id: str
+    operation: Op,
+    *,
+    actor: Actor,
+    decision: Decision,
+    resolution: Resolution,
+    trail: Trail,
+    request_id: str,
+    claim: Claim | None = None,
 ) -> Permit[Op]:
     """A permit for a decision that allows. Raises ValueError for any other, whatever the caller believes."""
     if not decision.allowed:
@@ -28,4 +36,5 @@ def mint(
     permit._resolution = resolution
     permit._trail = trail
     permit._request_id = request_id
+    permit._claim = claim
     return permit

@@ -86,24 +86,18 @@ class Door:
         if not objects:
             return []
         try:
-            return await self._check(actor, [Question(relation, key) for key in objects])
+            return await self._relationships.check(actor, [Question(relation, key) for key in objects])
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
-
-    async def _check(self, actor: Actor, questions: Sequence[Question]) -> list[bool]:
-        """One answer per question; whatever is not `True` itself is a no."""
-        answers = await self._relationships.check(actor, questions)
-        if len(answers) != len(questions):
-            raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
-        return [answer is True for answer in answers]
 
     async def _admit(
         self, entrance: Entrance, operation: Op, extra: Extra | None
     ) -> tuple[Permit[Op], Permit[Extra] | None]:
         asked: tuple[Operation, ...] = (operation,) if extra is None else (operation, extra)
         for each in asked:
+            _require_way(entrance, each)
             _require_stated(each)
-        if entrance.actor.kind is ActorKind.ANONYMOUS and not all(each.open_to_all for each in asked):
+        if entrance.actor.kind is ActorKind.ANONYMOUS and not operation.open_to_all:
             raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
         started = time.perf_counter()
         resolution = await self._resolver.resolve(_refs_of(asked))
@@ -135,6 +129,7 @@ class Door:
             resolution=resolution,
             trail=trail,
             request_id=entrance.request_id,
+            claim=entrance.claim,
         )
 
     def _refuse(
@@ -185,9 +180,11 @@ class Door:
                 questions.update(dict.fromkeys(_questions(demand, resolution)))
         ordered = list(questions)
         started = time.perf_counter()
-        answers = await self._check(entrance.actor, ordered) if ordered else []
+        answers = await self._relationships.check(entrance.actor, ordered) if ordered else []
         self._observer.decision_took("openfga", time.perf_counter() - started)
-        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
+        if len(answers) != len(ordered):
+            raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
+        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer is True}
         return [[_answer(demand, resolution, yes) for demand in operation.demands()] for operation in asked]
 
     async def _ask_policies(
@@ -222,12 +219,26 @@ class Door:
         return answers
 
 
+def _require_way(entrance: Entrance, operation: Operation) -> None:
+    """Raise TypeError unless this caller may come this way at all: a mistake of the gateway's code, never of a caller.
+
+    The gateway's tasks come with operations of their own and nobody else comes with those; an answer is repeated only
+    where one is remembered.
+    """
+    system = entrance.actor.kind is ActorKind.SYSTEM
+    own = system and entrance.actor.id.removeprefix("system~") in operation.system_tasks
+    if operation.is_task() != system or (system and not own):
+        raise TypeError(f"{type(operation).__name__} is not for {entrance.actor.id}")
+    if not operation.routed() and not operation.is_task() and entrance.remembered is None:
+        raise TypeError(f"{type(operation).__name__} needs a remembered success")
+
+
 def _require_stated(operation: Operation) -> None:
     """Raise TypeError for an operation that nothing is required for and that does not say so.
 
     Lock 1 sees that there are demands; that one of them is required depends on the values and is seen only here.
     """
-    if not operation.open and not any(demand.required for demand in operation.demands()):
+    if operation.routed() and not operation.open and not any(demand.required for demand in operation.demands()):
         raise TypeError(f"{type(operation).__name__} requires nothing here and is not declared open")
 
 

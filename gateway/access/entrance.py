@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from gateway.access.actor import Actor
 from gateway.access.operation import Operation
+from gateway.access.operations.repetitions import RepeatAnswer
+from gateway.access.repetition import Claim, Remembered
 from gateway.access.trail import Trail
 
 
@@ -20,12 +22,21 @@ class Entrance:
     client_address: str | None = None
     admitted: set[type[Operation]] = field(default_factory=set)
     trails: list[Trail] = field(default_factory=list)
+    claim: Claim | None = None
+    """The idempotency key this request holds; its success is committed under it."""
+    remembered: Remembered | None = None
+    """The earlier success under this request's idempotency key, when it is a repetition."""
 
     def may_answer(self, served: frozenset[type[Operation]]) -> bool:
         """True if a success answer may leave: one of the served operations was admitted and every trail is durable."""
         if any(operation.open_to_all for operation in served):
             return True
-        return bool(self.admitted & served) and all(trail.settled for trail in self.trails)
+        answers = bool(self.admitted & served) or (
+            self.remembered is not None
+            and RepeatAnswer in self.admitted
+            and all(operation.is_catalog_mutation() for operation in served)
+        )
+        return answers and all(trail.settled for trail in self.trails)
 
     def abandon(self, error: str) -> None:
         """Write down what was admitted and then failed."""

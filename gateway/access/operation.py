@@ -16,7 +16,11 @@ from gateway.access.refs import Ref
 OPERATIONS: dict[str, type[Operation]] = {}
 """Every operation by class name, filled as the classes are created and never changed afterwards."""
 
+UNROUTED: dict[str, type[Operation]] = {}
+"""Operations that no route can serve: background tasks and repeated answers. Filled like OPERATIONS."""
+
 _ENDPOINT = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) /\S+")
+_UNROUTED_ENDPOINT = re.compile(r"(TASK|REPEAT) /\S+")
 
 
 class Durability(StrEnum):
@@ -36,6 +40,9 @@ class Operation:
     `endpoint` is the method and path template; `returns` the status of success. `open_to_all` needs no token.
     `open_to_authenticated` gives the reason why any verified caller may do it; such an operation still passes OPA and
     the audit, and only such an operation may have nothing but optional demands.
+
+    An endpoint `TASK /…` is no route: the door admits it for the gateway's own tasks named in `system_tasks` and for
+    nobody else, and those tasks for nothing else. `REPEAT /…` is admitted where a remembered success is repeated.
     """
 
     endpoint: ClassVar[str]
@@ -43,6 +50,7 @@ class Operation:
     open_to_all: ClassVar[bool] = False
     open_to_authenticated: ClassVar[str] = ""
     durability: ClassVar[Durability] = Durability.BUFFERED
+    system_tasks: ClassVar[frozenset[str]] = frozenset()
 
     def demands(self) -> tuple[Demand, ...]:
         """Everything that must be true, in the order in which a refusal is told."""
@@ -72,8 +80,23 @@ class Operation:
         method, path = cls.endpoint.split(" ", 1)
         return path.startswith("/catalog/") and method not in ("GET", "HEAD")
 
+    @classmethod
+    def routed(cls) -> bool:
+        """Whether it is asked over HTTP."""
+        return _UNROUTED_ENDPOINT.fullmatch(cls.endpoint) is None
+
+    @classmethod
+    def is_task(cls) -> bool:
+        """Whether it is the gateway's own work."""
+        return cls.endpoint.startswith("TASK ")
+
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
+        if "endpoint" in cls.__dict__ and _UNROUTED_ENDPOINT.fullmatch(cls.endpoint):
+            cls._register_unrouted()
+            return
+        if cls.system_tasks:
+            raise TypeError(f"operation {cls.__name__} has a route, so it is no task of the system")
         if "endpoint" not in cls.__dict__ or not _ENDPOINT.fullmatch(cls.endpoint):
             raise TypeError(f"operation {cls.__name__} must name its endpoint as 'METHOD /path'")
         demanding = cls.demands is not Operation.demands
@@ -87,4 +110,16 @@ class Operation:
         # not.
         if cls.__name__ in OPERATIONS:
             raise TypeError(f"operation {cls.__name__} is declared twice")
+        if cls.__name__ in UNROUTED:
+            raise TypeError(f"operation {cls.__name__} is declared twice")
         OPERATIONS[cls.__name__] = cls
+
+    @classmethod
+    def _register_unrouted(cls) -> None:
+        if cls.is_task() != bool(cls.system_tasks):
+            raise TypeError(f"operation {cls.__name__}: a TASK names its system_tasks, and nothing else has any")
+        if cls.demands is not Operation.demands or cls.open_to_all or cls.open_to_authenticated:
+            raise TypeError(f"operation {cls.__name__} has no route: it is never open and demands no relation")
+        if cls.__name__ in OPERATIONS or cls.__name__ in UNROUTED:
+            raise TypeError(f"operation {cls.__name__} is declared twice")
+        UNROUTED[cls.__name__] = cls

@@ -26,6 +26,7 @@ from gateway.access.refs import (
     WarehouseRef,
 )
 from gateway.access.relations import Can
+from gateway.access.repetition import Claim
 from gateway.access.trail import Trail
 
 OpCo = TypeVar("OpCo", bound=Operation, covariant=True)
@@ -39,7 +40,7 @@ class Permit(Generic[OpCo]):
     There is no public constructor: `gateway.access._mint` makes permits and only the door may import it (lock 7).
     """
 
-    __slots__ = ("_actor", "_decision", "_operation", "_request_id", "_resolution", "_trail")
+    __slots__ = ("_actor", "_claim", "_decision", "_operation", "_request_id", "_resolution", "_trail")
 
     _operation: OpCo
     _actor: Actor
@@ -47,6 +48,7 @@ class Permit(Generic[OpCo]):
     _resolution: resolved.Resolution
     _trail: Trail
     _request_id: str
+    _claim: Claim | None
 
     def __init__(self) -> None:
         raise TypeError("a Permit comes from Door.admit")
@@ -65,6 +67,11 @@ class Permit(Generic[OpCo]):
     def request_id(self) -> str:
         """The id of the request it is permitted in."""
         return self._request_id
+
+    @property
+    def claim(self) -> Claim | None:
+        """The idempotency key under which the success of this request is remembered, if it carries one."""
+        return self._claim
 
     @property
     def trail(self) -> Trail:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,7 +17,9 @@ from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.access.refs import NamespaceRef, ProjectRef, TableRef, ViewRef, WarehouseRef
+from gateway.access.repetition import Claim, Remembered, RepeatableRequest, Repetitions
 from gateway.api.latch import ENTRANCE, REQUEST_ID
+from gateway.api.repeat import parse_key
 from gateway.api.serves import OPERATIONS_OF
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
@@ -69,6 +72,8 @@ class Parts:
     checks: Checks
     met: set[str]
     """Ids of callers this process has seen to have a user record; bounded by `Ctx.meet`."""
+    repetitions: Repetitions | None = None
+    """What remembers successes under idempotency keys; None when keys are not heeded."""
 
 
 class Ctx:
@@ -93,6 +98,31 @@ class Ctx:
     async def admit_with(self, operation: Op, extra: Extra) -> tuple[Permit[Op], Permit[Extra] | None]:
         """The permit for `operation`, and in the same round one for `extra` if it is allowed."""
         return await self.parts.door.admit_with(self._entrance, operation, extra)
+
+    async def begin(self, operation: type[Operation]) -> Claim | Remembered | None:
+        """Claim the request's idempotency key, or tell what is remembered under it; None without a key.
+
+        Raises 400 for a key that is none, 409 while the first attempt runs, 422 for a key used with another body.
+        """
+        key = parse_key(self._request.headers.getall("idempotency-key", []))
+        if key is None or self.parts.repetitions is None:
+            return None
+        digest = hashlib.sha256(self._request.scope["query_string"] + b"\x00" + await self._request.body()).digest()
+        begun = await self.parts.repetitions.begin(
+            RepeatableRequest(
+                actor=self.actor,
+                operation=operation.name(),
+                method=self._request.method,
+                path=self._request.scope["path"],
+                key=key,
+                digest=digest,
+            )
+        )
+        if isinstance(begun, Claim):
+            self._entrance.claim = begun
+        else:
+            self._entrance.remembered = begun
+        return begun
 
     async def body(self, kind: type[Body]) -> Body:
         """The request body, decoded once: the operation and the use case see the same value (threats K12)."""

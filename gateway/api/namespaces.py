@@ -11,6 +11,8 @@ from gateway.access.operations.namespaces import (
     NamespaceExists,
     UpdateNamespaceProperties,
 )
+from gateway.access.refs import NamespaceRef
+from gateway.access.repetition import Remembered
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.iceberg.wire import (
@@ -32,7 +34,14 @@ async def list_namespaces(ctx: Ctx, prefix: str) -> ListNamespacesResponse:
     return await ctx.parts.namespaces.list(await ctx.admit(operation))
 
 
-@serves(CreateNamespace)
+async def repeat_create(ctx: Ctx, remembered: Remembered, prefix: str) -> NamespaceResponse:
+    """The namespace as it is now."""
+    namespace = (await ctx.body(CreateNamespaceRequest)).identifier
+    ref = NamespaceRef(ctx.warehouse(prefix).warehouse_id, namespace)
+    return await ctx.parts.namespaces.load(await ctx.admit(LoadNamespace(ref)))
+
+
+@serves(CreateNamespace, repeat=repeat_create)
 async def create_namespace(ctx: Ctx, prefix: str) -> NamespaceResponse:
     """Create a namespace."""
     request = await ctx.body(CreateNamespaceRequest)
@@ -57,7 +66,16 @@ async def drop_namespace(ctx: Ctx, prefix: str, namespace: str) -> None:
     await ctx.parts.namespaces.drop(await ctx.admit(DropNamespace(ctx.namespace(prefix, namespace))))
 
 
-@serves(UpdateNamespaceProperties)
+async def repeat_update(
+    ctx: Ctx, remembered: Remembered, prefix: str, namespace: str
+) -> UpdateNamespacePropertiesResponse:
+    """What was set and removed then, told to who may still do it."""
+    request = await ctx.body(UpdateNamespacePropertiesRequest)
+    operation = UpdateNamespaceProperties(ctx.namespace(prefix, namespace), request)
+    return await ctx.parts.namespaces.repeat_update(await ctx.admit(operation), remembered)
+
+
+@serves(UpdateNamespaceProperties, repeat=repeat_update)
 async def update_namespace_properties(ctx: Ctx, prefix: str, namespace: str) -> UpdateNamespacePropertiesResponse:
     """Set and remove properties."""
     request = await ctx.body(UpdateNamespacePropertiesRequest)

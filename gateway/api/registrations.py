@@ -6,6 +6,9 @@ from __future__ import annotations
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.registrations import RegisterTable, RegisterView, UnregisterTable
 from gateway.access.operations.tables import DropTable, LoadTable
+from gateway.access.operations.views import LoadView
+from gateway.access.refs import TableRef
+from gateway.access.repetition import Remembered
 from gateway.api.answers import TableAnswer, not_modified_or
 from gateway.api.context import Ctx
 from gateway.api.delegation import client_manages_storage
@@ -16,7 +19,20 @@ from gateway.iceberg.errors import CatalogError
 from gateway.iceberg.wire import LoadViewResult, RegisterTableRequest, RegisterViewRequest, UnregisterTableResult
 
 
-@serves(RegisterTable)
+async def repeat_table(ctx: Ctx, remembered: Remembered, prefix: str, namespace: str) -> TableAnswer:
+    """The table as it is now, with credentials for who may have them now."""
+    name = (await ctx.body(RegisterTableRequest)).name
+    managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
+    return await _load(ctx, ctx.table(prefix, namespace, name), managed)
+
+
+async def repeat_view(ctx: Ctx, remembered: Remembered, prefix: str, namespace: str) -> LoadViewResult:
+    """The view as it is now."""
+    name = (await ctx.body(RegisterViewRequest)).name
+    return await ctx.parts.views.load(await ctx.admit(LoadView(ctx.view(prefix, namespace, name))))
+
+
+@serves(RegisterTable, repeat=repeat_table)
 async def register_table(ctx: Ctx, prefix: str, namespace: str) -> TableAnswer:
     """Register a table by its metadata file, in the place of another one with `overwrite`.
 
@@ -32,12 +48,17 @@ async def register_table(ctx: Ctx, prefix: str, namespace: str) -> TableAnswer:
     else:
         done = await ctx.parts.registrations.table(await ctx.admit(operation), None)
     try:
-        if managed:
-            load, vend = await ctx.admit(LoadTable(ref)), None
-        else:
-            load, vend = await ctx.admit_with(LoadTable(ref), VendCredentials(ref))
+        return await _load(ctx, ref, managed)
     except CatalogError:
         return not_modified_or(Tagged("", done))
+
+
+async def _load(ctx: Ctx, ref: TableRef, managed: bool) -> TableAnswer:
+    if managed:
+        return not_modified_or(
+            await ctx.parts.tables.load(await ctx.admit(LoadTable(ref)), None, LoadWish(client_managed=True))
+        )
+    load, vend = await ctx.admit_with(LoadTable(ref), VendCredentials(ref))
     return not_modified_or(await ctx.parts.tables.load(load, vend, LoadWish(client_managed=managed)))
 
 
@@ -49,7 +70,7 @@ async def unregister_table(ctx: Ctx, prefix: str, namespace: str, table: str) ->
     )
 
 
-@serves(RegisterView)
+@serves(RegisterView, repeat=repeat_view)
 async def register_view(ctx: Ctx, prefix: str, namespace: str) -> LoadViewResult:
     """Register a view by its metadata file."""
     request = await ctx.body(RegisterViewRequest)

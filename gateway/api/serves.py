@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from litestar import HttpMethod, route
 from litestar.handlers import HTTPRouteHandler
 
 from gateway.access.operation import Operation
+from gateway.api.repeat import once
 
 SERVED: dict[type[Operation], HTTPRouteHandler] = {}
 """Which handler serves each operation, filled on import of the handler modules."""
@@ -19,12 +20,24 @@ OPERATIONS_OF = "operations"
 """Under this key a handler's options hold the operations it serves, for the latch and the boot-time walk."""
 
 
-def serves(*operations: type[Operation]) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
+REPEATED_BY = "repeated by"
+"""And under this one what makes the answer of a repeated request anew, or None."""
+
+
+def serves(
+    *operations: type[Operation], repeat: Callable[..., Awaitable[Any]] | None = None
+) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """Make a handler of the endpoint that all `operations` name; the first one gives its name and status.
 
-    Raises TypeError when they name different endpoints or when one of them is served already.
+    Mutations of the catalog heed idempotency keys (`repeat.py`). `repeat` makes the answer anew, through the door, when
+    a success is repeated; it takes what the handler takes, and after the context what is remembered. Answers without
+    content need none.
+
+    Raises TypeError when they name different endpoints, one that is no route, or when one of them is served already.
     """
     first = operations[0]
+    if not first.routed():
+        raise TypeError(f"{first.__name__} has no route: {first.endpoint}")
     if any(each.endpoint != first.endpoint for each in operations):
         raise TypeError(f"{', '.join(each.__name__ for each in operations)} do not share one endpoint")
     method, path = first.endpoint.split(" ", 1)
@@ -39,8 +52,8 @@ def serves(*operations: type[Operation]) -> Callable[[Callable[..., Any]], HTTPR
             status_code=first.returns,
             operation_id=first.__name__,
             summary=(first.__doc__ or "").split("\n")[0],
-            opt={OPERATIONS_OF: frozenset(operations)},
-        )(handler)
+            opt={OPERATIONS_OF: frozenset(operations), REPEATED_BY: repeat},
+        )(once(handler, first, repeat) if first.is_catalog_mutation() else handler)
         for each in operations:
             SERVED[each] = served
         return served

@@ -13,6 +13,8 @@ from gateway.access.operations.tables import (
     LoadTable,
     TableExists,
 )
+from gateway.access.refs import TableRef
+from gateway.access.repetition import Remembered
 from gateway.api.answers import CommitAnswer, TableAnswer, not_modified_or, tagged
 from gateway.api.context import Ctx
 from gateway.api.delegation import client_manages_storage
@@ -37,7 +39,21 @@ async def list_tables(ctx: Ctx, prefix: str, namespace: str) -> ListTablesRespon
     return await ctx.parts.tables.list(await ctx.admit(operation))
 
 
-@serves(CreateTable, VendCreationCredentials)
+async def repeat_create(ctx: Ctx, remembered: Remembered, prefix: str, namespace: str) -> TableAnswer:
+    """The table as it is now, with credentials for who may have them now; a staged one as it was staged."""
+    request = await ctx.body(CreateTableRequest)
+    managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
+    if request.stage_create:
+        ref = ctx.namespace(prefix, namespace)
+        operation = CreateTable(ref, request)
+        if managed:
+            return not_modified_or(await ctx.parts.tables.restage(await ctx.admit(operation), None, remembered))
+        permits = await ctx.admit_with(operation, VendCreationCredentials(ref, request.name))
+        return not_modified_or(await ctx.parts.tables.restage(*permits, remembered))
+    return await _load(ctx, ctx.table(prefix, namespace, request.name), LoadWish(client_managed=managed))
+
+
+@serves(CreateTable, VendCreationCredentials, repeat=repeat_create)
 async def create_table(ctx: Ctx, prefix: str, namespace: str) -> TableAnswer:
     """Create or stage a table."""
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
@@ -59,8 +75,11 @@ async def load_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> Table
         client_managed=managed,
         known=etags.parse_if_none_match(ctx.header("if-none-match")),
     )
-    ref = ctx.table(prefix, namespace, table)
-    if managed:
+    return await _load(ctx, ctx.table(prefix, namespace, table), wish)
+
+
+async def _load(ctx: Ctx, ref: TableRef, wish: LoadWish) -> TableAnswer:
+    if wish.client_managed:
         return not_modified_or(await ctx.parts.tables.load(await ctx.admit(LoadTable(ref)), None, wish))
     permits = await ctx.admit_with(LoadTable(ref), VendCredentials(ref))
     return not_modified_or(await ctx.parts.tables.load(*permits, wish))
@@ -72,7 +91,14 @@ async def table_exists(ctx: Ctx, prefix: str, namespace: str, table: str) -> Non
     await ctx.parts.tables.exists(await ctx.admit(TableExists(ctx.table(prefix, namespace, table))))
 
 
-@serves(CommitTable, CommitTableCreation)
+async def repeat_commit(ctx: Ctx, remembered: Remembered, prefix: str, namespace: str, table: str) -> CommitAnswer:
+    """The table as it is now: the commit is in it, and perhaps others are that followed."""
+    permit = await ctx.admit(LoadTable(ctx.table(prefix, namespace, table)))
+    state = await ctx.parts.tables.committed(permit)
+    return tagged(state, etags.of_commit(permit, None, state.metadata_location))
+
+
+@serves(CommitTable, CommitTableCreation, repeat=repeat_commit)
 async def commit_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> CommitAnswer:
     """Commit to a table, or make a staged one exist (`assert-create`)."""
     request = await ctx.body(CommitTableRequest)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
+from gateway.access.repetition import Remembered
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.iceberg.wire import CommitViewRequest, CreateViewRequest, ListTablesResponse, LoadViewResult
@@ -18,7 +19,18 @@ async def list_views(ctx: Ctx, prefix: str, namespace: str) -> ListTablesRespons
     return await ctx.parts.views.list(await ctx.admit(operation))
 
 
-@serves(CreateView)
+async def repeat_create(ctx: Ctx, remembered: Remembered, prefix: str, namespace: str) -> LoadViewResult:
+    """The view as it is now."""
+    name = (await ctx.body(CreateViewRequest)).name
+    return await ctx.parts.views.load(await ctx.admit(LoadView(ctx.view(prefix, namespace, name))))
+
+
+async def repeat_commit(ctx: Ctx, remembered: Remembered, prefix: str, namespace: str, view: str) -> LoadViewResult:
+    """The view as it is now."""
+    return await ctx.parts.views.load(await ctx.admit(LoadView(ctx.view(prefix, namespace, view))))
+
+
+@serves(CreateView, repeat=repeat_create)
 async def create_view(ctx: Ctx, prefix: str, namespace: str) -> LoadViewResult:
     """Create a view."""
     request = await ctx.body(CreateViewRequest)
@@ -37,7 +49,7 @@ async def view_exists(ctx: Ctx, prefix: str, namespace: str, view: str) -> None:
     await ctx.parts.views.exists(await ctx.admit(ViewExists(ctx.view(prefix, namespace, view))))
 
 
-@serves(CommitView)
+@serves(CommitView, repeat=repeat_commit)
 async def commit_view(ctx: Ctx, prefix: str, namespace: str, view: str) -> LoadViewResult:
     """Replace or change a view."""
     request = await ctx.body(CommitViewRequest)

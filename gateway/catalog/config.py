@@ -17,9 +17,13 @@ _NOT_OFFERED = frozenset({"GetConfig", "SignRequest"})
 class Configurations:
     """Answers `GET /v1/config`."""
 
-    def __init__(self, *, base_uri: str | None, page_size: int) -> None:
+    def __init__(self, *, base_uri: str | None, page_size: int, idempotency_seconds: float | None = None) -> None:
+        """`idempotency_seconds`: how long a success is remembered under its idempotency key; None when keys are not
+        heeded, and then nothing is advertised.
+        """
         self._base_uri = base_uri
         self._page_size = page_size
+        self._idempotency_seconds = idempotency_seconds
 
     async def get(self, permit: Permit[GetConfig]) -> CatalogConfig:
         """Defaults and overrides of the warehouse, and the endpoints policies leave open to this caller.
@@ -33,7 +37,16 @@ class Configurations:
             defaults={"prefix": str(warehouse.id), "rest-page-size": str(self._page_size)},
             overrides=overrides,
             endpoints=tuple(_endpoints(permit.obligations.hide_operations)),
+            idempotency_key_lifetime=(
+                None if self._idempotency_seconds is None else iso_duration(self._idempotency_seconds)
+            ),
         )
+
+
+def iso_duration(seconds: float) -> str:
+    """A duration in ISO 8601, in minutes where it is whole ones: 1800 is `PT30M`."""
+    whole = int(seconds)
+    return f"PT{whole // 60}M" if whole % 60 == 0 else f"PT{whole}S"
 
 
 def _endpoints(hidden: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.door import Door
@@ -20,6 +21,7 @@ from gateway.access.operations.namespaces import (
 from gateway.access.permit import Permit
 from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType
 from gateway.access.relations import Can
+from gateway.access.repetition import Remembered
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.pages import Position, visible_page
 from gateway.db import namespaces
@@ -175,13 +177,31 @@ class Namespaces:
             if current is None:
                 raise NoSuchNamespaceException(f"Namespace does not exist: {row.namespace.dotted}")
             removed = [key for key in removals if key in current]
+            permit.trail.tell(removed=msgspec.json.encode(removed).decode())
             kept = {key: value for key, value in current.items() if key not in removals}
             await namespaces.set_properties(connection, row.id, {**kept, **updates})
-        return UpdateNamespacePropertiesResponse(
-            updated=tuple(updates),
-            removed=tuple(removed),
-            missing=tuple(key for key in removals if key not in removed),
-        )
+        return _updated(updates, removals, removed)
+
+    async def repeat_update(
+        self, permit: Permit[UpdateNamespaceProperties], remembered: Remembered
+    ) -> UpdateNamespacePropertiesResponse:
+        """The answer of an update that was done earlier, from the request and what is remembered of it."""
+        request = permit.operation.request
+        updates = {key: value for key, value in (request.updates or {}).items() if key not in _SYNTHETIC}
+        removed = msgspec.json.decode(remembered.detail["removed"], type=list[str])
+        permit.trail.tell(repeated="true")
+        await permit.trail.commit()
+        return _updated(updates, dict.fromkeys(request.removals or ()), removed)
+
+
+def _updated(
+    updates: Mapping[str, str], removals: Mapping[str, None], removed: Sequence[str]
+) -> UpdateNamespacePropertiesResponse:
+    return UpdateNamespacePropertiesResponse(
+        updated=tuple(updates),
+        removed=tuple(removed),
+        missing=tuple(key for key in removals if key not in removed),
+    )
 
 
 def _shown(row: ResolvedNamespace) -> dict[str, str]:

@@ -18,6 +18,7 @@ from gateway.access.operations.tables import CreateTable, DropTable, ListTables,
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
+from gateway.access.repetition import Remembered
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.credentials import Credentials, Handed, creation_level, load_level
 from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, Representation, Tagged
@@ -38,9 +39,9 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
-from gateway.iceberg.metadata import encode_table_metadata
+from gateway.iceberg.metadata import TableMetadata, encode_table_metadata
 from gateway.iceberg.referenced import SnapshotsMode, referenced_document
-from gateway.iceberg.wire import ListTablesResponse, LoadTableResult, TableIdentifierBody
+from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult, TableIdentifierBody
 from gateway.scope.layout import default_location
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile, decode_profile
@@ -123,14 +124,7 @@ class Tables:
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         await self._refuse_taken_name(namespace, identifier)
         location = place(profile, namespace, identifier.name, id, request.location)
-        metadata = new_table_metadata(
-            request,
-            table_uuid=id,
-            location=location.text,
-            now_ms=now_ms(permit),
-            default_format_version=warehouse.default_format_version or 2,
-            allowed=frozenset(warehouse.allowed_format_versions),
-        )
+        metadata = self._first_metadata(permit, id, location)
         require_inside(profile, location, location_properties(metadata))
         explicit = request.location is not None
         if explicit:
@@ -207,6 +201,35 @@ class Tables:
             verdict=(permit.obligations, *(() if vend is None else (vend.obligations,))),
         )
 
+    async def committed(self, permit: Permit[LoadTable]) -> CommitTableResponse:
+        """The current state as a commit answers it."""
+        table = permit.table(permit.operation.table)
+        return CommitTableResponse(metadata_location=table.metadata_location, metadata=msgspec.Raw(table.metadata))
+
+    async def restage(
+        self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, remembered: Remembered
+    ) -> Tagged:
+        """The answer of a table that the caller staged earlier, at its place and under its UUID.
+
+        Raises AlreadyExistsException when it was made meanwhile and NoSuchTableException when it is gone.
+        """
+        request = permit.operation.request
+        namespace = permit.namespace(permit.operation.namespace)
+        identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
+        location = Location.parse(remembered.detail["location"], escapes_known=True)
+        async with self._database.read() as connection:
+            row = await tables.find_staged(
+                connection, UUID(remembered.detail["table_id"]), location_key=location.overlap_key
+            )
+        if row is None:
+            await self._refuse_taken_name(namespace, identifier)
+            raise NoSuchTableException(f"Table does not exist: {identifier.dotted}")
+        metadata = self._first_metadata(permit, row.id, location)
+        permit.trail.tell(table_id=str(row.id), location=location.text, repeated="true")
+        await permit.trail.commit()
+        handed = await self._credentials.for_creation(permit, vend, location.text)
+        return Tagged("", answer(None, encode_table_metadata(metadata), handed))
+
     async def exists(self, permit: Permit[TableExists]) -> None:
         """Nothing to do: the permit says that it is there and visible."""
 
@@ -223,6 +246,18 @@ class Tables:
                 connection, table.key, namespace.key, above=above_table(namespace), warehouse_id=namespace.warehouse.id
             )
         await self._delivery.deliver_or_leave(pending)
+
+    @staticmethod
+    def _first_metadata(permit: Permit[CreateTable], id: UUID, location: Location) -> TableMetadata:
+        warehouse = permit.namespace(permit.operation.namespace).warehouse
+        return new_table_metadata(
+            permit.operation.request,
+            table_uuid=id,
+            location=location.text,
+            now_ms=now_ms(permit),
+            default_format_version=warehouse.default_format_version or 2,
+            allowed=frozenset(warehouse.allowed_format_versions),
+        )
 
     async def _refuse_taken_name(self, namespace: ResolvedNamespace, identifier: TableIdentifier) -> None:
         async with self._database.read() as connection:

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from gateway.access.operation import Operation
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.permit import Permit
-from gateway.db import audit_log
+from gateway.db import audit_log, claims
 
 Answer = TypeVar("Answer")
 
@@ -74,7 +74,8 @@ class Database:
 
     @asynccontextmanager
     async def change(self, permit: Permit[Operation]) -> AsyncIterator[AsyncConnection]:
-        """A transaction that commits what is done in it together with the permit's audit record, or neither.
+        """A transaction that commits what is done in it together with the permit's audit record and the success under
+        its idempotency key, or nothing of it.
 
         Raises DatabaseUnavailable when nothing was changed and CommitUnknown when nobody knows.
         """
@@ -83,8 +84,17 @@ class Database:
                 await connection.begin()
                 yield connection
                 await audit_log.insert(connection, [permit.trail.record])
+                if permit.claim is not None:
+                    await claims.fulfil(
+                        connection,
+                        permit.claim,
+                        status=permit.operation.returns,
+                        detail=permit.trail.record.detail,
+                    )
                 await _commit(connection)
                 permit.trail.settle()
+                if permit.claim is not None:
+                    permit.claim.fulfilled = True
 
     async def ping(self) -> None:
         """Raise DatabaseUnavailable unless the database answers."""

@@ -79,6 +79,12 @@ async def due(connection: AsyncConnection, *, limit: int) -> list[Pending]:
     return [_pending(row) for row in await connection.execute(statement)]
 
 
+async def written_in(connection: AsyncConnection, transaction: int) -> list[Pending]:
+    """The keys that a transaction left to be delivered and that are not yet."""
+    rows = await connection.execute(select(outbox).where(outbox.c.written_in == transaction).order_by(outbox.c.id))
+    return [_pending(row) for row in rows]
+
+
 async def postpone(connection: AsyncConnection, ids: Sequence[int], *, seconds: float) -> None:
     """Try these again later."""
     await connection.execute(

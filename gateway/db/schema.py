@@ -25,6 +25,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     func,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
@@ -214,6 +215,13 @@ outbox = Table(
     _now("created_at"),
     Column("not_before", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("attempts", Integer, nullable=False, server_default="0"),
+    Column(
+        "written_in",
+        BigInteger,
+        nullable=False,
+        server_default=text("(pg_current_xact_id()::text::bigint)"),
+        index=True,
+    ),
     Index(None, "not_before"),
 )
 """Tuple keys whose state in OpenFGA may differ from what the rows want. A row goes when its key was made so."""
@@ -231,3 +239,71 @@ audit_log = Table(
     Index(None, "at"),
 )
 """Audit records; `record` is the whole of it as JSON."""
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("scope", LargeBinary, primary_key=True),
+    Column("body_digest", LargeBinary, nullable=False),
+    Column("attempt", UUID(as_uuid=True), nullable=False),
+    Column("actor_id", Text, nullable=False),
+    Column("operation", Text, nullable=False),
+    Column("status", Integer),
+    Column("detail", JSONB),
+    Column("written_in", BigInteger),
+    _now("created_at"),
+    Column("expires_at", DateTime(timezone=True), nullable=False, index=True),
+)
+"""Requests with an idempotency key: running while `status` is null, else done in the transaction `written_in`."""
+
+_ACTIVE = text("status in ('scheduled', 'running')")
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("queue", Text, nullable=False),
+    Column("warehouse_id", UUID(as_uuid=True), ForeignKey("warehouses.id")),
+    Column("entity_type", Text, nullable=False),
+    Column("entity_id", UUID(as_uuid=True), nullable=False),
+    Column("status", Text, nullable=False, server_default="scheduled"),
+    Column("attempt", Integer, nullable=False, server_default="0"),
+    Column("scheduled_for", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("heartbeat_at", DateTime(timezone=True)),
+    Column("payload", JSONB, nullable=False),
+    Column("last_error", Text),
+    _now("created_at"),
+    Column("finished_at", DateTime(timezone=True), index=True),
+    CheckConstraint("status in ('scheduled', 'running', 'succeeded', 'failed', 'cancelled')", name="status"),
+    Index("tasks_active_key", "queue", "entity_type", "entity_id", unique=True, postgresql_where=_ACTIVE),
+    Index("tasks_due_idx", "scheduled_for", postgresql_where=_ACTIVE),
+)
+"""Work for later, taken by any process. `attempt` counts how often it was begun; finished rows stay as the log."""
+
+table_reports = Table(
+    "table_reports",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("warehouse_id", UUID(as_uuid=True), nullable=False),
+    Column("table_id", UUID(as_uuid=True), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("snapshot_id", BigInteger, nullable=False),
+    Column("reported_by", Text, nullable=False),
+    _now("at"),
+    Column("report", JSONB, nullable=False),
+    CheckConstraint("kind in ('scan-report', 'commit-report')", name="kind"),
+    Index(None, "table_id", "at"),
+    Index(None, "at"),
+)
+"""What engines report of scans and commits. A report outlives its table."""
+
+pending_files = Table(
+    "pending_files",
+    metadata,
+    Column("location", Text, primary_key=True),
+    Column("warehouse_id", UUID(as_uuid=True), ForeignKey("warehouses.id"), nullable=False),
+    Column("written_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp(), index=True),
+)
+"""Metadata files that are being written and that no pointer names yet. A trigger on `tables` removes a row in the
+transaction that makes a pointer name its file (migration 0002).
+"""

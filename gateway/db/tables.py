@@ -119,6 +119,14 @@ async def staged(
     return (await connection.execute(statement)).one_or_none()
 
 
+async def find_staged(connection: AsyncConnection, id: UUID, *, location_key: str) -> AnyRow | None:
+    """A staged table by its id and place; None when it was made or is gone."""
+    statement = select(tables.c.id).where(
+        tables.c.id == id, tables.c.location_key == location_key, tables.c.staged_by.is_not(None)
+    )
+    return (await connection.execute(statement)).one_or_none()
+
+
 async def finish_staged(
     connection: AsyncConnection, id: UUID, *, name: str, table_uuid: UUID, metadata_location: str, metadata: bytes
 ) -> None:

@@ -22,7 +22,7 @@ from botocore.config import Config
 from gateway.scope.credential import S3AccessKey, S3Credential, S3SystemIdentity, TemporaryCredential
 from gateway.scope.errors import PolicyTooLarge
 from gateway.scope.profile import Flavor, S3Profile
-from gateway.vending.errors import ShortTermCredentialError, StorageSessionUnavailable
+from gateway.vending.errors import ShortTermCredentialError
 
 __all__ = ["ShortTermCredentialError", "Sts", "TemporaryCredential"]
 
@@ -264,7 +264,7 @@ def _by_code(code: str, status: int) -> ShortTermCredentialError | PolicyTooLarg
     return ShortTermCredentialError(f"No temporary credential: {text}", reason)
 
 
-def _unreachable() -> StorageSessionUnavailable:
-    return StorageSessionUnavailable(
+def _unreachable() -> ShortTermCredentialError:
+    return ShortTermCredentialError(
         "No temporary credential: the storage's STS endpoint did not answer in time", "unreachable"
     )

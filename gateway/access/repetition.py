@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that carry an idempotency key: one effect however often they are sent (section 5 of the design).
+
+A key is claimed before the request begins and fulfilled in the transaction of its change, so what is remembered and
+what happened cannot differ. Only successes are remembered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from gateway.access.actor import Actor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatableRequest:
+    """What makes two requests the same one: who sends them, where to, under which key. `digest` is of the body."""
+
+    actor: Actor
+    operation: str
+    method: str
+    path: str
+    key: UUID
+    digest: bytes
+
+    @property
+    def scope(self) -> bytes:
+        """The key in the namespace of its principal, method and path: 32 bytes."""
+        role = "" if self.actor.assumed_role is None else str(self.actor.assumed_role)
+        parts = (self.actor.kind.value, self.actor.id, role, self.method, self.path, str(self.key))
+        return hashlib.sha256(b"".join(len(p := part.encode()).to_bytes(4, "big") + p for part in parts)).digest()
+
+
+@dataclass(slots=True)
+class Claim:
+    """One attempt at such a request. `fulfilled` becomes true when its success was committed."""
+
+    scope: bytes
+    attempt: UUID
+    keep_seconds: float
+    fulfilled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A success that was committed earlier: its status, and what its audit record told of it."""
+
+    status: int
+    detail: Mapping[str, str]
+    transaction: int
+
+
+class Repetitions(Protocol):
+    """Remembers the successes of repeatable requests."""
+
+    async def begin(self, request: RepeatableRequest) -> Claim | Remembered:
+        """Claim the key. Raises RequestInProgress (409) and UnprocessableEntityException (422) for another body."""
+        ...
+
+    async def give_up(self, claim: Claim) -> None:
+        """Free the key of an attempt that failed; nothing is raised when that cannot be done, the claim runs out."""
+        ...
+
+    async def finish(self, remembered: Remembered) -> None:
+        """Deliver what the change left to be delivered. Raises DecisionEngineUnavailable or DatabaseUnavailable."""
+        ...

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Idempotency-Key`: a mutation of the catalog happens once however often it is sent (section 5 of the design).
+
+Every handler of such a mutation is wrapped here by `serves`, so no use case has to think of it: the change itself
+remembers the success (`Database.change`), this module decides whether there is anything left to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+from gateway.access.operation import Operation
+from gateway.access.operations.repetitions import RepeatAnswer
+from gateway.access.repetition import Claim
+from gateway.iceberg.errors import DuplicateIdempotencyKey, InvalidIdempotencyKey, UnprocessableEntityException
+
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+
+
+def parse_key(values: list[str]) -> UUID | None:
+    """The key of a request from the lines of its header; a blank one counts as none.
+
+    Raises DuplicateIdempotencyKey for several lines and InvalidIdempotencyKey for what is no UUID in its usual form.
+    """
+    if len(values) > 1:
+        raise DuplicateIdempotencyKey(f"The header Idempotency-Key is given {len(values)} times.")
+    text = values[0].strip() if values else ""
+    if not text:
+        return None
+    if _UUID.fullmatch(text) is None:
+        raise InvalidIdempotencyKey("The header Idempotency-Key must be a UUID.")
+    return UUID(text)
+
+
+def once(
+    handler: Callable[..., Awaitable[Any]], operation: type[Operation], repeat: Callable[..., Awaitable[Any]] | None
+) -> Callable[..., Awaitable[Any]]:
+    """The handler, called at most once with success for each key."""
+
+    # `Any`: the context's own module imports `serves`.
+    @functools.wraps(handler)
+    async def guarded(ctx: Any, **path: str) -> Any:
+        begun = await ctx.begin(operation)
+        if begun is None:
+            return await handler(ctx, **path)
+        if isinstance(begun, Claim):
+            try:
+                return await handler(ctx, **path)
+            finally:
+                if not begun.fulfilled:
+                    # The caller who goes away must not leave the key taken.
+                    await asyncio.shield(ctx.parts.repetitions.give_up(begun))
+        await ctx.admit(RepeatAnswer(operation.name()))
+        await ctx.parts.repetitions.finish(begun)
+        if repeat is not None:
+            return await repeat(ctx, begun, **path)
+        if operation.returns != 204:
+            raise UnprocessableEntityException("This was done under this idempotency key; its answer is not repeated.")
+        return None
+
+    return guarded

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lock 7b: the gateway's own tasks and repeated answers pass the door, and no request can ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import pytest
+
+from gateway.access.actor import Actor
+from gateway.access.demand import Demand
+from gateway.access.entrance import Entrance
+from gateway.access.operation import OPERATIONS, UNROUTED, Operation
+from gateway.access.operations.repetitions import RepeatAnswer
+from gateway.access.relations import Can
+from gateway.access.repetition import Remembered
+from gateway.api.serves import REPEATED_BY, SERVED, serves
+from tests.access import world
+from tests.access.examples import EXAMPLES
+from tests.access.world import House, entrance
+
+REMEMBERED = Remembered(204, {}, 1)
+
+#: What has a body that is not made again, and why. A repetition is told 422 and has no effect.
+NOT_REPEATED = {
+    "SignRequest": "it changes nothing",
+    "UnregisterTable": "the table is gone, and with it every right that could be asked about its metadata",
+}
+
+
+@pytest.fixture
+def registers(registers: None) -> Iterator[None]:
+    """And the register of the unrouted as it was."""
+    unrouted = dict(UNROUTED)
+    yield
+    UNROUTED.clear()
+    UNROUTED.update(unrouted)
+
+
+def _entrance(actor: Actor, remembered: Remembered | None = None) -> Entrance:
+    return Entrance(actor=actor, request_id="request-1", remembered=remembered)
+
+
+def test_no_route_serves_an_unrouted_operation() -> None:
+    assert UNROUTED
+    assert set(UNROUTED) & set(OPERATIONS) == set()
+    assert {operation.__name__ for operation in SERVED} & set(UNROUTED) == set()
+    for operation in UNROUTED.values():
+        with pytest.raises(TypeError, match="has no route"):
+            serves(operation)
+
+
+@pytest.mark.usefixtures("registers")
+def test_a_task_names_its_tasks_and_nothing_else_does() -> None:
+    with pytest.raises(TypeError, match="names its system_tasks"):
+        type("Idle", (Operation,), {"endpoint": "TASK /idle"})
+    with pytest.raises(TypeError, match="names its system_tasks"):
+        type("Echo", (Operation,), {"endpoint": "REPEAT /echo", "system_tasks": frozenset({"echo"})})
+    with pytest.raises(TypeError, match="no task of the system"):
+        type("Both", (Operation,), {"endpoint": "GET /both", "system_tasks": frozenset({"x"}), "open_to_all": True})
+    with pytest.raises(TypeError, match="never open"):
+        type("Open", (Operation,), {"endpoint": "REPEAT /open", "open_to_all": True})
+    with pytest.raises(TypeError, match="declared twice"):
+        type("RepeatAnswer", (Operation,), {"endpoint": "REPEAT /again"})
+    with pytest.raises(TypeError, match="declared twice"):
+        type("RepeatAnswer", (Operation,), {"endpoint": "GET /again", "open_to_all": True})
+
+    with pytest.raises(TypeError, match="demands no relation"):
+
+        class Demanding(Operation):
+            endpoint: ClassVar[str] = "TASK /demanding"
+            system_tasks: ClassVar[frozenset[str]] = frozenset({"demanding"})
+
+            def demands(self) -> tuple[Demand, ...]:
+                return (Demand(Can.READ, world.ROLE),)
+
+
+@pytest.mark.usefixtures("registers")
+async def test_a_task_is_admitted_for_its_own_worker_and_for_nobody_else() -> None:
+    class SweepFloor(Operation):
+        endpoint: ClassVar[str] = "TASK /sweep"
+        system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
+
+    house = House()
+    permit = await house.door.admit(_entrance(Actor.system("sweep")), SweepFloor())
+    assert permit.actor.id == "system~sweep"
+    assert house.judge.asked == [], "OpenFGA knows nothing of the system"
+    assert house.rules.asked[0].actor.kind == "system"
+    for actor in (Actor.system("other"), Actor.user("system~sweep"), world.ALICE, Actor.anonymous()):
+        with pytest.raises(TypeError, match="SweepFloor is not for"):
+            await house.door.admit(_entrance(actor), SweepFloor())
+    with pytest.raises(TypeError, match="SweepFloor is not for"):
+        await house.door.admit_with(entrance(), EXAMPLES[0].operation, SweepFloor())
+
+
+@pytest.mark.usefixtures("registers")
+async def test_policies_bind_the_system_too() -> None:
+    class SweepFloor(Operation):
+        endpoint: ClassVar[str] = "TASK /sweep"
+        system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
+
+    house = House()
+    house.rules.answer = world.DENIED
+    with pytest.raises(Exception, match="The house is closed"):
+        await house.door.admit(_entrance(Actor.system("sweep")), SweepFloor())
+
+
+async def test_the_system_may_do_nothing_that_has_a_route() -> None:
+    house = House()
+    for example in EXAMPLES:
+        with pytest.raises(TypeError, match="is not for system~purge"):
+            await house.door.admit(_entrance(Actor.system("purge")), example.operation)
+    assert house.audit.buffered == []
+
+
+async def test_an_answer_is_repeated_only_where_one_is_remembered() -> None:
+    house = House()
+    with pytest.raises(TypeError, match="needs a remembered success"):
+        await house.door.admit(entrance(), RepeatAnswer("drop_table"))
+    visit = _entrance(world.ALICE, REMEMBERED)
+    await house.door.admit(visit, RepeatAnswer("drop_table"))
+    assert visit.may_answer(frozenset({OPERATIONS["DropTable"]}))
+    assert not visit.may_answer(frozenset({OPERATIONS["LoadTable"]})), "reads are never repeated"
+    forged = entrance()
+    forged.admitted.add(RepeatAnswer)
+    assert not forged.may_answer(frozenset({OPERATIONS["DropTable"]}))
+
+
+def test_every_change_of_the_catalog_with_a_body_says_how_its_answer_is_made_again() -> None:
+    silent = {
+        operation.__name__
+        for operation, handler in SERVED.items()
+        if operation.is_catalog_mutation() and operation.returns != 204 and handler.opt[REPEATED_BY] is None
+    }
+    assert silent == set(NOT_REPEATED)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Idempotency-Key`: one effect however often a change is sent (REST specification; design, section 5)."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.world import SCHEMA, World, told, unique
+
+
+def _key() -> dict[str, str]:
+    return {"Idempotency-Key": str(uuid.uuid4())}
+
+
+def _properties(world: World, path: str) -> dict[str, str]:
+    found: dict[str, str] = world.admin.get(path).json()["metadata"]["properties"]
+    return found
+
+
+def test_the_lifetime_is_advertised(world: World) -> None:
+    config = world.admin.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()
+    assert config["idempotency-key-lifetime"] == "PT30M"
+
+
+def test_a_repeated_create_makes_one_table_and_answers_it_with_credentials_of_its_own(world: World, ns: str) -> None:
+    key, body = _key(), {"name": unique("t"), "schema": SCHEMA}
+    path = f"{world.root}/namespaces/{ns}/tables"
+    first = world.admin.post(path, body, headers=key)
+    again = world.admin.post(path, body, headers=key)
+    assert (first.status_code, again.status_code) == (200, 200), again.text
+    assert again.json()["metadata"] == first.json()["metadata"]
+    assert again.json()["storage-credentials"][0]["prefix"] == first.json()["storage-credentials"][0]["prefix"]
+    secrets = [answer.json()["config"]["s3.secret-access-key"] for answer in (first, again)]
+    assert secrets[0] != secrets[1], "credentials come from the door, not from the record"
+    assert world.admin.post(path, body, headers=_key()).status_code == 409
+    assert world.admin.post(path, body).status_code == 409
+
+
+def test_a_repeated_drop_is_204_although_nothing_is_there_any_more(world: World, ns: str) -> None:
+    table, key = world.table(ns), _key()
+    assert world.admin.delete(table.path, headers=key).status_code == 204
+    assert world.admin.delete(table.path, headers=key).status_code == 204
+    assert world.admin.delete(table.path, headers=_key()).status_code == 404
+    # Somebody makes a table of that name: the old key does not drop it.
+    new = world.table(ns, table.name)
+    assert world.admin.delete(table.path, headers=key).status_code == 204
+    assert world.admin.head(new.path).status_code in (200, 204)
+
+
+def test_a_repeated_commit_changes_nothing_and_answers_what_is_there_now(world: World, ns: str) -> None:
+    table, key = world.table(ns), _key()
+    body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "1"}}]}
+    first = world.admin.post(table.path, body, headers=key)
+    assert first.status_code == 200
+    later = world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "2"}})
+    again = world.admin.post(table.path, body, headers=key)
+    assert again.status_code == 200
+    assert again.json()["metadata-location"] == later.json()["metadata-location"]
+    assert _properties(world, table.path)["a"] == "2"
+    assert "config" not in again.json()
+
+
+def test_namespaces_are_created_changed_and_dropped_once(world: World) -> None:
+    name, key = unique("ns"), _key()
+    body = {"namespace": [name], "properties": {"a": "1", "b": "2"}}
+    made = [world.admin.post(f"{world.root}/namespaces", body, headers=key) for _ in range(2)]
+    assert [answer.status_code for answer in made] == [200, 200]
+    assert made[0].json() == made[1].json()
+    key = _key()
+    change = {"updates": {"a": "3"}, "removals": ["b", "c"]}
+    path = f"{world.root}/namespaces/{name}"
+    done = [world.admin.post(f"{path}/properties", change, headers=key) for _ in range(2)]
+    assert [answer.status_code for answer in done] == [200, 200], done[1].text
+    assert done[0].json() == done[1].json() == {"updated": ["a"], "removed": ["b"], "missing": ["c"]}
+    key = _key()
+    assert [world.admin.delete(path, headers=key).status_code for _ in range(2)] == [204, 204]
+
+
+def test_a_repeated_stage_is_the_same_place_and_uuid(world: World, ns: str) -> None:
+    key, body = _key(), {"name": unique("t"), "schema": SCHEMA, "stage-create": True}
+    path = f"{world.root}/namespaces/{ns}/tables"
+    first, again = (world.admin.post(path, body, headers=key) for _ in range(2))
+    assert (first.status_code, again.status_code) == (200, 200), again.text
+    for member in ("table-uuid", "location", "schemas"):
+        assert first.json()["metadata"][member] == again.json()["metadata"][member]
+    assert len(world.sql("select 1 from tables where name = $1", body["name"])) == 1
+
+
+def test_another_body_or_query_under_the_same_key_is_422(world: World, ns: str) -> None:
+    table, key = world.table(ns), _key()
+    path = f"{world.root}/namespaces/{ns}/tables"
+    assert world.admin.post(path, {"name": unique("t"), "schema": SCHEMA}, headers=key).status_code == 200
+    other = world.admin.post(path, {"name": unique("t"), "schema": SCHEMA}, headers=key)
+    assert told(other)[:2] == (422, "UnprocessableEntityException")
+    assert world.admin.delete(table.path, headers=key).status_code == 204, "another path is another scope"
+    assert world.admin.delete(f"{table.path}?purgeRequested=false", headers=key).status_code == 422
+
+
+def test_keys_of_different_people_are_different_keys(world: World, ns: str) -> None:
+    table, key = world.table(ns), _key()
+    assert world.admin.delete(table.path, headers=key).status_code == 204
+    assert world.carol.delete(table.path, headers=key).status_code == 404
+
+
+def test_only_successes_are_remembered(world: World, ns: str) -> None:
+    key, body = _key(), {"name": unique("t"), "schema": SCHEMA}
+    path = f"{world.root}/namespaces/{ns}/tables"
+    assert world.carol.post(path, body, headers=key).status_code == 404
+    world.grant("create", world.carol, "namespace", world.namespace_id(ns))
+    assert world.carol.post(path, body, headers=key).status_code == 200
+    table = world.table(ns)
+    key = _key()
+    wrong = {"requirements": [{"type": "assert-table-uuid", "uuid": str(uuid.uuid4())}], "updates": []}
+    assert world.admin.post(table.path, wrong, headers=key).status_code == 409
+    right = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"x": "y"}}]}
+    assert world.admin.post(table.path, right, headers=key).status_code == 200
+
+
+def test_who_lost_the_right_gets_no_body_from_a_repetition(world: World, ns: str) -> None:
+    table, key = world.table(ns), _key()
+    world.grant("modify", world.carol, "table", table.uuid)
+    body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"secret": "1"}}]}
+    assert world.carol.post(table.path, body, headers=key).status_code == 200
+    world.revoke("modify", world.carol, "table", table.uuid)
+    again = world.carol.post(table.path, body, headers=key)
+    assert again.status_code == 404
+    assert "secret" not in again.text
+
+
+ONE = "0190d9f2-6b1e-7b5c-9f3a-3c1d2e4f5a6b"
+
+
+@pytest.mark.parametrize("value", ["x", "123", f"{{{ONE}}}", ONE.replace("-", ""), f"urn:uuid:{ONE}", f"{ONE}, {ONE}"])
+def test_a_key_that_is_no_uuid_is_refused(world: World, ns: str, value: str) -> None:
+    answer = world.admin.delete(f"{world.root}/namespaces/{ns}", headers={"Idempotency-Key": value})
+    assert told(answer)[:2] == (400, "InvalidIdempotencyKey")
+
+
+def test_two_keys_are_refused_and_a_blank_one_is_none(world: World, ns: str) -> None:
+    path = f"{world.root}/namespaces/{ns}"
+    headers = [("Idempotency-Key", str(uuid.uuid4())), ("idempotency-key", str(uuid.uuid4()))]
+    answer = world.admin.http.request("DELETE", path, headers=httpx.Headers(headers))
+    assert told(answer)[:2] == (400, "DuplicateIdempotencyKey")
+    assert world.admin.delete(path, headers={"Idempotency-Key": ""}).status_code == 204
+
+
+def test_many_at_once_have_one_effect_and_the_others_are_told_to_wait(world: World, ns: str) -> None:
+    path, body, key = f"{world.root}/namespaces/{ns}/tables", {"name": unique("t"), "schema": SCHEMA}, _key()
+    start = threading.Barrier(8)
+
+    def send(_: int) -> tuple[int, Any]:
+        start.wait()
+        answer = httpx.post(
+            world.base + path, json=body, headers={**key, "Authorization": f"Bearer {world.admin.token}"}, timeout=60
+        )
+        return answer.status_code, answer.json()
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(send, range(8)))
+    made = [answer for status, answer in answers if status == 200]
+    assert made, answers
+    assert len({answer["metadata"]["table-uuid"] for answer in made}) == 1
+    others = {(status, answer["error"]["type"]) for status, answer in answers if status != 200}
+    assert others <= {(409, "RequestInProgress")}
+    assert len(world.sql("select 1 from tables where name = $1", body["name"])) == 1
+
+
+def test_a_key_whose_owner_was_killed_is_free_after_its_lease(world: World, ns: str) -> None:
+    table, key = world.table(ns), _key()
+    assert world.admin.delete(table.path, headers=key).status_code == 204
+    world.sql(
+        "update idempotency set status = null, written_in = null where expires_at > now() and operation = 'drop_table'"
+    )
+    assert told(world.admin.delete(table.path, headers=key))[:2] == (409, "RequestInProgress")
+    world.sql("update idempotency set expires_at = now() - interval '1 second' where status is null")
+    assert world.admin.delete(table.path, headers=key).status_code == 404, "it is carried out again"
+
+
+def test_a_repetition_first_delivers_what_the_first_answer_left_undelivered(world: World, ns: str) -> None:
+    key, body = _key(), {"name": unique("t"), "schema": SCHEMA}
+    path = f"{world.root}/namespaces/{ns}/tables"
+    made = world.admin.post(path, body, headers=key)
+    id = made.json()["metadata"]["table-uuid"]
+    # As if the first process had died after its commit: the outbox row is there and nobody has delivered it.
+    world.sql(
+        "insert into outbox "
+        "(subject_type, subject_id, relation, object_type, object_id, takes_away, not_before, written_in) "
+        "select 'user', $1, 'ownership', 'table', $2, false, now() + interval '1 hour', written_in from idempotency "
+        "where operation = 'create_table' and detail->>'table_id' = $2",
+        world.admin.id,
+        id,
+    )
+    assert len(world.sql("select 1 from outbox where object_id = $1", id)) == 1
+    assert world.admin.post(path, body, headers=key).status_code == 200
+    assert world.sql("select 1 from outbox where object_id = $1", id) == []
