@@ -12,8 +12,15 @@ import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
+import structlog
+
 from gateway.access.audit_record import AuditRecord
-from gateway.access.outage import AuditUnavailable
+from gateway.access.outage import AuditUnavailable, DatabaseUnavailable
+
+_log = structlog.get_logger("audit.sink")
+
+#: Errors that no record is to blame for: all of them are tried again, together.
+_OUTAGES = (DatabaseUnavailable, OSError, TimeoutError)
 
 Write = Callable[[Sequence[AuditRecord]], Awaitable[None]]
 Counted = Callable[[str, int], None]
@@ -22,8 +29,9 @@ Counted = Callable[[str, int], None]
 class BufferedAudit:
     """Takes records without waiting and writes them in batches; refuses when it cannot keep up.
 
-    `write` makes a batch durable or raises; `counted` is told (durability, number) of what was written. A full buffer
-    raises AuditUnavailable, which the door turns into a refusal: what cannot be recorded does not happen.
+    `write` makes a batch durable or raises: DatabaseUnavailable when no record is to blame. `counted` is told
+    (durability, number) of what was written. A full buffer raises AuditUnavailable, which the door turns into a refusal:
+    what cannot be recorded does not happen. A record that the database refuses is kept and told in the log.
     """
 
     def __init__(
@@ -43,6 +51,7 @@ class BufferedAudit:
         self._commit_timeout = commit_timeout
         self._batch = batch
         self._buffered: deque[AuditRecord] = deque()
+        self._refused: list[AuditRecord] = []
         self._committing: deque[tuple[AuditRecord, asyncio.Future[None]]] = deque()
         self._wake = asyncio.Event()
         self._closing = False
@@ -58,12 +67,13 @@ class BufferedAudit:
         self._wake.set()
         if self._writer is not None:
             await self._writer
-        if self._buffered:
-            raise AuditUnavailable(f"{len(self._buffered)} buffered audit records could not be written")
+        lost = len(self._buffered) + len(self._refused)
+        if lost:
+            raise AuditUnavailable(f"{lost} buffered audit records could not be written")
 
     def buffer(self, record: AuditRecord) -> None:
         """Take a record for writing soon. Raises AuditUnavailable when the buffer is full or the sink is closed."""
-        if self._closing or len(self._buffered) >= self._capacity:
+        if self._closing or len(self._buffered) + len(self._refused) >= self._capacity:
             raise AuditUnavailable("the audit buffer is full")
         self._buffered.append(record)
 
@@ -97,15 +107,56 @@ class BufferedAudit:
             buffered = [self._buffered.popleft() for _ in range(min(self._batch, len(self._buffered)))]
             try:
                 await self._write([record for record, _ in waiting] + buffered)
-            except Exception as error:  # whatever the database says: nobody may be told that it is durable
+            except _OUTAGES as outage:
                 for _, durable in waiting:
-                    if not durable.done():
-                        durable.set_exception(AuditUnavailable(f"not written: {type(error).__name__}"))
+                    _fail(durable, outage)
                 self._buffered.extendleft(reversed(buffered))
                 await asyncio.sleep(self._flush_seconds)
                 return
+            except Exception:  # one of the records is to blame; the others must not wait for it
+                await self._write_each(waiting, buffered)
+                continue
             for _, durable in waiting:
-                if not durable.done():
-                    durable.set_result(None)
+                _succeed(durable)
             self._counted("group", len(waiting))
             self._counted("buffered", len(buffered))
+
+    async def _write_each(
+        self, waiting: Sequence[tuple[AuditRecord, asyncio.Future[None]]], buffered: Sequence[AuditRecord]
+    ) -> None:
+        """Write one by one what could not be written together, and put aside what can never be."""
+        for record, durable in waiting:
+            try:
+                await self._write([record])
+            except Exception as error:  # whatever it is: nobody may be told that it is durable
+                _fail(durable, error)
+            else:
+                _succeed(durable)
+                self._counted("group", 1)
+        for number, record in enumerate(buffered):
+            try:
+                await self._write([record])
+            except _OUTAGES:
+                self._buffered.extendleft(reversed(buffered[number:]))
+                await asyncio.sleep(self._flush_seconds)
+                return
+            except Exception as error:  # it stays, and counts as not written
+                self._refused.append(record)
+                _log.error(
+                    "audit.record_refused",
+                    record_id=str(record.id),
+                    operation=record.operation,
+                    error=type(error).__name__,
+                )
+            else:
+                self._counted("buffered", 1)
+
+
+def _succeed(durable: asyncio.Future[None]) -> None:
+    if not durable.done():
+        durable.set_result(None)
+
+
+def _fail(durable: asyncio.Future[None], error: Exception) -> None:
+    if not durable.done():
+        durable.set_exception(AuditUnavailable(f"not written: {type(error).__name__}"))

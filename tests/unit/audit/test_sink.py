@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit sink: nothing is told to be durable that was not written, nothing is lost, and nothing is taken that cannot
+be kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pytest
+
+from gateway.access.audit_record import AuditedActor, AuditedDecision, AuditRecord
+from gateway.access.outage import AuditUnavailable
+from gateway.audit.sink import BufferedAudit
+from tests.access.world import NOW
+
+
+def record(number: int) -> AuditRecord:
+    """A record that is told by its number."""
+    return AuditRecord(
+        id=UUID(int=number),
+        format=1,
+        at=NOW,
+        request_id=str(number),
+        actor=AuditedActor(kind="user", id="oidc~alice"),
+        decisions=(AuditedDecision(operation="load_table", outcome="allowed", determined_by="both"),),
+    )
+
+
+@dataclass
+class Store:
+    """What was written, in batches; fails or waits on demand."""
+
+    batches: list[list[int]] = field(default_factory=list)
+    failing: Exception | None = None
+    refuses: Callable[[int], bool] = lambda _: False
+    gate: asyncio.Event | None = None
+
+    async def write(self, records: Sequence[AuditRecord]) -> None:
+        if self.gate is not None:
+            await self.gate.wait()
+        numbers = [each.id.int for each in records]
+        if self.failing is not None or any(self.refuses(number) for number in numbers):
+            raise self.failing or ValueError("the database refuses this record")
+        self.batches.append(numbers)
+
+    @property
+    def written(self) -> list[int]:
+        return [number for batch in self.batches for number in batch]
+
+
+@asynccontextmanager
+async def sink(store: Store, **options: float | int) -> AsyncIterator[BufferedAudit]:
+    """A running sink; stopped at the end, and then everything is written."""
+    made = BufferedAudit(store.write, counted=lambda durability, number: None, **options)  # type: ignore[arg-type]  # numbers of both kinds
+    made.start()
+    try:
+        yield made
+    finally:
+        store.failing = None
+        store.refuses = lambda _: False
+        if store.gate is not None:
+            store.gate.set()
+        await made.stop()
+
+
+async def until(condition: Callable[[], bool], seconds: float = 1.0) -> float:
+    """Seconds until `condition` holds. Raises TimeoutError."""
+    started = time.perf_counter()
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.002)
+    return time.perf_counter() - started
+
+
+async def test_a_buffered_record_is_written_within_200_ms() -> None:
+    store = Store()
+    async with sink(store) as audit:
+        audit.buffer(record(1))
+        assert await until(lambda: store.written == [1]) < 0.2
+        audit.buffer(record(2))
+        assert await until(lambda: store.written == [1, 2]) < 0.2
+
+
+async def test_a_committed_record_does_not_wait_for_the_interval() -> None:
+    store = Store()
+    async with sink(store, flush_seconds=30) as audit:
+        started = time.perf_counter()
+        await audit.commit(record(1))
+        assert time.perf_counter() - started < 0.1
+        assert store.written == [1]
+
+
+async def test_commit_returns_only_after_the_write() -> None:
+    store = Store(gate=asyncio.Event())
+    async with sink(store) as audit:
+        committing = asyncio.create_task(audit.commit(record(1)))
+        await asyncio.sleep(0.05)
+        assert not committing.done()
+        assert store.gate is not None
+        store.gate.set()
+        await committing
+        assert store.written == [1]
+
+
+async def test_commits_that_wait_share_one_write() -> None:
+    store = Store(gate=asyncio.Event())
+    async with sink(store, flush_seconds=30) as audit:
+        first = asyncio.create_task(audit.commit(record(0)))
+        await asyncio.sleep(0.01)
+        rest = [asyncio.create_task(audit.commit(record(number))) for number in range(1, 51)]
+        await asyncio.sleep(0.01)
+        assert store.gate is not None
+        store.gate.set()
+        await asyncio.gather(first, *rest)
+    assert store.batches == [[0], list(range(1, 51))]
+
+
+async def test_a_failing_write_is_never_told_as_durable() -> None:
+    store = Store(failing=OSError("the disk is full"))
+    async with sink(store, flush_seconds=0.01) as audit:
+        for number in range(3):
+            with pytest.raises(AuditUnavailable, match="not written: OSError"):
+                await audit.commit(record(number))
+        assert store.written == []
+
+
+async def test_a_write_that_hangs_is_an_outage_in_bounded_time() -> None:
+    store = Store(gate=asyncio.Event())
+    async with sink(store, commit_timeout=0.05) as audit:
+        started = time.perf_counter()
+        with pytest.raises(AuditUnavailable, match="not durable in time"):
+            await audit.commit(record(1))
+        assert time.perf_counter() - started < 1
+
+
+async def test_buffered_records_outlive_an_outage_in_their_order() -> None:
+    store = Store(failing=OSError("away"))
+    async with sink(store, flush_seconds=0.01, batch=2) as audit:
+        for number in range(7):
+            audit.buffer(record(number))
+        await asyncio.sleep(0.05)
+        for number in range(7, 9):
+            audit.buffer(record(number))
+        assert store.written == []
+        store.failing = None
+        await until(lambda: len(store.written) == 9)
+    assert store.written == list(range(9))
+
+
+async def test_a_full_buffer_refuses_and_takes_again_when_it_has_room() -> None:
+    store = Store(failing=OSError("away"))
+    async with sink(store, capacity=3, flush_seconds=0.01) as audit:
+        for number in range(3):
+            audit.buffer(record(number))
+        with pytest.raises(AuditUnavailable, match="full"):
+            audit.buffer(record(3))
+        store.failing = None
+        await until(lambda: len(store.written) == 3)
+        audit.buffer(record(4))
+    assert store.written == [0, 1, 2, 4]
+
+
+async def test_too_many_waiting_commits_are_refused() -> None:
+    store = Store(gate=asyncio.Event())
+    async with sink(store, capacity=2) as audit:
+        waiting = [asyncio.create_task(audit.commit(record(0)))]
+        await asyncio.sleep(0.01)
+        waiting += [asyncio.create_task(audit.commit(record(number))) for number in (1, 2)]
+        await asyncio.sleep(0.01)
+        with pytest.raises(AuditUnavailable, match="cannot take more"):
+            await audit.commit(record(3))
+        assert store.gate is not None
+        store.gate.set()
+        await asyncio.gather(*waiting)
+
+
+async def test_stopping_writes_everything_and_takes_nothing_more() -> None:
+    store = Store()
+    async with sink(store, flush_seconds=30, batch=3) as audit:
+        for number in range(10):
+            audit.buffer(record(number))
+        await audit.stop()
+        assert store.written == list(range(10))
+        with pytest.raises(AuditUnavailable):
+            audit.buffer(record(10))
+        with pytest.raises(AuditUnavailable):
+            await audit.commit(record(11))
+
+
+async def test_stopping_says_when_something_could_not_be_written() -> None:
+    store = Store(failing=OSError("away"))
+    audit = BufferedAudit(store.write, counted=lambda durability, number: None, flush_seconds=0.01)
+    audit.start()
+    audit.buffer(record(1))
+    with pytest.raises(AuditUnavailable, match="1 buffered audit records"):
+        await audit.stop()
+
+
+async def test_who_gives_up_waiting_breaks_nothing() -> None:
+    store = Store(gate=asyncio.Event())
+    async with sink(store) as audit:
+        gone = asyncio.create_task(audit.commit(record(1)))
+        kept = asyncio.create_task(audit.commit(record(2)))
+        await asyncio.sleep(0.01)
+        gone.cancel()
+        assert store.gate is not None
+        store.gate.set()
+        await kept
+        await audit.commit(record(3))
+    assert store.written == [1, 2, 3]
+
+
+async def test_one_record_that_the_database_refuses_does_not_stop_the_others() -> None:
+    """Else one caller with an odd name could stop every answer of the gateway."""
+    store = Store(refuses=lambda number: number == 13)
+    async with sink(store, flush_seconds=0.01) as audit:
+        audit.buffer(record(13))
+        for number in (1, 2):
+            audit.buffer(record(number))
+        await audit.commit(record(3))
+        await until(lambda: sorted(store.written) == [1, 2, 3])
+        with pytest.raises(AuditUnavailable):
+            await asyncio.gather(audit.commit(record(13)), audit.commit(record(4)))
+        await until(lambda: 4 in store.written)
+        with pytest.raises(AuditUnavailable, match="1 buffered audit records"):
+            await audit.stop()
+        audit._refused.clear()
+
+
+async def test_records_that_the_database_refuses_fill_the_buffer_and_are_not_forgotten() -> None:
+    store = Store(refuses=lambda number: True)
+    audit = BufferedAudit(store.write, counted=lambda durability, number: None, capacity=2, flush_seconds=0.01)
+    audit.start()
+    for number in range(2):
+        audit.buffer(record(number))
+    await asyncio.sleep(0.05)
+    with pytest.raises(AuditUnavailable, match="full"):
+        audit.buffer(record(2))
+    with pytest.raises(AuditUnavailable, match="2 buffered audit records"):
+        await audit.stop()
+
+
+async def test_what_was_written_is_counted() -> None:
+    counted: list[tuple[str, int]] = []
+    store = Store()
+    audit = BufferedAudit(store.write, counted=lambda durability, number: counted.append((durability, number)))
+    audit.start()
+    audit.buffer(record(1))
+    await audit.commit(record(2))
+    await audit.stop()
+    totals = {kind: sum(n for each, n in counted if each == kind) for kind in ("group", "buffered")}
+    assert totals == {"group": 1, "buffered": 1}
