@@ -140,6 +140,18 @@ def demo() -> None:
     sys.exit(_embedded(embedded.run(_settings())))
 
 
+@main.command()
+@click.option("--catalog", is_flag=True, help="Only the Iceberg REST catalog's routes.")
+def openapi(catalog: bool) -> None:
+    """Print the OpenAPI document of the HTTP APIs."""
+    import json
+
+    from gateway.api.openapi import is_catalog, openapi_document
+
+    document = openapi_document(is_catalog) if catalog else openapi_document()
+    click.echo(json.dumps(document, indent=2))
+
+
 @main.command("settings-table", hidden=True)
 def settings_table() -> None:
     """Print the table of all settings, the text of docs/settings.md."""

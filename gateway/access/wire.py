@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.iceberg.codec import ABSENT
+from gateway.iceberg.codec import absent
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
 ProjectId = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+$")]
@@ -137,7 +137,7 @@ class CreateWarehouseRequest(Request, frozen=True):
 
     warehouse_name: Name
     storage_profile: msgspec.Raw
-    storage_credential: msgspec.Raw = ABSENT
+    storage_credential: msgspec.Raw = msgspec.field(default_factory=absent)
     delete_profile: HardDelete | SoftDelete = HardDelete()
     project_id: ProjectId | None = None
     managed_by: Literal["self-managed", "instance-admin"] = "self-managed"

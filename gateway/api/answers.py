@@ -9,11 +9,11 @@ from litestar import Response
 from msgspec import Struct
 
 from gateway.catalog.etags import Tagged
-from gateway.iceberg.wire import CommitTableResponse
+from gateway.iceberg.wire import CommitTableResponse, LoadTableResult
 
 Body = TypeVar("Body", bound=Struct)
 
-TableAnswer: TypeAlias = Response[Struct | None]
+TableAnswer: TypeAlias = Response[LoadTableResult | None]
 """A table's metadata and credentials, or nothing with status 304."""
 
 CommitAnswer: TypeAlias = Response[CommitTableResponse]

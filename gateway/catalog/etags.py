@@ -22,6 +22,7 @@ from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.access.policy import Obligations
 from gateway.iceberg.referenced import SnapshotsMode
+from gateway.iceberg.wire import LoadTableResult
 
 #: No credential is confirmed for longer than this after it was handed out, however long it lives.
 LONGEST_CONFIRMATION = timedelta(hours=1)
@@ -96,7 +97,7 @@ class Tagged:
     """An answer with its tag; `body` None says that what the client has is still right (304)."""
 
     etag: str
-    body: msgspec.Struct | None
+    body: LoadTableResult | None
 
 
 def of_commit(permit: Permit[Operation], table_id: UUID | None, metadata_location: str) -> str:

@@ -21,7 +21,12 @@ Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """A size, time or sequence number: 64 bits, not negative."""
 
 ABSENT: Final = msgspec.Raw(b"null")
-"""Default of members kept as raw JSON: the sender left them out, or sent null."""
+"""Members kept as raw JSON that the sender left out, or sent as null."""
+
+
+def absent() -> msgspec.Raw:
+    """ABSENT as a default factory: a plain default of this type cannot be told in a JSON schema."""
+    return ABSENT
 
 T = TypeVar("T")
 

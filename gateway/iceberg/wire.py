@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from gateway.iceberg import codec
-from gateway.iceberg.codec import ABSENT, Int, Long
+from gateway.iceberg.codec import Int, Long, absent
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.iceberg.requirements import TABLE_REQUIREMENTS, VIEW_REQUIREMENTS, TableRequirement, ViewRequirement
@@ -176,8 +176,8 @@ class CreateTableRequest(_Request, frozen=True):
     name: str
     schema: Raw
     location: str | None = None
-    partition_spec: Raw = ABSENT
-    write_order: Raw = ABSENT
+    partition_spec: Raw = msgspec.field(default_factory=absent)
+    write_order: Raw = msgspec.field(default_factory=absent)
     stage_create: bool = False
     properties: Properties = {}
 

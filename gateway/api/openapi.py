@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our own OpenAPI document, read off the handlers themselves, so that it cannot tell what they do not do.
+
+Bodies, query parameters and headers are those a handler asks its `Ctx` for (`ctx.body(T)`, `ctx.query("…")`), found in
+its source; answers are its return annotation; paths, names and statuses come from the operation's class.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+from litestar import Response
+
+from gateway.access.operation import Operation
+from gateway.api.serves import SERVED
+from gateway.iceberg.wire import ErrorResponse
+
+_REF = "#/components/schemas/{name}"
+_PAGE = {"pageToken": "string", "pageSize": "integer"}
+
+
+@dataclass(slots=True)
+class Reads:
+    """What a handler reads of its request beside the path."""
+
+    body: Any = None
+    query: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, None] = field(default_factory=dict)
+
+
+def openapi_document(select: Callable[[type[Operation]], bool] = lambda operation: True) -> dict[str, Any]:
+    """The document of all served operations that `select` takes, as plain values ready for JSON."""
+    handlers: dict[Any, list[type[Operation]]] = {}
+    for operation, handler in SERVED.items():
+        if select(operation):
+            handlers.setdefault(handler, []).append(operation)
+    described = [
+        (operations, _reads(_function(handler)), _answer(_function(handler)))
+        for handler, operations in handlers.items()
+    ]
+    types = [
+        ErrorResponse,
+        *(each for _, reads, answer in described for each in (reads.body, answer) if each is not None),
+    ]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    schema_of = dict(zip(map(repr, types), schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for operations, reads, answer in described:
+        method, path = operations[0].endpoint.split(" ", 1)
+        paths.setdefault(path, {})[method.lower()] = _operation(operations, path, reads, answer, schema_of)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Lakegate", "version": version("lakegate"), "license": {"name": "Apache-2.0"}},
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "schemas": dict(sorted(components.items())),
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+        },
+        "security": [{"bearer": []}],
+    }
+
+
+def is_catalog(operation: type[Operation]) -> bool:
+    """Whether the operation belongs to the Iceberg REST protocol."""
+    return " /catalog/" in operation.endpoint
+
+
+def _operation(
+    operations: list[type[Operation]], path: str, reads: Reads, answer: Any, schema_of: Mapping[str, Any]
+) -> dict[str, Any]:
+    first = operations[0]
+    summary, _, rest = inspect.getdoc(first).partition("\n") if first.__doc__ else ("", "", "")  # type: ignore[union-attr]
+    described: dict[str, Any] = {
+        "operationId": first.__name__,
+        "summary": summary,
+        "parameters": [*_path_parameters(path), *_query_parameters(reads), *_header_parameters(reads)],
+        "responses": _responses(operations, answer, schema_of),
+    }
+    if rest.strip():
+        described["description"] = rest.strip()
+    if reads.body is not None:
+        described["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": schema_of[repr(reads.body)]}},
+        }
+    if any(operation.open_to_all for operation in operations):
+        described["security"] = []
+    return described
+
+
+def _path_parameters(path: str) -> Iterator[dict[str, Any]]:
+    for name in re.findall(r"\{(\w+)\}", path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _query_parameters(reads: Reads) -> Iterator[dict[str, Any]]:
+    for name, kind in reads.query.items():
+        yield {"name": name, "in": "query", "required": False, "schema": {"type": kind}}
+
+
+def _header_parameters(reads: Reads) -> Iterator[dict[str, Any]]:
+    for name in reads.headers:
+        yield {"name": name, "in": "header", "required": False, "schema": {"type": "string"}}
+
+
+def _responses(operations: list[type[Operation]], answer: Any, schema_of: Mapping[str, Any]) -> dict[str, Any]:
+    first = operations[0]
+    success: dict[str, Any] = {"description": "Done."}
+    if answer is not None and not first.endpoint.startswith("HEAD "):
+        success["content"] = {"application/json": {"schema": schema_of[repr(answer)]}}
+    refused = {"description": "Refused.", "content": {"application/json": {"schema": schema_of[repr(ErrorResponse)]}}}
+    responses = {str(first.returns): success}
+    responses |= {str(status): refused for status in _refusals(operations)}
+    return dict(sorted(responses.items()))
+
+
+def _refusals(operations: list[type[Operation]]) -> list[int]:
+    """The statuses beside success that the operations can answer."""
+    if any(operation.open_to_all for operation in operations):
+        return [503]
+    changes = any(not operation.endpoint.startswith(("GET ", "HEAD ")) for operation in operations)
+    statuses = [400, 401, 403, 404, 500]
+    statuses += [409, 413] if changes else []
+    statuses += [429] if any(operation.is_catalog_mutation() for operation in operations) else [503]
+    return statuses
+
+
+def _answer(function: Callable[..., Any]) -> Any:
+    answer = typing.get_type_hints(function).get("return")
+    if typing.get_origin(answer) is Response:
+        (answer,) = typing.get_args(answer)
+    # An answer without a body (304) is told by its status.
+    given = [each for each in typing.get_args(answer) or (answer,) if each is not type(None) and each is not bytes]
+    return given[0] if given else None
+
+
+def _function(handler: Any) -> Callable[..., Any]:
+    function: Callable[..., Any] = getattr(handler.fn, "value", handler.fn)
+    return function
+
+
+def _reads(function: Callable[..., Any]) -> Reads:
+    """What the function asks its `ctx` for, and what the functions of this room it hands `ctx` to ask for."""
+    found = Reads()
+    _collect(function, found, set())
+    return found
+
+
+def _collect(function: Callable[..., Any], found: Reads, seen: set[Callable[..., Any]]) -> None:
+    if function in seen:
+        return
+    seen.add(function)
+    scope: Mapping[str, Any] = inspect.unwrap(function).__globals__
+    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
+        if not isinstance(node, ast.Call):
+            continue
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="ctx"), attr=attribute), args=arguments):
+                _note(attribute, arguments, scope, found)
+            case ast.Call(func=ast.Name(id=name), args=[ast.Name(id="ctx"), *_]) if inspect.isfunction(scope.get(name)):
+                _collect(scope[name], found, seen)
+
+
+def _note(attribute: str, arguments: list[ast.expr], scope: Mapping[str, Any], found: Reads) -> None:
+    match attribute, arguments:
+        case "body", [ast.Name(id=name)]:
+            found.body = scope[name]
+        case "query", [ast.Constant(value=str(name))]:
+            found.query[name] = "string"
+        case "flag", [ast.Constant(value=str(name)), *_]:
+            found.query[name] = "boolean"
+        case "page", []:
+            found.query.update(_PAGE)
+        case "header", [ast.Constant(value=str(name))]:
+            found.headers[name] = None
+        case "project", _:
+            found.headers["x-project-id"] = None
+            found.query["projectId"] = "string"
