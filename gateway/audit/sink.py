@@ -30,8 +30,8 @@ class BufferedAudit:
     """Takes records without waiting and writes them in batches; refuses when it cannot keep up.
 
     `write` makes a batch durable or raises: DatabaseUnavailable when no record is to blame. `counted` is told
-    (durability, number) of what was written. A full buffer raises AuditUnavailable, which the door turns into a refusal:
-    what cannot be recorded does not happen. A record that the database refuses is kept and told in the log.
+    (durability, number) of what was written. A full buffer raises AuditUnavailable, which the door turns into a
+    refusal: what cannot be recorded does not happen. A record that the database refuses is kept and told in the log.
     """
 
     def __init__(

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the delegation header asks for; a value nobody knows must not be taken for something wider (threats D11)."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.api.delegation import client_manages_storage
+from gateway.iceberg.errors import BadRequestException
+
+
+@pytest.mark.parametrize(
+    ("header", "managed"),
+    [
+        (None, False),
+        ("", False),
+        (" , ", False),
+        ("vended-credentials", False),
+        ("remote-signing", False),
+        ("vended-credentials,remote-signing", False),
+        ("client-managed", True),
+        (" Client-Managed ", True),
+        ("client-managed,client-managed", True),
+        ("client-managed, vended-credentials", False),
+    ],
+)
+def test_only_client_managed_alone_asks_for_no_credentials(header: str | None, managed: bool) -> None:
+    assert client_manages_storage(header) is managed
+
+
+@pytest.mark.parametrize("header", ["true", "vended_credentials", "vended-credentials;q=1", "client-managed, x", "*"])
+def test_an_unknown_value_is_400(header: str) -> None:
+    with pytest.raises(BadRequestException, match="does not know"):
+        client_manages_storage(header)
+
+
+def test_a_long_unknown_value_is_not_repeated_in_full() -> None:
+    with pytest.raises(BadRequestException) as raised:
+        client_manages_storage("x" * 10_000)
+    assert len(raised.value.message) < 300

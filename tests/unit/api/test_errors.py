@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one table from exceptions to answers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from litestar.exceptions import (
+    ClientException,
+    HTTPException,
+    InternalServerException,
+    MethodNotAllowedException,
+    NotFoundException,
+    ValidationException,
+)
+
+from gateway.access.outage import AuditUnavailable, CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.refusals import NotAuthenticated, UserNotFound, unavailable
+from gateway.api.errors import body_of, told_error
+from gateway.governance.errors import RevocationPending
+from gateway.iceberg.errors import (
+    CatalogError,
+    CommitFailedException,
+    NoSuchTableException,
+    ServiceUnavailableException,
+)
+
+SECRET = "postgresql://root:hunter2@db"
+
+DOWN = [DecisionEngineUnavailable(SECRET), DatabaseUnavailable(SECRET), AuditUnavailable(SECRET)]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "type"),
+    [
+        (NoSuchTableException("t"), 404, "NoSuchTableException"),
+        (CommitFailedException("t"), 409, "CommitFailedException"),
+        (NotAuthenticated("t"), 401, "MissingAuthorizationHeader"),
+        (UserNotFound("t"), 404, "UserNotFound"),
+        (RevocationPending("t"), 503, "RevocationPending"),
+        (CommitUnknown(SECRET), 500, "CommitStateUnknownException"),
+        *((error, 503, "AuthorizationBackendError") for error in DOWN),
+        (NotFoundException(SECRET), 404, "NotFoundException"),
+        (MethodNotAllowedException(SECRET), 405, "MethodNotAllowedException"),
+        (HTTPException(status_code=413, detail=SECRET), 413, "PayloadTooLarge"),
+        (ValidationException("bad"), 400, "BadRequestException"),
+        (ClientException("bad"), 400, "BadRequestException"),
+        (InternalServerException(SECRET), 500, "InternalServerError"),
+        (RuntimeError(SECRET), 500, "InternalServerError"),
+        (KeyError(SECRET), 500, "InternalServerError"),
+        (ExceptionGroup(SECRET, [ValueError(SECRET)]), 500, "InternalServerError"),
+        (TimeoutError(SECRET), 500, "InternalServerError"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_each_exception_has_its_status_and_type_and_tells_no_secret(error: Exception, code: int, type: str) -> None:
+    told = told_error(error, catalog_mutation=False)
+    assert (told.code, told.type) == (code, type)
+    assert SECRET not in told.message
+    assert SECRET not in body_of(told, "id").decode()
+
+
+@pytest.mark.parametrize("error", [*DOWN, ServiceUnavailableException("the store is away"), unavailable(False)])
+def test_what_is_503_elsewhere_is_429_on_a_catalog_mutation(error: Exception) -> None:
+    """Clients read 5xx there as "state unknown" and keep their files for ever."""
+    assert told_error(error, catalog_mutation=False).code == 503
+    told = told_error(error, catalog_mutation=True)
+    assert told.code == 429
+    assert getattr(told, "retry_after_s", 0) > 0
+
+
+def test_an_unknown_commit_is_no_429() -> None:
+    """The one case in which nothing may sound like "it did not happen"."""
+    told = told_error(CommitUnknown("lost"), catalog_mutation=True)
+    assert (told.code, told.type) == (500, "CommitStateUnknownException")
+
+
+@pytest.mark.parametrize("error", [*DOWN, ServiceUnavailableException("x")])
+def test_outages_say_when_to_come_back(error: Exception) -> None:
+    assert getattr(told_error(error, catalog_mutation=False), "retry_after_s", 0) > 0
+
+
+def test_details_of_server_faults_stay_in_the_log_and_the_others_reach_the_caller() -> None:
+    class Fault(CatalogError, code=500):
+        """A fault."""
+
+    class Refusal(CatalogError, code=400):
+        """A refusal."""
+
+    fault = json.loads(body_of(Fault("it broke", detail=(SECRET,)), "id-1"))["error"]
+    refusal = json.loads(body_of(Refusal("not so", detail=("why",)), "id-2"))["error"]
+    assert fault == {"message": "it broke", "type": "Fault", "code": 500, "stack": ["Error ID: id-1"]}
+    assert refusal["stack"] == ["why", "Error ID: id-2"]

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Paths are decoded once, from the client's own bytes, and by no rule can a name become two or another."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.api.raw_path import decode_path
+from gateway.iceberg.errors import BadRequestException
+
+names = st.text(
+    alphabet=st.characters(exclude_characters="/\\\x00", exclude_categories=["Cs"]), min_size=1, max_size=20
+).filter(lambda name: name not in (".", ".."))
+
+
+@given(names, names)
+def test_names_as_python_clients_write_them_come_back(first: str, second: str) -> None:
+    assert decode_path(f"/v1/{quote(first, safe='')}/x/{quote(second, safe='')}".encode()) == f"/v1/{first}/x/{second}"
+
+
+@given(names, names)
+def test_names_as_java_clients_write_them_come_back(first: str, second: str) -> None:
+    """`URLEncoder`: HTML forms, so a space is a plus sign and a plus sign `%2B`."""
+    assert decode_path(f"/v1/{quote_plus(first)}/x/{quote_plus(second)}".encode()) == f"/v1/{first}/x/{second}"
+
+
+@given(names)
+def test_what_is_encoded_twice_is_decoded_once(name: str) -> None:
+    once = quote(name, safe="")
+    assert decode_path(f"/{quote(once, safe='')}".encode()) == f"/{once}"
+
+
+@given(st.binary(max_size=40))
+def test_no_bytes_get_another_number_of_segments_or_a_forbidden_one(raw: bytes) -> None:
+    path = b"/" + raw
+    try:
+        decoded = decode_path(path)
+    except BadRequestException:
+        return
+    sent = path.split(b"?", 1)[0]
+    assert decoded.count("/") == sent.count(b"/")
+    assert "\x00" not in decoded
+    assert "\\" not in decoded
+    assert not {".", ".."} & set(decoded.split("/"))
+
+
+@pytest.mark.parametrize(
+    "segment",
+    [
+        "a%2Fb",
+        "a%2fb",
+        "%2F",
+        "a%5Cb",
+        "a\\b",
+        "a%00",
+        "%00",
+        "..",
+        ".",
+        "%2e%2e",
+        "%2E",
+        ".%2e",
+        "%ff",
+        "a%C3%28",
+        "%c0%af",
+    ],
+)
+def test_what_could_be_read_in_two_ways_is_refused(segment: str) -> None:
+    with pytest.raises(BadRequestException):
+        decode_path(f"/v1/{segment}/tables".encode())
+
+
+def test_bytes_beyond_ascii_are_refused() -> None:
+    with pytest.raises(BadRequestException, match="percent-encoded"):
+        decode_path("/v1/ü".encode())
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        (b"/a?b=/c", "/a"),
+        (b"/sales%1Feu", "/sales\x1feu"),
+        (b"/%252e%252e", "/%2e%2e"),
+        (b"/a%2Bb+c", "/a+b c"),
+        (b"/...", "/..."),
+        (b"/a%3Fb", "/a?b"),
+        (b"//a", "//a"),
+        (b"/100%", "/100%"),
+    ],
+)
+def test_the_rest_is_taken_as_it_is(raw: bytes, path: str) -> None:
+    assert decode_path(raw) == path
