@@ -86,9 +86,16 @@ class Door:
         if not objects:
             return []
         try:
-            return await self._relationships.check(actor, [Question(relation, key) for key in objects])
+            return await self._check(actor, [Question(relation, key) for key in objects])
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def _check(self, actor: Actor, questions: Sequence[Question]) -> list[bool]:
+        """One answer per question; whatever is not `True` itself is a no."""
+        answers = await self._relationships.check(actor, questions)
+        if len(answers) != len(questions):
+            raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
+        return [answer is True for answer in answers]
 
     async def _admit(
         self, entrance: Entrance, operation: Op, extra: Extra | None
@@ -97,7 +104,7 @@ class Door:
         for each in asked:
             _require_way(entrance, each)
             _require_stated(each)
-        if entrance.actor.kind is ActorKind.ANONYMOUS and not operation.open_to_all:
+        if entrance.actor.kind is ActorKind.ANONYMOUS and not all(each.open_to_all for each in asked):
             raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
         started = time.perf_counter()
         resolution = await self._resolver.resolve(_refs_of(asked))
@@ -180,11 +187,9 @@ class Door:
                 questions.update(dict.fromkeys(_questions(demand, resolution)))
         ordered = list(questions)
         started = time.perf_counter()
-        answers = await self._relationships.check(entrance.actor, ordered) if ordered else []
+        answers = await self._check(entrance.actor, ordered) if ordered else []
         self._observer.decision_took("openfga", time.perf_counter() - started)
-        if len(answers) != len(ordered):
-            raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
-        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer is True}
+        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
         return [[_answer(demand, resolution, yes) for demand in operation.demands()] for operation in asked]
 
     async def _ask_policies(

@@ -99,7 +99,7 @@ def body_of(error: CatalogError, error_id: str) -> bytes:
 
 def _headers(error: CatalogError) -> dict[str, str]:
     headers = {"Cache-Control": "no-store"}
-    retry_after = getattr(error, "retry_after_s", None)
+    retry_after = getattr(error, "retry_after_s", 1 if error.code in (429, 503) else None)
     if retry_after is not None:
         headers["Retry-After"] = str(retry_after)
     if error.code == 401:

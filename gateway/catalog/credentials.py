@@ -11,8 +11,11 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 from uuid import UUID
 
+import structlog
+
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import CreateTable
+from gateway.access.outage import AuditUnavailable, DatabaseUnavailable
 from gateway.access.permit import Permit
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedWarehouse
@@ -23,10 +26,12 @@ from gateway.iceberg.wire import LoadCredentialsResponse, StorageCredential
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile, decode_profile
 from gateway.scope.session_policy import AccessLevel
-from gateway.vending.errors import BelowCredentialFloor
+from gateway.vending.errors import BelowCredentialFloor, ShortTermCredentialError
 from gateway.vending.properties import client_properties
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vendor
+
+_log = structlog.get_logger("catalog.credentials")
 
 
 class NoCredentialsVended(ForbiddenException):
@@ -80,7 +85,11 @@ class Credentials:
     async def for_creation(
         self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, table_location: str
     ) -> Handed:
-        """The creator's credentials for a table that was just created or staged, with an audit record of their own."""
+        """The creator's credentials for a table that was just created or staged, with an audit record of their own.
+
+        The table is there by now, so an outage gives no error, which clients would take for "nothing was created", but
+        an answer without credentials: the next load has them.
+        """
         warehouse = permit.namespace(permit.operation.namespace).warehouse
         profile = decode_profile(warehouse.profile)
         if vend is None:
@@ -88,8 +97,12 @@ class Credentials:
         level = creation_level(vend)
         location = Location.parse(table_location, escapes_known=True)
         identifier = TableIdentifier(vend.operation.namespace.namespace, vend.operation.table)
-        handed = await self._hand_out(vend, warehouse, location, level, identifier)
-        await vend.trail.also(**dict(handed.told))
+        try:
+            handed = await self._hand_out(vend, warehouse, location, level, identifier)
+            await vend.trail.also(**dict(handed.told))
+        except (ShortTermCredentialError, AuditUnavailable, DatabaseUnavailable) as outage:
+            _log.warning("credentials.not_handed_out", table=identifier.dotted, reason=str(outage))
+            return _plain(profile, "the storage or the audit did not answer")
         return handed if handed.credentials else _plain(profile, handed.reason)
 
     async def _hand_out(

@@ -12,6 +12,10 @@ class ShortTermCredentialError(CatalogError, code=412):
         self.reason = reason
 
 
+class StorageSessionUnavailable(ShortTermCredentialError, code=503):
+    """The store's STS endpoint did not answer in time: nothing is wrong with the request, and it may be sent again."""
+
+
 class BelowCredentialFloor(CatalogError, code=403):
     """The allowed life is shorter than the shortest session a store makes; what remains is remote signing."""
 

@@ -22,7 +22,7 @@ from botocore.config import Config
 from gateway.scope.credential import S3AccessKey, S3Credential, S3SystemIdentity, TemporaryCredential
 from gateway.scope.errors import PolicyTooLarge
 from gateway.scope.profile import Flavor, S3Profile
-from gateway.vending.errors import ShortTermCredentialError
+from gateway.vending.errors import ShortTermCredentialError, StorageSessionUnavailable
 
 __all__ = ["ShortTermCredentialError", "Sts", "TemporaryCredential"]
 
@@ -264,7 +264,7 @@ def _by_code(code: str, status: int) -> ShortTermCredentialError | PolicyTooLarg
     return ShortTermCredentialError(f"No temporary credential: {text}", reason)
 
 
-def _unreachable() -> ShortTermCredentialError:
-    return ShortTermCredentialError(
+def _unreachable() -> StorageSessionUnavailable:
+    return StorageSessionUnavailable(
         "No temporary credential: the storage's STS endpoint did not answer in time", "unreachable"
     )

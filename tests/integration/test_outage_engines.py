@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each part of a stack stops answering and comes back: nothing is allowed meanwhile, and nobody restarts anything.
+
+A part is stopped with SIGSTOP, which is the worse outage: connections stay open and nothing answers. The stack is this
+module's own.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import httpx
+import msgspec
+import psutil
+import pytest
+
+from gateway.embedded.ready import Ready
+from tests.contract.world import SCHEMA, Table, World, error_of, unique
+from tests.integration.conftest import _up
+
+pytestmark = pytest.mark.slow
+
+_SOON = 30.0
+
+
+@pytest.fixture(scope="module")
+def outage_stack() -> Iterator[Ready]:
+    """A stack to break."""
+    with _up() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def world(outage_stack: Ready) -> Iterator[World]:
+    """Its people and things."""
+    world = World(outage_stack)
+    yield world
+    world.close()
+
+
+@pytest.fixture(scope="module")
+def ns(world: World) -> str:
+    """A namespace made while all was well."""
+    return world.namespace()
+
+
+@pytest.fixture(scope="module")
+def table(world: World, ns: str) -> Table:
+    """A table made while all was well; who may see it has."""
+    made = world.table(ns)
+    assert world.alice.get(made.path).status_code == 200
+    return made
+
+
+@contextmanager
+def _stopped(world: World, part: str) -> Iterator[None]:
+    """All processes of a part stand still."""
+    family: list[psutil.Process] = []
+    for pid in world.ready.pids[part]:
+        process = psutil.Process(pid)
+        family += [process, *process.children(recursive=True)]
+    for process in family:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in family:
+            process.send_signal(signal.SIGCONT)
+
+
+def _soon(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _SOON
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.2)
+
+
+def _well(world: World, table: Table) -> None:
+    """The stack serves again."""
+    _soon(lambda: world.alice.get(table.path).status_code == 200, "it did not recover")
+    _soon(lambda: world.nobody.get("/health").status_code == 200, "health did not recover")
+
+
+def _refused_read(answer: httpx.Response) -> None:
+    assert answer.status_code == 503, answer.text
+    error_of(answer)
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+def _refused_change(answer: httpx.Response) -> None:
+    """429 and never 5xx: clients read 5xx of a commit as "state unknown"."""
+    assert answer.status_code == 429, answer.text
+    error_of(answer)
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+def _at_once(asked: list[Callable[[], httpx.Response]]) -> list[httpx.Response]:
+    """All answers; each waits for a time limit, so they wait together."""
+    with ThreadPoolExecutor(len(asked)) as pool:
+        return list(pool.map(lambda ask: ask(), asked))
+
+
+def _changes(world: World, ns: str, table: Table) -> list[httpx.Response]:
+    tables = f"{world.root}/namespaces/{ns}/tables"
+    staged = {"name": unique("new"), "schema": SCHEMA, "stage-create": True}
+    return _at_once(
+        [
+            lambda: world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "b"}}),
+            lambda: world.admin.post(tables, {"name": unique("new"), "schema": SCHEMA}),
+            lambda: world.admin.post(tables, staged),
+            lambda: world.admin.post(f"{world.root}/namespaces", {"namespace": [unique("new")]}),
+            lambda: world.admin.post(f"{world.root}/namespaces/{ns}/properties", {"updates": {"a": "b"}}),
+            lambda: world.admin.delete(table.path),
+            lambda: world.admin.delete(f"{world.root}/namespaces/{ns}"),
+        ]
+    )
+
+
+def _reads(world: World, ns: str, table: Table) -> list[httpx.Response]:
+    paths = [
+        table.path,
+        f"{table.path}/credentials",
+        f"{world.root}/namespaces",
+        f"{world.root}/namespaces/{ns}/tables",
+        "/catalog/v1/config?warehouse=demo",
+        f"/management/v1/warehouse/{world.warehouse}",
+    ]
+    return _at_once([lambda path=path: world.alice.get(path) for path in paths])  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("part", ["openfga", "opa"])
+def test_without_a_decision_engine_nothing_is_allowed_and_nothing_changes(
+    world: World, ns: str, table: Table, part: str
+) -> None:
+    before = world.rows(), world.objects()
+    with _stopped(world, part):
+        for answer in _reads(world, ns, table):
+            _refused_read(answer)
+            assert "s3.secret-access-key" not in answer.text
+        for answer in _changes(world, ns, table):
+            _refused_change(answer)
+        head = world.alice.head(table.path)
+        assert head.status_code == 503
+        _soon(lambda: world.nobody.get("/health").status_code == 503, "health does not tell")
+        assert f'"{part}"' in world.nobody.get("/health").text
+        assert (world.rows(), world.objects()) == before
+    _well(world, table)
+
+
+def test_a_revocation_while_openfga_stands_still_is_refused_and_can_be_made_afterwards(world: World, ns: str) -> None:
+    table = world.table(ns)
+    world.grant("select", world.analyst, "table", table.uuid)
+    with _stopped(world, "openfga"):
+        _refused_read(world.revoke("select", world.analyst, "table", table.uuid, expect=503))
+        assert world.analyst.get(table.path).status_code == 503
+    _soon(lambda: world.analyst.get(table.path).status_code in (200, 404), "it did not recover")
+    # What was answered with 503 may be asked for again, whatever became of the first request.
+    entry = {"deletes": [{"type": "select", "user": world.analyst.id}]}
+    assert world.admin.post(world.grants_path("table", table.uuid), entry).status_code in (204, 404)
+    assert world.analyst.get(table.path).status_code == 404
+
+
+def test_what_a_killed_gateway_left_undelivered_is_delivered_in_the_background(world: World, ns: str) -> None:
+    """A crash after T1, made by hand: rows and outbox row are there, OpenFGA knows nothing of it yet."""
+    id = world.namespace_id(ns)
+    world.sql(
+        "insert into grants (id, privilege, principal_type, principal_id, object_type, object_id, granted_by) "
+        "values (gen_random_uuid(), 'describe', 'user', 'oidc~steward', 'namespace', $1, 'oidc~admin')",
+        id,
+    )
+    world.sql(
+        "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away) "
+        "values ('user', 'oidc~steward', 'describe', 'namespace', $1, false)",
+        id,
+    )
+    _soon(lambda: ("user:oidc~steward", "describe") in world.tuples(f"namespace:{id}"), "never delivered")
+    _soon(lambda: world.sql("select 1 from outbox") == [], "never marked as done")
+    assert world.steward.get(f"{world.root}/namespaces/{ns}").status_code == 200
+
+
+def test_the_outbox_waits_for_openfga_and_is_delivered_after_it_came_back(world: World, ns: str, table: Table) -> None:
+    id = world.namespace_id(ns)
+    with _stopped(world, "openfga"):
+        world.sql("delete from grants where object_id = $1 and principal_id = 'oidc~steward'", id)
+        world.sql(
+            "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away) "
+            "values ('user', 'oidc~steward', 'describe', 'namespace', $1, true)",
+            id,
+        )
+        time.sleep(3)
+        assert world.sql("select 1 from outbox") != []
+    _soon(lambda: world.sql("select 1 from outbox") == [], "never delivered")
+    assert ("user:oidc~steward", "describe") not in world.tuples(f"namespace:{id}")
+    _well(world, table)
+
+
+def test_without_the_database_nothing_is_allowed(world: World, ns: str, table: Table) -> None:
+    with _stopped(world, "postgres"):
+        change = {"action": "set-properties", "updates": {"while": "down"}}
+        read, changed = _at_once(
+            [lambda: world.alice.get(table.path), lambda: world.commit(world.admin, table.path, change)]
+        )
+        _refused_read(read)
+        _refused_change(changed)
+        _soon(lambda: world.nobody.get("/health").status_code == 503, "health does not tell")
+    _well(world, table)
+    assert "while" not in world.admin.get(table.path).json()["metadata"]["properties"]
+
+
+def test_without_the_object_store_metadata_is_served_and_changes_are_refused(
+    world: World, ns: str, table: Table
+) -> None:
+    before = world.rows()
+    with _stopped(world, "object-store"):
+        managed = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "client-managed"})
+        assert managed.status_code == 200
+        assert world.alice.head(table.path).status_code == 204
+        fresh = world.bob.get(f"{table.path}/credentials")
+        assert fresh.status_code == 503, fresh.text
+        _refused_change(world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"x": "y"}}))
+        assert world.rows() == before
+    _well(world, table)
+
+
+def test_a_table_is_created_and_told_as_created_when_only_its_keys_cannot_be_made(world: World, ns: str) -> None:
+    """Its row is committed by then: any error would be read as "nothing happened"."""
+    (row,) = world.sql("select profile from warehouses where id = $1::text::uuid", world.warehouse)
+    profile = msgspec.json.decode(row["profile"])
+    profile["sts-endpoint"] = "http://127.0.0.1:9/"
+    change = "update warehouses set profile = $2, profile_version = profile_version + 1 where id = $1::text::uuid"
+    world.sql(change, world.warehouse, msgspec.json.encode(profile))
+    try:
+        name = unique("keyless")
+        made = world.bob.post(f"{world.root}/namespaces/{ns}/tables", {"name": name, "schema": SCHEMA})
+        assert made.status_code == 200, made.text
+        assert not made.json().get("storage-credentials")
+        _refused_read(world.bob.get(f"{world.root}/namespaces/{ns}/tables/{name}/credentials"))
+    finally:
+        world.sql(change, world.warehouse, row["profile"])
+    assert world.bob.get(f"{world.root}/namespaces/{ns}/tables/{name}").json()["storage-credentials"]
+
+
+def test_without_the_identity_provider_known_keys_go_on_and_unknown_tokens_are_refused(
+    world: World, ns: str, table: Table
+) -> None:
+    with _stopped(world, "identity-provider"):
+        assert world.alice.get(table.path).status_code == 200
+        header, claims, signature = world.alice.token.split(".")
+        forged = world.nobody.get(table.path, headers={"Authorization": f"Bearer {header}.{claims}.{signature[::-1]}"})
+        assert forged.status_code == 401
+    _well(world, table)
+
+
+def test_a_decision_engine_that_died_is_an_outage_and_no_allow(world: World, ns: str, table: Table) -> None:
+    """Last: nobody starts it again here."""
+    psutil.Process(world.ready.pids["opa"][0]).kill()
+    for answer in _reads(world, ns, table):
+        _refused_read(answer)
+    for answer in _changes(world, ns, table):
+        _refused_change(answer)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Combining answers: a yes takes every required demand on a row that is there and seen, and the policies."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.access._mint import mint
+from gateway.access.audit_record import AuditedActor, AuditedDecision, AuditRecord
+from gateway.access.decision import (
+    Decision,
+    DemandAnswer,
+    DeterminedBy,
+    Failure,
+    Outcome,
+    combine,
+    undecided,
+)
+from gateway.access.demand import Demand
+from gateway.access.operation import Durability
+from gateway.access.operations.tables import LoadTable
+from gateway.access.permit import Permit
+from gateway.access.policy import Obligations, PolicyAnswer, Reason
+from gateway.access.relations import Can
+from gateway.access.resolved import Resolution
+from gateway.access.trail import Trail
+from tests.access import world
+
+demand_answers = st.builds(
+    DemandAnswer,
+    demand=st.builds(
+        Demand,
+        relation=st.sampled_from([Can.DROP, Can.GET_METADATA, Can.READ_DATA]),
+        on=st.sampled_from([world.TABLE, world.NAMESPACE, world.WAREHOUSE]),
+        required=st.booleans(),
+    ),
+    row=st.sampled_from([None, world.table_row, world.inner_row]),
+    visible=st.booleans(),
+    holds=st.booleans(),
+)
+policies = st.builds(
+    PolicyAnswer,
+    allow=st.booleans(),
+    reasons=st.lists(st.builds(Reason, code=st.just("late"), message=st.text(max_size=5)), max_size=2).map(tuple),
+    obligations=st.builds(Obligations, no_vending=st.booleans()),
+)
+
+
+def _is_yes(answer: DemandAnswer) -> bool:
+    return answer.row is not None and answer.visible and answer.holds
+
+
+@given(st.lists(demand_answers, max_size=5), policies)
+def test_allowed_exactly_when_all_that_is_required_is_a_clear_yes(
+    answers: list[DemandAnswer], policy: PolicyAnswer
+) -> None:
+    decision = combine(answers, policy)
+    required = [answer for answer in answers if answer.demand.required]
+    assert decision.allowed is (policy.allow and all(_is_yes(answer) for answer in required))
+    assert decision.outcome in (Outcome.ALLOWED, Outcome.HIDDEN, Outcome.FORBIDDEN)
+    assert (decision.failure is None) is decision.allowed
+    assert (decision.obligations is not None) is decision.allowed
+
+
+@given(st.lists(demand_answers, max_size=5), policies)
+def test_whatever_is_absent_or_invisible_hides_the_whole_refusal(
+    answers: list[DemandAnswer], policy: PolicyAnswer
+) -> None:
+    decision = combine(answers, policy)
+    unseen = [a.demand for a in answers if a.demand.required and (a.row is None or not a.visible)]
+    assert (decision.outcome is Outcome.HIDDEN) is bool(unseen)
+    if unseen:
+        assert decision.refused == unseen[0]
+        assert decision.policy_reasons == (), "policies are told of only to those who see the object"
+
+
+@given(st.lists(demand_answers, max_size=5), policies)
+def test_only_a_clear_yes_is_held(answers: list[DemandAnswer], policy: PolicyAnswer) -> None:
+    decision = combine(answers, policy)
+    clear = {(answer.demand.relation, answer.demand.on) for answer in answers if _is_yes(answer)}
+    assert decision.held == (clear if decision.allowed else frozenset())
+
+
+@given(st.lists(demand_answers, max_size=4), policies, st.permutations(range(4)))
+def test_the_verdict_does_not_depend_on_the_order_of_demands(
+    answers: list[DemandAnswer], policy: PolicyAnswer, order: list[int]
+) -> None:
+    shuffled = [answers[index] for index in order if index < len(answers)]
+    assert combine(shuffled, policy).outcome is combine(answers, policy).outcome
+
+
+def _answer(*, row: bool = True, visible: bool = True, holds: bool = True) -> DemandAnswer:
+    return DemandAnswer(Demand(Can.DROP, world.TABLE), world.table_row if row else None, visible, holds)
+
+
+@pytest.mark.parametrize(
+    ("answer", "policy", "outcome", "failure", "by"),
+    [
+        (_answer(), True, Outcome.ALLOWED, None, DeterminedBy.BOTH),
+        (_answer(row=False), True, Outcome.HIDDEN, Failure.RESOURCE_NOT_FOUND, DeterminedBy.OPENFGA),
+        (_answer(visible=False), True, Outcome.HIDDEN, Failure.CANNOT_SEE_RESOURCE, DeterminedBy.OPENFGA),
+        (_answer(holds=False), True, Outcome.FORBIDDEN, Failure.ACTION_FORBIDDEN, DeterminedBy.OPENFGA),
+        (_answer(), False, Outcome.FORBIDDEN, Failure.DENIED_BY_POLICY, DeterminedBy.OPA),
+        (_answer(row=False), False, Outcome.HIDDEN, Failure.RESOURCE_NOT_FOUND, DeterminedBy.BOTH),
+        (_answer(holds=False), False, Outcome.FORBIDDEN, Failure.ACTION_FORBIDDEN, DeterminedBy.BOTH),
+    ],
+)
+def test_the_audit_is_told_the_true_reason_and_who_gave_it(
+    answer: DemandAnswer, policy: bool, outcome: Outcome, failure: Failure | None, by: DeterminedBy
+) -> None:
+    decision = combine([answer], PolicyAnswer(allow=policy))
+    assert (decision.outcome, decision.failure, decision.determined_by) == (outcome, failure, by)
+
+
+def test_undecided_is_no() -> None:
+    decision = undecided(Failure.ENGINE_UNAVAILABLE)
+    assert not decision.allowed
+    assert decision.outcome is Outcome.UNAVAILABLE
+
+
+# ---- permits ----
+
+
+def _trail() -> Trail:
+    record = AuditRecord(
+        id=world.TABLE_ID,
+        format=1,
+        at=world.NOW,
+        request_id="r",
+        actor=AuditedActor(kind="user", id="oidc~alice"),
+        decisions=(AuditedDecision(operation="load_table", outcome="allowed", determined_by="both"),),
+    )
+    return Trail(record, Durability.WITH_CHANGE, world.MemoryAudit())
+
+
+def _minted(decision: Decision) -> Permit[LoadTable]:
+    return mint(
+        LoadTable(world.TABLE),
+        actor=world.ALICE,
+        decision=decision,
+        resolution=Resolution(rows={}, now=world.NOW),
+        trail=_trail(),
+        request_id="r",
+    )
+
+
+def test_a_permit_cannot_be_made_by_calling_it() -> None:
+    with pytest.raises(TypeError, match="comes from Door.admit"):
+        Permit()
+    with pytest.raises(TypeError):
+        Permit(LoadTable(world.TABLE))  # type: ignore[call-arg]  # what somebody might try
+
+
+@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.ALLOWED])
+def test_a_refused_decision_cannot_be_minted(outcome: Outcome) -> None:
+    with pytest.raises(ValueError, match=f"no permit for a decision that is {outcome}"):
+        _minted(Decision(outcome, DeterminedBy.NONE))
+
+
+def test_a_permit_cannot_be_changed_into_another() -> None:
+    permit = _minted(Decision(Outcome.ALLOWED, DeterminedBy.BOTH))
+    for name in ("operation", "actor", "obligations", "extra"):
+        with pytest.raises(AttributeError):
+            setattr(permit, name, None)
+
+
+def test_a_permit_knows_nothing_it_was_not_decided_on() -> None:
+    permit = _minted(Decision(Outcome.ALLOWED, DeterminedBy.BOTH))
+    assert not permit.holds(Can.GET_METADATA, world.TABLE)
+    with pytest.raises(LookupError, match="LoadTable was not admitted on"):
+        permit.table(world.TABLE)
+    with pytest.raises(LookupError):
+        permit.warehouse(world.WAREHOUSE)

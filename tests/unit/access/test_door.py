@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The door: what it asks, that it asks the same of what is there and what is not, and that no failure is a yes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.access.actor import Actor
+from gateway.access.operation import Operation
+from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
+from gateway.access.operations.grants import ReadTableAssignments
+from gateway.access.operations.system import GetHealth
+from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
+from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.policy import Obligations, PolicyAnswer, PolicyRequest
+from gateway.access.ports import Question
+from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType, TableIdRef
+from gateway.access.refusals import NotAuthenticated
+from gateway.access.relations import Can
+from gateway.iceberg.codec import decode
+from gateway.iceberg.errors import CatalogError
+from gateway.iceberg.wire import CreateTableRequest
+from tests.access import world
+from tests.access.world import DENIED, House, Judge, MemoryAudit, entrance
+
+LOAD, VEND, DROP = LoadTable(world.TABLE), VendCredentials(world.TABLE), DropTable(world.TABLE)
+CREATE = CreateTable(
+    world.NAMESPACE, decode(b'{"name": "t", "schema": {"type": "struct", "fields": []}}', CreateTableRequest)
+)
+KEYS = VendCreationCredentials(world.NAMESPACE, "t")
+
+SEES = Can.GET_METADATA
+
+
+def only(*relations: Can) -> Judge:
+    """Somebody with exactly these relations on everything."""
+    return Judge(lambda question: question.relation in relations)
+
+
+async def refusal(house: House, operation: Operation) -> CatalogError:
+    """What `operation` is refused with; that it is refused, and that no permit and no trail are left of it."""
+    at = entrance()
+    with pytest.raises(CatalogError) as raised:
+        await house.door.admit(at, operation)
+    assert (at.admitted, at.trails) == (set(), [])
+    return raised.value
+
+
+# ---- absent and invisible ----
+
+
+@pytest.mark.parametrize(
+    "operation", [LOAD, DROP, VEND, TableExists(world.TABLE), ListTables(world.NAMESPACE), CREATE, KEYS]
+)
+async def test_absent_and_invisible_look_the_same_and_cost_the_same_questions(operation: Operation) -> None:
+    invisible, absent = House(judge=only()), House(judge=only())
+    absent.resolver.rows.clear()
+    first, second = await refusal(invisible, operation), await refusal(absent, operation)
+    assert (type(first), first.message, first.detail) == (type(second), second.message, second.detail)
+    assert first.code == 404
+    asked, stood_in = invisible.judge.asked, absent.judge.asked
+    assert [[q.relation for q in each] for each in asked] == [[q.relation for q in each] for each in stood_in]
+    assert {q.object.id for each in stood_in for q in each} == {NOBODY_HAS_THIS_ID}
+    assert len(invisible.rules.asked) == len(absent.rules.asked) == 1
+    assert len(invisible.resolver.asked) == len(absent.resolver.asked) == 1
+    assert [len(house.audit.buffered) for house in (invisible, absent)] == [1, 1]
+
+
+async def test_the_audit_keeps_the_reason_that_the_answer_hides() -> None:
+    invisible, absent = House(judge=only()), House(judge=only())
+    absent.resolver.rows.clear()
+    await refusal(invisible, LOAD)
+    await refusal(absent, LOAD)
+    [[seen], [gone]] = [[d for r in house.audit.buffered for d in r.decisions] for house in (invisible, absent)]
+    assert (seen.outcome, seen.failure) == ("hidden", "CannotSeeResource")
+    assert (gone.outcome, gone.failure) == ("hidden", "ResourceNotFound")
+    assert seen.resources[0].id == str(world.TABLE_ID)
+    assert gone.resources[0].id is None
+
+
+async def test_a_yes_about_the_stand_in_is_no_yes_about_what_is_absent() -> None:
+    """Should somebody ever hold something on the stand-in's id, absent things stay absent."""
+    house = House()
+    house.resolver.rows.clear()
+    assert (await refusal(house, LOAD)).code == 404
+
+
+async def test_policies_are_told_of_only_to_those_who_see_the_object() -> None:
+    blind, seeing = House(judge=only()), House(judge=only(SEES, Can.DROP))
+    blind.rules.answer = seeing.rules.answer = DENIED
+    assert "closed" not in (await refusal(blind, DROP)).message
+    told = await refusal(seeing, DROP)
+    assert (told.code, "The house is closed." in told.message) == (403, True)
+
+
+async def test_seeing_is_not_doing() -> None:
+    assert (await refusal(House(judge=only(SEES)), DROP)).code == 403
+
+
+async def test_who_holds_the_relation_itself_sees_the_object() -> None:
+    """`manage_grants` opens the grants of what is otherwise invisible (lakekeeper.md, appendix B)."""
+    house = House(judge=only(Can.READ_ASSIGNMENTS))
+    operation = ReadTableAssignments(TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID))
+    await house.door.admit(entrance(), operation)
+    assert (await refusal(House(judge=only(Can.READ_ASSIGNMENTS)), LOAD)).code == 404
+
+
+# ---- failures ----
+
+
+class Broken:
+    """A decision engine that gives the same wrong thing to every question."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    async def check(self, actor: Actor, questions: Sequence[Question]) -> Any:
+        return self._given(len(questions))
+
+    async def decide(self, request: PolicyRequest) -> Any:
+        return self._given(len(request.questions))
+
+    def _given(self, number: int) -> Any:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer(number)
+
+
+DOWN = DecisionEngineUnavailable("down")
+ALLOW = PolicyAnswer(allow=True)
+
+
+@pytest.mark.parametrize(("operation", "code"), [(LOAD, 503), (VEND, 503), (DROP, 429), (CREATE, 429)])
+@pytest.mark.parametrize(
+    ("relationships", "policies"),
+    [
+        (Broken(DOWN), None),
+        (None, Broken(DOWN)),
+        (Broken(DOWN), Broken(DOWN)),
+        (Broken(lambda number: [True] * (number - 1)), None),
+        (Broken(lambda number: [True] * (number + 1)), None),
+        (Broken(lambda number: []), None),
+        (None, Broken(lambda number: ())),
+        (None, Broken(lambda number: (ALLOW,) * (number + 1))),
+    ],
+    ids=["fga down", "opa down", "both down", "one short", "one over", "no answers", "no decision", "over decided"],
+)
+async def test_no_failure_of_an_engine_is_a_yes(
+    operation: Operation, code: int, relationships: Any, policies: Any
+) -> None:
+    house = House()
+    house.judge = relationships or house.judge
+    house.rules = policies or house.rules
+    error = await refusal(house, operation)
+    assert (error.code, error.type) == (code, "AuthorizationBackendError")
+    [record] = house.audit.buffered
+    assert (record.outcome, record.decisions[0].failure) == ("unavailable", "InternalAuthorizationError")
+
+
+@pytest.mark.parametrize("truthy", [1, "yes", "false", [False], object(), {"allowed": True}])
+async def test_what_is_merely_truthy_is_no_yes(truthy: Any) -> None:
+    house = House()
+    house.judge = Broken(lambda number: [truthy] * number)  # type: ignore[assignment]  # what a broken adapter gives
+    assert (await refusal(house, LOAD)).code == 404
+
+
+async def test_an_unexpected_error_of_an_engine_is_no_yes_either() -> None:
+    house = House()
+    house.judge = Broken(ZeroDivisionError())  # type: ignore[assignment]  # as above
+    at = entrance()
+    with pytest.raises(BaseExceptionGroup) as raised:
+        await house.door.admit(at, LOAD)
+    assert raised.group_contains(ZeroDivisionError)
+    assert (at.admitted, house.audit.buffered) == (set(), [])
+
+
+async def test_the_other_engine_is_not_waited_for_when_one_is_down() -> None:
+    gone = asyncio.Event()
+
+    class Endless:
+        async def decide(self, request: PolicyRequest) -> Any:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                gone.set()
+
+    house = House()
+    house.judge = Broken(DOWN)  # type: ignore[assignment]  # as above
+    house.rules = Endless()  # type: ignore[assignment]  # as above
+    async with asyncio.timeout(1):
+        await refusal(house, LOAD)
+    assert gone.is_set()
+
+
+async def test_both_engines_are_asked_at_the_same_time() -> None:
+    both = asyncio.Barrier(2)
+
+    class Meeting:
+        async def check(self, actor: Actor, questions: Sequence[Question]) -> list[bool]:
+            await both.wait()
+            return [True] * len(questions)
+
+        async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
+            await both.wait()
+            return (ALLOW,) * len(request.questions)
+
+    house = House()
+    house.judge = house.rules = Meeting()  # type: ignore[assignment]  # it is both
+    async with asyncio.timeout(1):
+        await house.door.admit(entrance(), LOAD)
+
+
+# ---- the audit ----
+
+
+@pytest.mark.parametrize(("operation", "code"), [(LOAD, 503), (ListTables(world.NAMESPACE), 503)])
+async def test_what_cannot_be_recorded_does_not_happen(operation: Operation, code: int) -> None:
+    house = House(audit=MemoryAudit(full=True))
+    assert (await refusal(house, operation)).code == code
+
+
+async def test_a_refusal_that_cannot_be_recorded_tells_nothing_about_the_object() -> None:
+    answers = []
+    for judge in (only(), only(SEES)):
+        answers.append(await refusal(House(audit=MemoryAudit(full=True), judge=judge), DROP))
+    assert {(error.code, error.message) for error in answers} == {(429, answers[0].message)}
+
+
+async def test_reads_are_buffered_and_settled_and_the_rest_is_not_until_it_is_durable() -> None:
+    house = House()
+    for operation, settled in ((LOAD, True), (VEND, False), (DROP, False)):
+        at = entrance()
+        permit = await house.door.admit(at, operation)
+        assert permit.trail.settled is settled
+        assert at.may_answer(frozenset({type(operation)})) is settled
+    assert [record.operation for record in house.audit.buffered] == ["load_table"]
+
+
+async def test_the_strictest_durability_of_what_was_allowed_counts() -> None:
+    house = House()
+    permit, keys = await house.door.admit_with(entrance(), LOAD, VEND)
+    assert keys is not None
+    assert permit.trail is keys.trail
+    assert not permit.trail.settled
+    refused = House(judge=only(SEES))
+    permit, keys = await refused.door.admit_with(entrance(), LOAD, VEND)
+    assert keys is None
+    assert permit.trail.settled, "no keys, no commit to wait for"
+
+
+# ---- two operations in one round ----
+
+
+async def test_an_optional_operation_that_is_refused_grants_nothing_and_breaks_nothing() -> None:
+    house, at = House(judge=only(SEES)), entrance()
+    permit, keys = await house.door.admit_with(at, LOAD, VEND)
+    assert permit.operation is LOAD
+    assert keys is None
+    assert at.admitted == {LoadTable}
+    assert not at.may_answer(frozenset({VendCredentials}))
+    [record] = house.audit.buffered
+    assert [(each.operation, each.outcome) for each in record.decisions] == [
+        ("load_table", "allowed"),
+        ("vend_credentials", "forbidden"),
+    ]
+
+
+async def test_a_policy_may_refuse_the_keys_alone() -> None:
+    class KeepKeys:
+        async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
+            return tuple(PolicyAnswer(allow=question.operation != "vend_credentials") for question in request.questions)
+
+    house = House()
+    house.rules = KeepKeys()  # type: ignore[assignment]  # another policy
+    permit, keys = await house.door.admit_with(entrance(), LOAD, VEND)
+    assert permit.operation is LOAD
+    assert keys is None
+
+
+async def test_the_first_operation_decides_whatever_the_second_would_say() -> None:
+    house = House(judge=only(Can.READ_DATA))
+    with pytest.raises(CatalogError) as raised:
+        await house.door.admit_with(entrance(), LOAD, VEND)
+    assert raised.value.code == 404
+
+
+async def test_two_operations_cost_one_round() -> None:
+    house = House()
+    await house.door.admit_with(entrance(), CREATE, KEYS)
+    assert len(house.resolver.asked) == len(house.judge.asked) == len(house.rules.asked) == 1
+    assert len(house.judge.asked[0]) == len(set(house.judge.asked[0])), "no question twice"
+    assert [question.operation for question in house.rules.asked[0].questions] == [
+        "create_table",
+        "vend_creation_credentials",
+    ]
+
+
+async def test_obligations_stay_with_their_operation() -> None:
+    class Shorten:
+        async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
+            return tuple(
+                PolicyAnswer(allow=True, obligations=Obligations(max_credential_seconds=900 + index))
+                for index, _ in enumerate(request.questions)
+            )
+
+    house = House()
+    house.rules = Shorten()  # type: ignore[assignment]  # another policy
+    permit, keys = await house.door.admit_with(entrance(), LOAD, VEND)
+    assert keys is not None
+    assert (permit.obligations.max_credential_seconds, keys.obligations.max_credential_seconds) == (900, 901)
+
+
+# ---- what a permit says ----
+
+
+async def test_optional_demands_decide_how_and_not_whether() -> None:
+    reader = await House(judge=only(SEES, Can.READ_DATA)).door.admit(entrance(), VEND)
+    writer = await House(judge=only(SEES, Can.READ_DATA, Can.WRITE_DATA)).door.admit(entrance(), VEND)
+    assert not reader.holds(Can.WRITE_DATA, world.TABLE)
+    assert writer.holds(Can.WRITE_DATA, world.TABLE)
+    assert not writer.holds(Can.DROP, world.TABLE), "what was not asked is not held"
+
+
+async def test_nobody_is_asked_about_what_is_open_to_all() -> None:
+    house = House()
+    await house.door.admit(entrance(Actor.anonymous()), GetHealth())
+    assert (house.judge.asked, house.rules.asked) == ([], [])
+
+
+async def test_without_a_token_nothing_is_looked_up() -> None:
+    house = House()
+    for operation in (LOAD, DROP):
+        with pytest.raises(NotAuthenticated):
+            await house.door.admit(entrance(Actor.anonymous()), operation)
+    with pytest.raises(NotAuthenticated):
+        await house.door.admit_with(entrance(Actor.anonymous()), GetHealth(), VEND)
+    assert (house.resolver.asked, house.judge.asked, house.audit.buffered) == ([], [], [])
+
+
+@settings(max_examples=60)
+@given(st.sets(st.sampled_from([SEES, Can.READ_DATA, Can.WRITE_DATA, Can.DROP])), st.booleans(), st.booleans())
+async def test_no_mixture_of_answers_opens_more_than_it_says(held: set[Can], there: bool, allowed: bool) -> None:
+    house = House(judge=only(*held))
+    house.rules.answer = PolicyAnswer(allow=allowed)
+    if not there:
+        house.resolver.rows.clear()
+    for operation, needs in ((LOAD, SEES), (VEND, Can.READ_DATA), (DROP, Can.DROP)):
+        try:
+            permit: object = await house.door.admit(entrance(), operation)
+        except CatalogError:
+            permit = None
+        assert (permit is not None) is (there and allowed and needs in held)
+
+
+# ---- lists ----
+
+
+async def test_a_list_is_filtered_in_order_and_complete_or_fails() -> None:
+    keys = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(5)]
+    house = House()
+    permit = await house.door.admit(entrance(), ListTables(world.NAMESPACE))
+    house.judge.answer = lambda question: keys.index(question.object) % 2 == 0
+    assert await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys) == [True, False, True, False, True]
+    asked = len(house.judge.asked)
+    assert await house.door.visible(permit, Can.INCLUDE_IN_LIST, []) == []
+    assert len(house.judge.asked) == asked, "nothing to ask"
+    house.judge = Broken(DOWN)  # type: ignore[assignment]  # the engine goes away
+    with pytest.raises(CatalogError) as raised:
+        await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
+    assert raised.value.code == 503
+
+
+@pytest.mark.parametrize(
+    "broken", [lambda n: [True] * (n - 1), lambda n: [True] * (n + 1), lambda n: ["yes"] * n, lambda n: [1] * n]
+)
+async def test_a_filter_takes_no_wrong_number_of_answers_and_nothing_merely_truthy(broken: Any) -> None:
+    keys = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(3)]
+    house = House()
+    permit = await house.door.admit(entrance(), ListTables(world.NAMESPACE))
+    house.judge = Broken(broken)  # type: ignore[assignment]  # what a broken adapter gives
+    try:
+        seen = await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
+    except CatalogError as refused:
+        assert refused.code == 503
+    else:
+        assert seen == [False] * 3
