@@ -212,6 +212,21 @@ class World:
         assert answer.status_code == expect, answer.text
         return answer
 
+    def strip(self, person: Person) -> None:
+        """Take away every grant of a person: who comes out of this is a stranger."""
+        held = self.sql(
+            "select g.privilege, g.object_type, g.object_id, t.warehouse_id::text as warehouse from grants g "
+            "left join tables t on g.object_type in ('table', 'view') and t.id::text = g.object_id "
+            "where g.principal_type = 'user' and g.principal_id = $1",
+            person.id,
+        )
+        for row in held:
+            kind, id = row["object_type"], row["object_id"]
+            within = f"warehouse/{row['warehouse']}/{kind}" if row["warehouse"] else kind
+            path = f"/management/v1/permissions/{within}/{id}/assignments"
+            gone = self.admin.post(path, {"deletes": [{"type": row["privilege"], "user": person.id}]})
+            assert gone.status_code == 204, gone.text
+
     def commit(self, by: Person, path: str, *updates: object, requirements: tuple[object, ...] = ()) -> httpx.Response:
         """A commit to a table."""
         return by.post(path, {"requirements": list(requirements), "updates": list(updates)})

@@ -24,6 +24,14 @@ def hidden(world: World) -> str:
     return name
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _carol_is_a_stranger(world: World) -> None:
+    """Whatever other tests gave her."""
+    world.strip(world.carol)
+    for kind in ("project", "warehouse", "namespace", "table"):
+        assert world.tuples_of(f"user:{world.carol.id}", kind) == set()
+
+
 _REQUESTS = [
     ("GET", "/namespaces/{ns}", None),
     ("HEAD", "/namespaces/{ns}", None),
