@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
 
-.PHONY: help setup demo up test test-long check policies bench lock clean
+.PHONY: help setup demo up test test-long check policies bench spec-diff lock clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -58,6 +58,9 @@ test-long: setup ## The tests that take minutes
 
 bench: setup ## Measure, each figure next to a floor of the same run
 	$(BIN)/python -m tests.bench
+
+spec-diff: setup ## Compare our OpenAPI document with the protocol's published one: make spec-diff FILE=...
+	$(BIN)/python -m tests.spec_diff $(FILE)
 
 lock: ## Resolve the dependencies anew (needs uv)
 	$(COMPILE) --upgrade pyproject.toml requirements.in -o requirements.lock
