@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gateway.access.demand import Demand
-from gateway.access.policy import Obligations, PolicyAnswer
+from gateway.access.policy import Obligations, PolicyAnswer, strictest
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolved
@@ -103,6 +103,21 @@ def combine(answers: Sequence[DemandAnswer], policy: PolicyAnswer) -> Decision:
         policy_reasons=reasons,
         obligations=policy.obligations,
         held=held,
+    )
+
+
+def all_of(decisions: Sequence[Decision]) -> Decision:
+    """The verdict on what consists of several: the first refusal, or allowed with the strictest obligations of all."""
+    for decision in decisions:
+        if not decision.allowed:
+            return decision
+    by = {decision.determined_by for decision in decisions}
+    return Decision(
+        Outcome.ALLOWED,
+        by.pop() if len(by) == 1 else DeterminedBy.BOTH,
+        policy_reasons=tuple(dict.fromkeys(reason for each in decisions for reason in each.policy_reasons)),
+        obligations=strictest([each.obligations for each in decisions if each.obligations is not None]),
+        held=frozenset().union(*(each.held for each in decisions)),
     )
 
 

@@ -14,7 +14,7 @@ from uuid_utils.compat import uuid7
 from gateway.access._mint import mint
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditedResource, AuditRecord
-from gateway.access.decision import Decision, DemandAnswer, Failure, Outcome, combine, undecided
+from gateway.access.decision import Decision, DemandAnswer, Failure, Outcome, all_of, combine, undecided
 from gateway.access.demand import Demand
 from gateway.access.describe import audited_obligations, describe_for_policy, describe_resource
 from gateway.access.entrance import Entrance
@@ -108,13 +108,16 @@ class Door:
             raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
         started = time.perf_counter()
         resolution = await self._resolver.resolve(_refs_of(asked))
-        decisions = await self._decide(entrance, asked, resolution)
+        parts = [tuple(each.parts()) or (each,) for each in asked]
+        verdicts = iter(await self._decide(entrance, [part for some in parts for part in some], resolution))
+        groups = [list(zip(some, verdicts, strict=False)) for some in parts]
+        decisions = [group[0][1] if len(group) == 1 else all_of([one for _, one in group]) for group in groups]
         self._observer.decision_took("total", time.perf_counter() - started)
         for each, decision in zip(asked, decisions, strict=True):
             self._observer.decided(
                 operation=each.name(), outcome=decision.outcome, determined_by=decision.determined_by
             )
-        record = _record(entrance, asked, decisions, resolution)
+        record = _record(entrance, _told(asked, decisions, groups), resolution)
         if not decisions[0].allowed:
             raise self._refuse(entrance, operation, decisions[0], record)
         trail = self._open_trail(record, asked, decisions, operation)
@@ -279,9 +282,22 @@ def _answer(demand: Demand, resolution: Resolution, yes: set[Question]) -> Deman
     return DemandAnswer(demand, resolution.get(demand.on), visible, holds)
 
 
-def _record(
-    entrance: Entrance, asked: Sequence[Operation], decisions: Sequence[Decision], resolution: Resolution
-) -> AuditRecord:
+Judged = tuple[Operation, Decision]
+
+
+def _told(
+    asked: Sequence[Operation], decisions: Sequence[Decision], groups: Sequence[Sequence[Judged]]
+) -> list[Judged]:
+    """What the audit tells: each operation, followed by its parts when it has any."""
+    told: list[Judged] = []
+    for operation, decision, group in zip(asked, decisions, groups, strict=True):
+        told.append((operation, decision))
+        if operation.parts():
+            told.extend(group)
+    return told
+
+
+def _record(entrance: Entrance, told: Sequence[Judged], resolution: Resolution) -> AuditRecord:
     actor = entrance.actor
     return AuditRecord(
         id=uuid7(),
@@ -295,9 +311,7 @@ def _record(
         ),
         user_agent=entrance.user_agent,
         client_address=entrance.client_address,
-        decisions=tuple(
-            _audited(operation, decision, resolution) for operation, decision in zip(asked, decisions, strict=True)
-        ),
+        decisions=tuple(_audited(operation, decision, resolution) for operation, decision in told),
     )
 
 

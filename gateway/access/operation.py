@@ -7,6 +7,7 @@ Lock 1 of the door: a class that names no endpoint, or that demands nothing with
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import ClassVar
 
@@ -54,6 +55,12 @@ class Operation:
 
     def demands(self) -> tuple[Demand, ...]:
         """Everything that must be true, in the order in which a refusal is told."""
+        return ()
+
+    def parts(self) -> Sequence[Operation]:
+        """The operations this one consists of, when it is several: each is decided by itself, with a question of its
+        own to the policies, and this one is allowed when all of them are. Their demands are its demands.
+        """
         return ()
 
     def looks_up(self) -> tuple[Ref, ...]:

@@ -8,7 +8,7 @@ answer to all of them costs one round trip.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -108,3 +108,14 @@ class PolicyAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     decisions: tuple[PolicyAnswer, ...]
     valid_until: datetime | None = None
+
+
+def strictest(all_of_them: Sequence[Obligations]) -> Obligations:
+    """What has to be observed when all of these have to be."""
+    bounds = [each.max_credential_seconds for each in all_of_them if each.max_credential_seconds is not None]
+    return Obligations(
+        max_credential_seconds=min(bounds, default=None),
+        no_vending=any(each.no_vending for each in all_of_them),
+        append_only=any(each.append_only for each in all_of_them),
+        hide_operations=tuple(dict.fromkeys(name for each in all_of_them for name in each.hide_operations)),
+    )

@@ -1,61 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits: validate, write the new document, swap the pointer, and start over when somebody else was faster.
+"""Commits: validate, write the new documents, swap the pointers, and start over when somebody else was faster.
 
 Clients send no base; a commit whose own requirements still hold succeeds on whatever the table is now. A failed
-requirement is final. Nothing a lost race wrote stays in the store.
+requirement is final. Nothing a lost race or a failed commit wrote stays in the store. A transaction over many tables is
+the same with more of them: one transaction of the database, all or nothing.
 """
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import Sequence
-from uuid import UUID
 
 import msgspec
-import structlog
 from uuid_utils.compat import uuid7
 
 from gateway.access.operations.tables import CommitTable, CommitTableCreation
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable
+from gateway.access.operations.transactions import CommitTransaction
+from gateway.access.outage import CommitUnknown
 from gateway.access.permit import Permit
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.resolved import ResolvedNamespace, ResolvedTable
-from gateway.catalog.metadata_files import MetadataFiles, require_inside
-from gateway.catalog.tables import Tables, above_table, claim_location, now_ms, place, taken
-from gateway.db import namespaces, tables
+from gateway.access.resolved import ResolvedNamespace
+from gateway.catalog.changes import Change, NewTable, TableChange
+from gateway.catalog.metadata_files import MetadataFiles, Written
+from gateway.catalog.races import learn_outcome, until_won
+from gateway.catalog.tables import Tables, now_ms, place, taken
+from gateway.db import tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_new
-from gateway.db.resolver import reread_table
-from gateway.iceberg.commit import CommitOutcome, commit_table
-from gateway.iceberg.errors import (
-    CommitFailedException,
-    CommitStateUnknownException,
-    NoSuchNamespaceException,
-    NoSuchTableException,
-    TableIdentifierMismatch,
-)
+from gateway.iceberg.commit import CommitOutcome
+from gateway.iceberg.errors import CatalogError, CommitFailedException, LocationAlreadyTaken, TableIdentifierMismatch
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
-from gateway.iceberg.locations import location_properties, update_locations
-from gateway.iceberg.metadata import decode_stored_table_metadata
-from gateway.iceberg.updates import SetLocation, TableUpdate
+from gateway.iceberg.updates import SetLocation
 from gateway.iceberg.wire import CommitTableRequest, CommitTableResponse
-from gateway.scope.location import Location
 from gateway.scope.profile import decode_profile
 
-_log = structlog.get_logger("catalog.commits")
-
-_ATTEMPTS = 6
-
-
-class _LostRace(Exception):
-    """Another commit moved the pointer first."""
+AnyCommit = Permit[CommitTable] | Permit[CommitTableCreation] | Permit[CommitTransaction]
+Moved = tuple[Change, CommitOutcome, Written]
 
 
 class Commits:
-    """Commits of one table, and the commit that makes a staged table exist."""
+    """Commits of one table, the commit that makes a staged table exist, and transactions over many tables."""
 
     def __init__(self, *, database: Database, delivery: TupleDelivery, files: MetadataFiles, tables: Tables) -> None:
         self._database = database
@@ -71,80 +54,11 @@ class Commits:
         middle of COMMIT.
         """
         operation = permit.operation
-        _require_same_identifier(operation.request, operation.table.identifier)
-        table = permit.table(operation.table)
-        permit.trail.tell(updates=",".join(sorted({_kind(update) for update in operation.request.updates})))
-        for attempt in range(_ATTEMPTS):
-            try:
-                return await self._attempt(permit, table)
-            except _LostRace:
-                # Full jitter: writers that met once do not meet again in step.
-                await asyncio.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - spreads load, protects nothing
-            async with self._database.read() as connection:
-                again = await reread_table(connection, table.id)
-            if again is None:
-                raise NoSuchTableException(f"Table does not exist: {operation.table.identifier.dotted}")
-            table = again
-        raise CommitFailedException("Commit failed: other commits were faster each time; try again.")
-
-    async def _attempt(self, permit: Permit[CommitTable], table: ResolvedTable) -> CommitTableResponse:
-        request = permit.operation.request
-        outcome = commit_table(
-            decode_stored_table_metadata(table.metadata),
-            table.metadata_location,
-            request.requirements,
-            request.updates,
-            now_ms=now_ms(permit),
-            allowed_format_versions=frozenset(table.warehouse.allowed_format_versions),
-        )
-        if not outcome.changed:
-            async with self._database.change(permit):
-                pass
-            return CommitTableResponse(metadata_location=table.metadata_location, metadata=msgspec.Raw(table.metadata))
-        location = Location.parse(table.location, escapes_known=True)
-        self._check(table.namespace, location, request.updates, outcome)
-        async with self._files.written(table.warehouse, outcome.metadata, table.metadata_location) as written:
-            try:
-                async with self._database.change(permit) as connection:
-                    swapped = await tables.swap(
-                        connection,
-                        table.id,
-                        from_version=table.version,
-                        metadata_location=written[0],
-                        metadata=written[1],
-                    )
-                    if not swapped:
-                        raise _LostRace
-            except CommitUnknown as unknown:
-                await self._learn(permit, table, written[0], unknown)
-        await self._files.remove(table.warehouse, outcome.expired_metadata_files)
-        return CommitTableResponse(metadata_location=written[0], metadata=msgspec.Raw(written[1]))
-
-    async def _learn(
-        self, permit: Permit[CommitTable], table: ResolvedTable, location: str, unknown: CommitUnknown
-    ) -> None:
-        """Find out what became of a COMMIT whose answer was lost: return when it happened, raise _LostRace when not."""
-        try:
-            async with self._database.transaction() as connection:
-                await tables.wait_for_writers(connection, table.id)
-                now = await reread_table(connection, table.id)
-        except (DatabaseUnavailable, CommitUnknown):
-            raise CommitStateUnknownException(
-                "The database went away during the commit; its outcome is unknown."
-            ) from unknown
-        if now is not None and (now.metadata_location == location or location.encode() in now.metadata):
-            permit.trail.settle()
-            return
-        raise _LostRace
-
-    def _check(
-        self, namespace: ResolvedNamespace, location: Location, updates: Sequence[TableUpdate], outcome: CommitOutcome
-    ) -> None:
-        """Refuse path properties, manifest lists and statistics files outside of the table's own prefix: whoever reads
-        or purges the table follows them (threats K7, A09).
-        """
-        profile = decode_profile(namespace.warehouse.profile)
-        require_inside(profile, location, (*location_properties(outcome.metadata), *update_locations(updates)))
+        identifier = operation.table.identifier
+        _require_same_identifier(operation.request, identifier)
+        change = TableChange(table=permit.table(operation.table), identifier=identifier, request=operation.request)
+        [done] = await self._commit(permit, [change])
+        return done
 
     async def create(self, permit: Permit[CommitTableCreation]) -> CommitTableResponse:
         """Make a table exist from a commit that asserts it does not: the end of a create transaction.
@@ -154,123 +68,165 @@ class Commits:
         operation = permit.operation
         identifier = TableIdentifier(operation.namespace.namespace, operation.table)
         _require_same_identifier(operation.request, identifier)
-        validate_new_name(operation.table)
         namespace = permit.namespace(operation.namespace)
-        async with self._database.read() as connection:
-            kind = await tables.name_taken(connection, namespace.id, identifier.name)
-        if kind == "table":
-            raise CommitFailedException("Requirement failed: table already exists")
-        if kind is not None:
-            raise taken(kind, identifier)
-        location, updates = self._placed(namespace, identifier, operation.request)
-        staged = await self._staged(permit, namespace, identifier, location)
-        if not staged:
-            await self._tables.require_free(location)
-            await self._files.require_empty(namespace.warehouse, location)
-        outcome = commit_table(
-            None,
-            None,
-            operation.request.requirements,
-            updates,
-            now_ms=now_ms(permit),
-            allowed_format_versions=frozenset(namespace.warehouse.allowed_format_versions),
-            default_format_version=namespace.warehouse.default_format_version or 2,
-        )
-        self._check(namespace, location, updates, outcome)
-        async with self._files.written(namespace.warehouse, outcome.metadata, None) as written:
-            try:
-                pending = await self._insert(permit, namespace, identifier, location, outcome, written)
-            except tables.Clash as clash:
-                async with self._database.read() as connection:
-                    kind = await tables.name_taken(connection, namespace.id, identifier.name)
-                if kind == "table":
-                    raise CommitFailedException("Requirement failed: table already exists") from clash
-                raise await self._tables.clash(namespace, identifier, location) from clash
-        await self._delivery.deliver_or_leave(pending)
-        return CommitTableResponse(metadata_location=written[0], metadata=msgspec.Raw(written[1]))
+        [done] = await self._commit(permit, [await self._new(permit, namespace, identifier, operation.request)])
+        return done
 
-    def _placed(
-        self, namespace: ResolvedNamespace, identifier: TableIdentifier, request: CommitTableRequest
-    ) -> tuple[Location, list[TableUpdate]]:
+    async def transaction(self, permit: Permit[CommitTransaction]) -> None:
+        """Commit to several tables, all or nothing; raises what `commit` and `create` raise."""
+        changes: list[Change] = []
+        for part in permit.operation.parts():
+            if isinstance(part, CommitTable):
+                identifier = part.table.identifier
+                changes.append(TableChange(table=permit.table(part.table), identifier=identifier, request=part.request))
+            else:
+                identifier = TableIdentifier(part.namespace.namespace, part.table)
+                namespace = permit.namespace(part.namespace)
+                changes.append(await self._new(permit, namespace, identifier, part.request))
+        await self._commit(permit, changes)
+
+    async def _commit(self, permit: AnyCommit, changes: Sequence[Change]) -> list[CommitTableResponse]:
+        requests = [change.request.updates if isinstance(change, TableChange) else change.updates for change in changes]
+        permit.trail.tell(updates=",".join(sorted({_kind(update) for updates in requests for update in updates})))
+
+        async def attempt(again: bool) -> list[CommitTableResponse]:
+            return await self._attempt(permit, await self._again(changes) if again else changes)
+
+        return await until_won(attempt)
+
+    async def _again(self, changes: Sequence[Change]) -> list[Change]:
+        async with self._database.read() as connection:
+            return [await change.again(connection) for change in changes]
+
+    async def _attempt(self, permit: AnyCommit, changes: Sequence[Change]) -> list[CommitTableResponse]:
+        now = now_ms(permit)
+        outcomes = [change.outcome(now) for change in changes]
+        moving = [(change, outcome) for change, outcome in zip(changes, outcomes, strict=True) if outcome.changed]
+        resting = [
+            change
+            for change, outcome in zip(changes, outcomes, strict=True)
+            if isinstance(change, TableChange) and not outcome.changed
+        ]
+        warehouse = changes[0].warehouse
+        documents = [(outcome.metadata, change.previous) for change, outcome in moving]
+        async with self._files.all_written(warehouse, documents) as written:
+            moved = [(*each, file) for each, file in zip(moving, written, strict=True)]
+            try:
+                # One table that nothing changes needs no second look; among others it is a condition of theirs.
+                await self._apply(permit, moved, resting if moved else ())
+            except tables.Clash as clash:
+                raise await self._explained(moved) from clash
+            except CommitUnknown as unknown:
+                await self._learn(permit, moved, unknown)
+        await self._files.remove(warehouse, [file for outcome in outcomes for file in outcome.expired_metadata_files])
+        files = {id(change): file for change, _, file in moved}
+        return [_answer(change, files.get(id(change))) for change in changes]
+
+    async def _apply(self, permit: AnyCommit, moved: Sequence[Moved], resting: Sequence[TableChange]) -> None:
+        """Everything in one transaction, in an order that all commits share, so that none waits for another in turn."""
+        created: list[tuple[NewTable, str]] = []
+        pending: list[Pending] = []
+        async with self._database.change(permit) as connection:
+            steps: list[Moved | TableChange] = [*moved, *resting]
+            for step in sorted(steps, key=_order):
+                if isinstance(step, TableChange):
+                    await step.hold(connection)
+                    continue
+                change, outcome, written = step
+                applied = await change.apply(connection, permit.actor, outcome, written)
+                pending.extend(applied.pending)
+                if isinstance(change, NewTable):
+                    created.append((change, str(applied.id)))
+            if created:
+                permit.trail.tell(
+                    table_id=",".join(id for _, id in created),
+                    location=",".join(change.location.text for change, _ in created),
+                )
+        await self._delivery.deliver_or_leave(pending)
+
+    async def _learn(self, permit: AnyCommit, moved: Sequence[Moved], unknown: CommitUnknown) -> None:
+        """Find out what became of a COMMIT without answer, by any one table: they share their fate."""
+        for change, _, written in moved:
+            if isinstance(change, TableChange):
+                await learn_outcome(
+                    self._database,
+                    permit,
+                    change.table.id,
+                    from_version=change.table.version,
+                    written=written[0],
+                    unknown=unknown,
+                )
+                return
+        raise unknown
+
+    async def _explained(self, moved: Sequence[Moved]) -> CatalogError:
+        """What a refused insert ran into: a name, or else a location."""
+        new = [change for change, _, _ in moved if isinstance(change, NewTable)]
+        async with self._database.read() as connection:
+            for change in new:
+                kind = await tables.name_taken(connection, change.namespace.id, change.identifier.name)
+                if kind is not None:
+                    return _name_taken(kind, change.identifier)
+        return LocationAlreadyTaken(f"Location is taken: {', '.join(change.location.text for change in new)}")
+
+    async def _new(
+        self,
+        permit: Permit[CommitTableCreation] | Permit[CommitTransaction],
+        namespace: ResolvedNamespace,
+        identifier: TableIdentifier,
+        request: CommitTableRequest,
+    ) -> NewTable:
+        """The change that makes the table, its place found. Raises 409 for taken names and locations, 400 for a place
+        with files in it.
+        """
+        validate_new_name(identifier.name)
         profile = decode_profile(namespace.warehouse.profile)
         asked = [update.location for update in request.updates if isinstance(update, SetLocation)]
         location = place(profile, namespace, identifier.name, uuid7(), asked[-1] if asked else None)
         others = [update for update in request.updates if not isinstance(update, SetLocation)]
-        return location, [*others, SetLocation(location=location.text)]
-
-    async def _staged(
-        self,
-        permit: Permit[CommitTableCreation],
-        namespace: ResolvedNamespace,
-        identifier: TableIdentifier,
-        location: Location,
-    ) -> bool:
         async with self._database.read() as connection:
-            row = await tables.staged(
+            kind = await tables.name_taken(connection, namespace.id, identifier.name)
+            if kind is not None:
+                raise _name_taken(kind, identifier)
+            staged = await tables.staged(
                 connection,
                 namespace_id=namespace.id,
                 name=identifier.name,
                 location_key=location.overlap_key,
                 staged_by=permit.actor.id,
             )
-        return row is not None
+        if staged is None:
+            await self._tables.require_free(location)
+            await self._files.require_empty(namespace.warehouse, location)
+        return NewTable(
+            namespace=namespace,
+            identifier=identifier,
+            location=location,
+            requirements=request.requirements,
+            updates=[*others, SetLocation(location=location.text)],
+        )
 
-    async def _insert(
-        self,
-        permit: Permit[CommitTableCreation],
-        namespace: ResolvedNamespace,
-        identifier: TableIdentifier,
-        location: Location,
-        outcome: CommitOutcome,
-        written: tuple[str, bytes],
-    ) -> list[Pending]:
-        warehouse = namespace.warehouse
-        try:
-            async with self._database.change(permit) as connection:
-                await namespaces.hold(connection, namespace.id)
-                row = await tables.staged(
-                    connection,
-                    namespace_id=namespace.id,
-                    name=identifier.name,
-                    location_key=location.overlap_key,
-                    staged_by=permit.actor.id,
-                )
-                id = uuid7() if row is None else row.id
-                permit.trail.tell(table_id=str(id), location=location.text)
-                if row is None:
-                    await claim_location(connection, location, explicit=True)
-                    await tables.create(
-                        connection,
-                        id=id,
-                        warehouse_id=warehouse.id,
-                        namespace_id=namespace.id,
-                        name=identifier.name,
-                        table_uuid=UUID(outcome.metadata.table_uuid),
-                        location=location.text,
-                        location_key=location.overlap_key,
-                        metadata_location=written[0],
-                        metadata=written[1],
-                        staged_by=None,
-                    )
-                else:
-                    await tables.finish_staged(
-                        connection,
-                        id,
-                        name=identifier.name,
-                        table_uuid=UUID(outcome.metadata.table_uuid),
-                        metadata_location=written[0],
-                        metadata=written[1],
-                    )
-                return await record_new(
-                    connection,
-                    permit.actor,
-                    ObjectKey(ObjectType.TABLE, str(id)),
-                    namespace.key,
-                    above=above_table(namespace),
-                    warehouse_id=warehouse.id,
-                )
-        except namespaces.NamespaceGone as gone:
-            raise NoSuchNamespaceException(f"Namespace does not exist: {identifier.namespace.dotted}") from gone
+
+def _order(step: Moved | TableChange) -> tuple[int, str]:
+    return step.order if isinstance(step, TableChange) else step[0].order
+
+
+def _answer(change: Change, written: Written | None) -> CommitTableResponse:
+    """The committed state: the new file, or the table as it was when nothing changed."""
+    if written is not None:
+        return CommitTableResponse(metadata_location=written[0], metadata=msgspec.Raw(written[1]))
+    if isinstance(change, NewTable):
+        raise AssertionError("a table that is created has a file")
+    return CommitTableResponse(
+        metadata_location=change.table.metadata_location, metadata=msgspec.Raw(change.table.metadata)
+    )
+
+
+def _name_taken(kind: str, identifier: TableIdentifier) -> CatalogError:
+    """The answer to `assert-create` for a name that something has (REST compatibility kit)."""
+    if kind == "table":
+        return CommitFailedException("Requirement failed: table already exists")
+    return taken(kind, identifier)
 
 
 def _require_same_identifier(request: CommitTableRequest, identifier: TableIdentifier) -> None:

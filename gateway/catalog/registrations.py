@@ -82,6 +82,8 @@ class Registrations:
         try:
             async with self._database.change(permit) as connection:
                 await namespaces.hold(connection, namespace.id)
+                # Locations before rows: the order in which all changes lock (`changes.py`).
+                await tables.hold_explicit_locations(connection)
                 gone = [] if replaced is None else await self._take_away(connection, replaced)
                 new = await self._insert(connection, permit, namespace, identifier, metadata, location, written)
         except namespaces.NamespaceGone as missing:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, func, select, true
+from sqlalchemy import Select, func, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access import refs
@@ -69,6 +69,12 @@ class DatabaseResolver:
         found: dict[refs.Ref, Resolved] = {}
         now: datetime | None = None
         async with self._database.read() as connection:
+            named = [ref for ref in wanted if isinstance(ref, refs.TableRef)]
+            if len(named) > 1:
+                # A transaction names many tables: one statement for all of them.
+                now, tables_found = await _read_named(connection, named)
+                found.update(tables_found)
+                wanted = [ref for ref in wanted if not isinstance(ref, refs.TableRef)]
             for ref in wanted:
                 row = await _read(connection, ref)
                 now = now or row.now
@@ -84,6 +90,25 @@ async def _read(connection: AsyncConnection, ref: refs.Ref) -> AnyRow:
     """One row that always has `now`, and the rest when the reference points at something."""
     row: AnyRow = (await connection.execute(_statement(ref))).one()
     return row
+
+
+async def _read_named(
+    connection: AsyncConnection, named: Sequence[refs.TableRef]
+) -> tuple[datetime, dict[refs.Ref, Resolved]]:
+    """(the clock, the tables behind these references), in one statement whether there are any or not."""
+    wanted = [(ref.warehouse_id, ref.identifier.namespace.key, fold(ref.identifier.name)) for ref in named]
+    keys = (namespaces.c.path_key, tables.c.name_key)
+    query = (
+        _table_columns()
+        .add_columns(*keys)
+        .where(warehouses.c.active, tuple_(namespaces.c.warehouse_id, *keys).in_(wanted))
+    )
+    rows = (await connection.execute(_always(query))).all()
+    by_key = {(row.w_id, row.path_key, row.name_key): row for row in rows if row.t_id is not None}
+    found: dict[refs.Ref, Resolved] = {
+        ref: table_from(by_key[key]) for ref, key in zip(named, wanted, strict=True) if key in by_key
+    }
+    return rows[0].now, found
 
 
 def _always(query: Select[Any]) -> Select[Any]:

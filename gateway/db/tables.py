@@ -191,6 +191,12 @@ async def wait_for_writers(connection: AsyncConnection, id: UUID) -> None:
     await connection.execute(select(tables.c.id).where(tables.c.id == id).with_for_update())
 
 
+async def hold_version(connection: AsyncConnection, id: UUID, version: int) -> bool:
+    """Keep the table from changing until this transaction ends; False when it is not at this version any more."""
+    statement = select(tables.c.id).where(tables.c.id == id, tables.c.version == version).with_for_update(read=True)
+    return (await connection.execute(statement)).one_or_none() is not None
+
+
 async def pointer(connection: AsyncConnection, id: UUID) -> AnyRow | None:
     """Where the table or view is now (metadata_location, metadata, version), None when it is gone."""
     statement = select(tables.c.metadata_location, tables.c.metadata, tables.c.version).where(tables.c.id == id)

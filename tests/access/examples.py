@@ -24,6 +24,7 @@ from gateway.access.operations import (
     server,
     system,
     tables,
+    transactions,
     users,
     views,
     warehouses,
@@ -38,6 +39,7 @@ from gateway.iceberg.codec import decode
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import (
     CommitTableRequest,
+    CommitTransactionRequest,
     CommitViewRequest,
     CreateNamespaceRequest,
     CreateTableRequest,
@@ -174,6 +176,17 @@ def _renames() -> list[Example]:
         Example("rename", renames.RenameView(world.VIEW, within), _W, body=body("recent", within)),
         Example("move", renames.RenameView(world.VIEW, away), _W, body=body("recent", away)),
     ]
+
+
+def _transactions() -> list[Example]:
+    orders = {**_COMMIT, "identifier": {"namespace": list(world.INNER.levels), "name": "orders"}}
+    returns = {**_CREATION, "identifier": {"namespace": list(world.INNER.levels), "name": "returns"}}
+    made = []
+    for label, changes in (("transaction", [orders]), ("with creation", [orders, returns])):
+        body = {"table-changes": changes}
+        request = decode(_body(body), CommitTransactionRequest)
+        made.append(Example(label, transactions.CommitTransaction(world.WAREHOUSE_ID, request), _W, body=body))
+    return made
 
 
 def _views() -> list[Example]:
@@ -320,6 +333,7 @@ EXAMPLES: Sequence[Example] = (
     *_tables(),
     *_views(),
     *_renames(),
+    *_transactions(),
     *_registrations(),
     *_namespaces(),
     *_management(),

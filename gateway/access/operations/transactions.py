@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked about several tables at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import Durability, Operation
+from gateway.access.operations.tables import CommitTable, CommitTableCreation
+from gateway.access.refs import NamespaceRef, TableRef
+from gateway.iceberg.errors import (
+    BadRequestException,
+    TableIdentifierRequiredForCommitTransaction,
+    TableIdentifiersNotUnique,
+)
+from gateway.iceberg.requirements import AssertCreate
+from gateway.iceberg.wire import CommitTableRequest, CommitTransactionRequest
+
+MAX_TABLES = 500
+"""Tables in one transaction: each costs two questions to OpenFGA, one to OPA and a file."""
+
+
+@dataclass(frozen=True)
+class CommitTransaction(Operation):
+    """Commits to several tables, all or nothing. Each is decided as if it came alone, so that nothing that forbids a
+    commit can be walked around by putting it into a transaction.
+    """
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/transactions/commit"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    warehouse_id: UUID
+    request: CommitTransactionRequest
+
+    def __post_init__(self) -> None:
+        """Raise 400 for a transaction over nothing or too much, for a change that names no table, and for two changes
+        of one table.
+        """
+        changes = self.request.table_changes
+        if not 0 < len(changes) <= MAX_TABLES:
+            raise BadRequestException(f"A transaction commits to 1 to {MAX_TABLES} tables, not to {len(changes)}.")
+        seen: set[str] = set()
+        for number, change in enumerate(changes):
+            if change.identifier is None:
+                raise TableIdentifierRequiredForCommitTransaction(f"`table-changes[{number}]` names no table.")
+            key = change.identifier.key
+            if key in seen:
+                raise TableIdentifiersNotUnique(f"The transaction names {change.identifier.dotted} twice.")
+            seen.add(key)
+
+    def parts(self) -> tuple[CommitTable | CommitTableCreation, ...]:
+        """The commits, in the order of the request."""
+        return tuple(self._part(change) for change in self.request.table_changes)
+
+    def _part(self, change: CommitTableRequest) -> CommitTable | CommitTableCreation:
+        if change.identifier is None:
+            raise TableIdentifierRequiredForCommitTransaction("A change of the transaction names no table.")
+        identifier = change.identifier.identifier
+        if any(isinstance(requirement, AssertCreate) for requirement in change.requirements):
+            namespace = NamespaceRef(self.warehouse_id, identifier.namespace)
+            return CommitTableCreation(namespace, identifier.name, change)
+        return CommitTable(TableRef(self.warehouse_id, identifier), change)
+
+    def demands(self) -> tuple[Demand, ...]:
+        return tuple(dict.fromkeys(demand for part in self.parts() for demand in part.demands()))
+
+    def facts(self) -> Facts:
+        return {"tables": len(self.request.table_changes)}
