@@ -190,11 +190,13 @@ async def test_every_question_validates_against_the_schema_of_the_policies(schem
             continue
         request = await _request(example.operation, absent=absent)
         schema.check(_as_sent(request))
-        [question] = request.questions
-        about = example.about or ObjectType.SERVER
-        assert question.operation == example.operation.name()
-        assert question.resource.type == about or example.operation.looks_up()
-        assert (question.resource.id is None) is (absent or not example.about and not example.operation.looks_up())
+        # What consists of several is asked about by its parts: one question for each.
+        parts = example.operation.parts() or (example.operation,)
+        for part, question in zip(parts, request.questions, strict=True):
+            demands = part.demands()
+            assert question.operation == part.name()
+            assert question.resource.type == (demands[0].on.type if demands else ObjectType.SERVER) or part.looks_up()
+            assert (question.resource.id is None) is (absent or not demands and not part.looks_up())
 
 
 @pytest.mark.parametrize(
