@@ -28,6 +28,7 @@ from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.namespaces import Namespaces
 from gateway.catalog.registrations import Registrations
 from gateway.catalog.renames import Renames
+from gateway.catalog.reports import Reports
 from gateway.catalog.tables import Tables
 from gateway.catalog.views import Views
 from gateway.db import audit_log, servers
@@ -177,6 +178,7 @@ def _parts(
         grants=Grants(database=database, delivery=delivery),
         checks=Checks(door=door),
         met=set(),
+        reports=Reports(database=database),
         repetitions=(
             Idempotency(database, delivery, keep_seconds=once.lifetime + once.grace_period) if once.enabled else None
         ),

@@ -27,6 +27,7 @@ from gateway.catalog.credentials import Credentials
 from gateway.catalog.namespaces import Namespaces
 from gateway.catalog.registrations import Registrations
 from gateway.catalog.renames import Renames
+from gateway.catalog.reports import Reports
 from gateway.catalog.tables import Tables
 from gateway.catalog.views import Views
 from gateway.governance.checks import Checks
@@ -72,6 +73,7 @@ class Parts:
     checks: Checks
     met: set[str]
     """Ids of callers this process has seen to have a user record; bounded by `Ctx.meet`."""
+    reports: Reports
     repetitions: Repetitions | None = None
     """What remembers successes under idempotency keys; None when keys are not heeded."""
 

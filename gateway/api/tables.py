@@ -11,6 +11,7 @@ from gateway.access.operations.tables import (
     DropTable,
     ListTables,
     LoadTable,
+    ReportMetrics,
     TableExists,
 )
 from gateway.access.refs import TableRef
@@ -27,6 +28,7 @@ from gateway.iceberg.wire import (
     CommitTableRequest,
     CreateTableRequest,
     ListTablesResponse,
+    ReportMetricsRequest,
 )
 
 
@@ -118,3 +120,10 @@ async def drop_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> None:
     """Drop a table; its files go too unless `purgeRequested=false`."""
     purge = ctx.flag("purgeRequested", True)
     await ctx.parts.tables.drop(await ctx.admit(DropTable(ctx.table(prefix, namespace, table), purge)))
+
+
+@serves(ReportMetrics)
+async def report_metrics(ctx: Ctx, prefix: str, namespace: str, table: str) -> None:
+    """Take an engine's report of a scan or a commit."""
+    report: ReportMetricsRequest = await ctx.body(ReportMetricsRequest)  # type: ignore[arg-type]  # a union is no type to the checker
+    await ctx.parts.reports.keep(await ctx.admit(ReportMetrics(ctx.table(prefix, namespace, table), report)))

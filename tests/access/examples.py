@@ -38,6 +38,7 @@ from gateway.access.wire import BootstrapRequest, CreateWarehouseRequest
 from gateway.iceberg.codec import decode
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import (
+    CommitReport,
     CommitTableRequest,
     CommitTransactionRequest,
     CommitViewRequest,
@@ -46,6 +47,7 @@ from gateway.iceberg.wire import (
     CreateViewRequest,
     RegisterTableRequest,
     RegisterViewRequest,
+    ScanReport,
     UpdateNamespacePropertiesRequest,
 )
 from tests.access import world
@@ -102,6 +104,24 @@ _NEW_VIEW = {
 }
 _COMMIT = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
 _CREATION = {**_COMMIT, "requirements": [{"type": "assert-create"}]}
+_SCANNED = {
+    "report-type": "scan-report",
+    "table-name": "sales.eu.orders",
+    "snapshot-id": 1,
+    "filter": True,
+    "schema-id": 0,
+    "projected-field-ids": [1],
+    "projected-field-names": ["id"],
+    "metrics": {},
+}
+_COMMITTED = {
+    "report-type": "commit-report",
+    "table-name": "sales.eu.orders",
+    "snapshot-id": 1,
+    "sequence-number": 1,
+    "operation": "append",
+    "metrics": {},
+}
 _PROPERTIES = {"updates": {"owner": "bob"}, "removals": ["old"]}
 _WAREHOUSE = {"warehouse-name": "new", "storage-profile": {"type": "s3", "bucket": "b"}}
 
@@ -130,6 +150,18 @@ def _tables() -> list[Example]:
         ),
         Example("drop", tables.DropTable(world.TABLE), _T),
         Example("sign", credentials.SignRequest(), _T, body={}),
+        Example(
+            "report scan",
+            tables.ReportMetrics(world.TABLE, decode(_body(_SCANNED), ScanReport)),
+            _T,
+            body=_SCANNED,
+        ),
+        Example(
+            "report commit",
+            tables.ReportMetrics(world.TABLE, decode(_body(_COMMITTED), CommitReport)),
+            _T,
+            body=_COMMITTED,
+        ),
     ]
 
 

@@ -12,7 +12,13 @@ from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.relations import Can
 from gateway.iceberg.kinds import target_refs, update_kinds
 from gateway.iceberg.updates import RemoveProperties, SetProperties
-from gateway.iceberg.wire import CommitTableRequest, CommitViewRequest, CreateTableRequest
+from gateway.iceberg.wire import (
+    CommitTableRequest,
+    CommitViewRequest,
+    CreateTableRequest,
+    ReportMetricsRequest,
+    ScanReport,
+)
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,24 @@ class CommitTableCreation(Operation):
 
     def facts(self) -> Facts:
         return {"table": self.table, **commit_facts(self.request)}
+
+
+@dataclass(frozen=True)
+class ReportMetrics(Operation):
+    """An engine tells how a scan or a commit went: only who may scan, or commit, has something to tell."""
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    table: TableRef
+    report: ReportMetricsRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        scanned = isinstance(self.report, ScanReport)
+        return (Demand(Can.READ_DATA if scanned else Can.WRITE_DATA, self.table),)
+
+    def facts(self) -> Facts:
+        return {"report_type": "scan-report" if isinstance(self.report, ScanReport) else "commit-report"}
 
 
 @dataclass(frozen=True)
