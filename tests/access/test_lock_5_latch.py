@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -17,6 +17,8 @@ from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.system import GetHealth
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.api.context import Ctx
+from gateway.api.latch import Latch, _may_leave
+from gateway.api.serves import SERVED
 from gateway.iceberg.errors import NamespaceNotEmptyException
 from tests.access import world
 from tests.access.app import running
@@ -73,6 +75,40 @@ async def test_a_handler_without_any_context_is_withheld() -> None:
         return SECRET
 
     _assert_withheld(await _ask(alone, LoadTable))
+
+
+async def test_nothing_of_a_withheld_answer_follows_the_500() -> None:
+    """A server would pass on whatever is sent after the end; the client of these tests would not show it."""
+    sent: list[Any] = []
+
+    async def leaking(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for more in (True, False):
+            await send({"type": "http.response.body", "body": SECRET.encode(), "more_body": more})
+
+    async def collect(message: Any) -> None:
+        sent.append(message)
+
+    scope: Any = {
+        "type": "http",
+        "method": "GET",
+        "path": "/lax",
+        "headers": [],
+        "state": {},
+        "route_handler": SERVED[LoadTable],
+    }
+    await Latch(world.Watcher()).handle(scope, cast(Any, None), collect, cast(Any, leaking))
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+    assert sent[0]["status"] == 500
+    assert SECRET.encode() not in sent[1]["body"]
+
+
+def test_a_route_that_serves_nothing_answers_options_alone() -> None:
+    """The boot-time walk lets no such route in; the latch does not rely on that."""
+    assert _may_leave("OPTIONS", {}, None)
+    for method in ("GET", "HEAD", "POST", "PUT", "DELETE"):
+        assert not _may_leave(method, {}, None)
+        assert not _may_leave(method, {"entrance": world.entrance()}, frozenset({LoadTable}))
 
 
 async def test_admission_for_another_operation_does_not_open_the_latch() -> None:

@@ -38,12 +38,16 @@ class Store:
 
     batches: list[list[int]] = field(default_factory=list)
     failing: Exception | None = None
+    fails_once: bool = False
     refuses: Callable[[int], bool] = lambda _: False
     gate: asyncio.Event | None = None
 
     async def write(self, records: Sequence[AuditRecord]) -> None:
         if self.gate is not None:
             await self.gate.wait()
+        if self.fails_once:
+            self.fails_once = False
+            raise OSError("away for a moment")
         numbers = [each.id.int for each in records]
         if self.failing is not None or any(self.refuses(number) for number in numbers):
             raise self.failing or ValueError("the database refuses this record")
@@ -151,6 +155,15 @@ async def test_buffered_records_outlive_an_outage_in_their_order() -> None:
         store.failing = None
         await until(lambda: len(store.written) == 9)
     assert store.written == list(range(9))
+
+
+async def test_a_failed_write_is_repeated_in_the_same_order() -> None:
+    store = Store(fails_once=True)
+    async with sink(store, flush_seconds=0.01, batch=3) as audit:
+        for number in range(5):
+            audit.buffer(record(number))
+        await until(lambda: len(store.written) == 5)
+    assert store.written == list(range(5))
 
 
 async def test_a_full_buffer_refuses_and_takes_again_when_it_has_room() -> None:
