@@ -150,7 +150,8 @@ def add_spec(builder: TableBuilder, update: AddSpec, at: str) -> None:
     )
     spec_id = max((known.spec_id for known in builder.specs), default=-1) + 1
     bound = spec_with(spec, spec_id=spec_id, fields=fields)
-    check_spec(bound, builder.schema())
+    if bound.fields:  # some clients make their schema current last, and an unpartitioned spec needs none
+        check_spec(bound, builder.schema())
     if builder.format_version == 1:
         check_sequential_ids(bound)
     builder.specs = builder.specs.append(bound)
@@ -182,7 +183,8 @@ def add_sort_order(builder: TableBuilder, update: AddSortOrder, at: str) -> None
     if found is not None:
         builder.last_added_order = found if found in builder.added_orders else None
         return
-    check_order(order, builder.schema())
+    if order.fields:
+        check_order(order, builder.schema())
     order_id = UNSORTED_ORDER_ID
     if order.fields:
         order_id = max((known.order_id for known in builder.orders), default=UNSORTED_ORDER_ID) + 1

@@ -210,3 +210,14 @@ def _decoded(body: Any) -> Any:
     from gateway.iceberg import wire
 
     return wire.decode(json.dumps(body).encode(), wire.CommitTableRequest)
+
+
+def test_a_new_table_may_make_its_schema_current_last_when_nothing_before_needs_one(commit: Any, w: Any) -> None:
+    updates = [each for each in creation(w) if each["action"] != "set-current-schema"]
+    unpartitioned = {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}}
+    last = {"action": "set-current-schema", "schema-id": 0}
+    plain = [unpartitioned if each["action"] == "add-spec" else each for each in updates]
+    made = commit(None, *plain, last, requirements=CREATE).metadata
+    assert (made.current_schema_id, made.default_spec_id, made.default_sort_order_id) == (0, 0, 0)
+    with pytest.raises(InvalidTableUpdate, match="no current schema"):
+        commit(None, *updates, last, requirements=CREATE)
