@@ -28,6 +28,7 @@ def absent() -> msgspec.Raw:
     """ABSENT as a default factory: a plain default of this type cannot be told in a JSON schema."""
     return ABSENT
 
+
 T = TypeVar("T")
 
 MAX_NESTING: Final = 200

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from gateway.iceberg import updates, wire
+from gateway.iceberg import codec, updates, wire
 from gateway.iceberg.errors import BadRequestException, IdentifierNameEmpty
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
@@ -87,7 +87,7 @@ def test_null_counts_as_left_out() -> None:
     body = {"name": "t", "schema": {"type": "struct", "fields": []}, "location": None, "properties": None}
     request = decode({**body, "stage-create": None, "partition-spec": None}, wire.CreateTableRequest)
     assert (request.location, request.properties, request.stage_create) == (None, {}, False)
-    assert request.partition_spec == wire.ABSENT
+    assert request.partition_spec == codec.ABSENT
 
 
 def test_null_does_not_hide_another_error() -> None:
