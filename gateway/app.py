@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -96,7 +95,7 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     keys, verifier = await _identity(settings, stack)
     door = Door(
         resolver=DatabaseResolver(database),
-        relationships=FgaRelationships(fga, clock=lambda: datetime.now(UTC)),
+        relationships=FgaRelationships(fga),
         policies=opa,
         audit=audit,
         observer=metrics,

@@ -86,13 +86,13 @@ class Door:
         if not objects:
             return []
         try:
-            return await self._check(actor, [Question(relation, key) for key in objects])
+            return await self._check(actor, [Question(relation, key) for key in objects], permit.resolution.now)
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
-    async def _check(self, actor: Actor, questions: Sequence[Question]) -> list[bool]:
+    async def _check(self, actor: Actor, questions: Sequence[Question], now: datetime) -> list[bool]:
         """One answer per question; whatever is not `True` itself is a no."""
-        answers = await self._relationships.check(actor, questions)
+        answers = await self._relationships.check(actor, questions, now=now)
         if len(answers) != len(questions):
             raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
         return [answer is True for answer in answers]
@@ -171,12 +171,18 @@ class Door:
             allow = PolicyAnswer(allow=True)
             return [combine((), allow) for _ in asked]
         decided = True
+        wrong: CatalogError | None = None
         try:
             async with asyncio.TaskGroup() as both:
                 holding = both.create_task(self._ask_relationships(entrance, asked, resolution))
                 allowing = both.create_task(self._ask_policies(entrance, asked, resolution))
         except* DecisionEngineUnavailable:
             decided = False
+        except* CatalogError as refused:
+            # What the caller sent cannot even be asked (an id OpenFGA has no room for): told as it is, not as a fault.
+            wrong = _first(refused)
+        if wrong is not None:
+            raise wrong
         if not decided:
             return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in asked]
         return [combine(answers, policy) for answers, policy in zip(holding.result(), allowing.result(), strict=True)]
@@ -190,7 +196,7 @@ class Door:
                 questions.update(dict.fromkeys(_questions(demand, resolution)))
         ordered = list(questions)
         started = time.perf_counter()
-        answers = await self._check(entrance.actor, ordered) if ordered else []
+        answers = await self._check(entrance.actor, ordered, resolution.now) if ordered else []
         self._observer.decision_took("openfga", time.perf_counter() - started)
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
         return [[_answer(demand, resolution, yes) for demand in operation.demands()] for operation in asked]
@@ -225,6 +231,15 @@ class Door:
         if len(answers) != len(asked):
             raise DecisionEngineUnavailable("OPA answered another number of questions than were asked")
         return answers
+
+
+def _first(group: BaseExceptionGroup[CatalogError]) -> CatalogError:
+    """One error of a group, however nested."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, CatalogError)  # noqa: S101 - the group was split by this type
+    return error
 
 
 def _require_way(entrance: Entrance, operation: Operation) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from gateway.access.actor import Actor
@@ -34,8 +35,11 @@ class Resolver(Protocol):
 class Relationships(Protocol):
     """Answers who is related to what (OpenFGA)."""
 
-    async def check(self, actor: Actor, questions: Sequence[Question]) -> list[bool]:
-        """One answer per question, in order. Raises DecisionEngineUnavailable rather than guess."""
+    async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime) -> list[bool]:
+        """One answer per question, in order, as things stand at `now`, the database's clock (time-boxed grants).
+
+        Raises DecisionEngineUnavailable rather than guess.
+        """
         ...
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from gateway.access.actor import Actor, ActorKind
@@ -21,15 +21,13 @@ CURRENT_TIME = "current_time"
 class FgaRelationships:
     """Implements `gateway.access.ports.Relationships`.
 
-    `clock` gives the time that time-boxed grants are held against. It has to be the database's; without any time the
-    tuples of such grants would not hold, for nobody's good.
+    Each question carries the database's time, which time-boxed grants are held against.
     """
 
-    def __init__(self, client: FgaClient, *, clock: Callable[[], datetime]) -> None:
+    def __init__(self, client: FgaClient) -> None:
         self._client = client
-        self._clock = clock
 
-    async def check(self, actor: Actor, questions: Sequence[Question]) -> list[bool]:
+    async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime) -> list[bool]:
         """One answer per question, in order. Raises DecisionEngineUnavailable rather than guess.
 
         Under an assumed role the question is asked for a nameless user who is, for this question, a member of the role
@@ -40,7 +38,7 @@ class FgaRelationships:
             return []
         subject, contextual = subject_of(actor)
         checks = [FgaTuple(subject, question.relation.value, object_name(question.object)) for question in questions]
-        context = {CURRENT_TIME: rfc3339(self._clock())}
+        context = {CURRENT_TIME: rfc3339(now)}
         return await self._client.batch_check(checks, contextual=contextual, context=context)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from gateway.access.actor import Actor
 from gateway.access.operation import Operation
@@ -128,7 +129,7 @@ class Known:
     def __init__(self, answers: dict[Question, bool]) -> None:
         self._answers = answers
 
-    async def check(self, actor: Actor, questions: Sequence[Question]) -> list[bool]:
+    async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime) -> list[bool]:
         return [self._answers[question] for question in questions]
 
 
@@ -138,13 +139,13 @@ async def compute(client: FgaClient) -> dict[str, dict[str, list[str]]]:
     tuples = [to_wire(key) for key in (*HIERARCHY, *(key for holder in everybody for key in holder.grants))]
     for start in range(0, len(tuples), 100):
         await client.write(tuples[start : start + 100])
-    relationships = FgaRelationships(client, clock=lambda: world.NOW)
+    relationships = FgaRelationships(client)
     questions = await _questions()
     tables = columns()
     rows: dict[str, dict[str, list[str]]] = {table: {} for table in tables}
     computed: dict[tuple[bool, ...], dict[str, list[str]]] = {}
     for holder in everybody:
-        answers = tuple(await relationships.check(holder.actor, questions))
+        answers = tuple(await relationships.check(holder.actor, questions, now=world.NOW))
         if answers not in computed:
             known = Known(dict(zip(questions, answers, strict=True)))
             computed[answers] = {table: await _cells(holder.actor, known, heads) for table, heads in tables.items()}

@@ -165,7 +165,7 @@ class Judge:
     answer: Callable[[Question], bool] = lambda _: True
     asked: list[tuple[Question, ...]] = field(default_factory=list)
 
-    async def check(self, actor: Actor, questions: Sequence[Question]) -> list[bool]:
+    async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime) -> list[bool]:
         self.asked.append(tuple(questions))
         return [self.answer(question) for question in questions]
 

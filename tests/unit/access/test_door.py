@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -25,7 +26,7 @@ from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType, Table
 from gateway.access.refusals import NotAuthenticated
 from gateway.access.relations import Can
 from gateway.iceberg.codec import decode
-from gateway.iceberg.errors import CatalogError
+from gateway.iceberg.errors import BadRequestException, CatalogError
 from gateway.iceberg.wire import CreateTableRequest
 from tests.access import world
 from tests.access.world import DENIED, House, Judge, MemoryAudit, entrance
@@ -121,7 +122,7 @@ class Broken:
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
-    async def check(self, actor: Actor, questions: Sequence[Question]) -> Any:
+    async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime) -> Any:
         return self._given(len(questions))
 
     async def decide(self, request: PolicyRequest) -> Any:
@@ -181,6 +182,13 @@ async def test_an_unexpected_error_of_an_engine_is_no_yes_either() -> None:
     assert (at.admitted, house.audit.buffered) == (set(), [])
 
 
+async def test_what_cannot_even_be_asked_is_told_as_the_error_it_is() -> None:
+    """A user id that OpenFGA has no room for is the caller's 400 and not a fault of the server."""
+    house = House(relationships=Broken(BadRequestException("The id is too long.")))
+    told = await refusal(house, LOAD)
+    assert (told.code, told.message) == (400, "The id is too long.")
+
+
 async def test_the_other_engine_is_not_waited_for_when_one_is_down() -> None:
     gone = asyncio.Event()
 
@@ -203,7 +211,7 @@ async def test_both_engines_are_asked_at_the_same_time() -> None:
     both = asyncio.Barrier(2)
 
     class Meeting:
-        async def check(self, actor: Actor, questions: Sequence[Question]) -> list[bool]:
+        async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime) -> list[bool]:
             await both.wait()
             return [True] * len(questions)
 

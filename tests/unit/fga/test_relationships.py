@@ -37,12 +37,12 @@ class Recorder:
 
 
 def relationships(recorder: Recorder) -> FgaRelationships:
-    return FgaRelationships(cast(FgaClient, recorder), clock=lambda: NOON)
+    return FgaRelationships(cast(FgaClient, recorder))
 
 
 async def test_a_user_is_asked_for_by_the_encoded_id_and_at_the_time_of_the_clock() -> None:
     recorder = Recorder()
-    answers = await relationships(recorder).check(Actor.user("oidc~a:*"), [Question(Can.READ_DATA, TABLE)])
+    answers = await relationships(recorder).check(Actor.user("oidc~a:*"), [Question(Can.READ_DATA, TABLE)], now=NOON)
     assert answers == [True]
     assert recorder.calls == [
         {
@@ -56,7 +56,7 @@ async def test_a_user_is_asked_for_by_the_encoded_id_and_at_the_time_of_the_cloc
 async def test_an_assumed_role_is_asked_for_by_a_member_who_has_nothing_else() -> None:
     recorder = Recorder()
     actor = Actor(kind=Actor.user("x").kind, id="oidc~alice", assumed_role=ROLE)
-    await relationships(recorder).check(actor, [Question(Can.READ_DATA, TABLE)])
+    await relationships(recorder).check(actor, [Question(Can.READ_DATA, TABLE)], now=NOON)
     [call] = recorder.calls
     assert call["checks"] == [FgaTuple(f"user:role={ROLE}", "can_read_data", f"table:{TABLE.id}")]
     assert call["contextual"] == [FgaTuple(f"user:role={ROLE}", "assignee", f"role:{ROLE}")]
@@ -64,7 +64,7 @@ async def test_an_assumed_role_is_asked_for_by_a_member_who_has_nothing_else() -
 
 async def test_no_questions_ask_nobody() -> None:
     recorder = Recorder()
-    assert await relationships(recorder).check(Actor.user("oidc~a"), []) == []
+    assert await relationships(recorder).check(Actor.user("oidc~a"), [], now=NOON) == []
     assert recorder.calls == []
 
 
