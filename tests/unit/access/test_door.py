@@ -184,7 +184,8 @@ async def test_an_unexpected_error_of_an_engine_is_no_yes_either() -> None:
 
 async def test_what_cannot_even_be_asked_is_told_as_the_error_it_is() -> None:
     """A user id that OpenFGA has no room for is the caller's 400 and not a fault of the server."""
-    house = House(relationships=Broken(BadRequestException("The id is too long.")))
+    house = House()
+    house.judge = Broken(BadRequestException("The id is too long."))  # type: ignore[assignment]  # as above
     told = await refusal(house, LOAD)
     assert (told.code, told.message) == (400, "The id is too long.")
 
