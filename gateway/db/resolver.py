@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, func, select, true, tuple_
+from sqlalchemy import Select, bindparam, func, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access import refs
@@ -88,7 +88,7 @@ class DatabaseResolver:
 
 async def _read(connection: AsyncConnection, ref: refs.Ref) -> AnyRow:
     """One row that always has `now`, and the rest when the reference points at something."""
-    row: AnyRow = (await connection.execute(_statement(ref))).one()
+    row: AnyRow = (await connection.execute(_STATEMENTS[type(ref)], _parameters(ref))).one()
     return row
 
 
@@ -137,49 +137,84 @@ def _table_columns(kind: str = "table") -> Select[Any]:
     )
 
 
-def _statement(ref: refs.Ref) -> Select[Any]:
+def _named(kind: str) -> Select[Any]:
+    return _table_columns(kind).where(
+        warehouses.c.active,
+        namespaces.c.warehouse_id == bindparam("warehouse_id"),
+        namespaces.c.path_key == bindparam("path_key"),
+        tables.c.name_key == bindparam("name_key"),
+    )
+
+
+def _by_id(kind: str) -> Select[Any]:
+    return _table_columns(kind).where(
+        tables.c.id == bindparam("id"), tables.c.warehouse_id == bindparam("warehouse_id")
+    )
+
+
+#: One statement for each kind of reference, built once: building them costs more than running them.
+_STATEMENTS: dict[type[refs.Ref], Select[Any]] = {
+    refs.TableRef: _always(_named("table")),
+    refs.ViewRef: _always(_named("view")),
+    refs.TableIdRef: _always(_by_id("table")),
+    refs.ViewIdRef: _always(_by_id("view")),
+    refs.NamespaceRef: _always(
+        _namespace_columns().where(
+            warehouses.c.active,
+            namespaces.c.warehouse_id == bindparam("warehouse_id"),
+            namespaces.c.path_key == bindparam("path_key"),
+        )
+    ),
+    refs.NamespaceIdRef: _always(_namespace_columns().where(namespaces.c.id == bindparam("id"))),
+    refs.WarehouseRef: _always(_warehouse_columns().where(warehouses.c.id == bindparam("id"))),
+    refs.WarehouseNameRef: _always(
+        _warehouse_columns().where(
+            warehouses.c.active,
+            warehouses.c.project_id == bindparam("project_id"),
+            warehouses.c.name_key == bindparam("name_key"),
+        )
+    ),
+    refs.ProjectRef: _always(select(projects.c.id, projects.c.name).where(projects.c.id == bindparam("id"))),
+    refs.UserRef: _always(select(users).where(users.c.id == bindparam("id"))),
+    refs.RoleRef: _always(select(roles.c.id, roles.c.project_id, roles.c.name).where(roles.c.id == bindparam("id"))),
+    refs.ServerRef: _always(select(server.c.id, server.c.bootstrapped_at)),
+}
+
+
+def _parameters(ref: refs.Ref) -> dict[str, Any]:
     match ref:
         case refs.TableRef() | refs.ViewRef():
-            query = _table_columns(ref.type.value).where(
-                warehouses.c.active,
-                namespaces.c.warehouse_id == ref.warehouse_id,
-                namespaces.c.path_key == ref.identifier.namespace.key,
-                tables.c.name_key == fold(ref.identifier.name),
-            )
-        case refs.TableIdRef() | refs.ViewIdRef():
-            id = ref.table_id if isinstance(ref, refs.TableIdRef) else ref.view_id
-            query = _table_columns(ref.type.value).where(tables.c.id == id, tables.c.warehouse_id == ref.warehouse_id)
-        case refs.NamespaceRef(warehouse_id=warehouse_id, namespace=namespace):
-            query = _namespace_columns().where(
-                warehouses.c.active,
-                namespaces.c.warehouse_id == warehouse_id,
-                namespaces.c.path_key == namespace.key,
-            )
-        case refs.NamespaceIdRef(namespace_id=namespace_id):
-            query = _namespace_columns().where(namespaces.c.id == namespace_id)
+            identifier = ref.identifier
+            named = {"path_key": identifier.namespace.key, "name_key": fold(identifier.name)}
+            return {"warehouse_id": ref.warehouse_id, **named}
+        case refs.TableIdRef():
+            return {"id": ref.table_id, "warehouse_id": ref.warehouse_id}
+        case refs.ViewIdRef():
+            return {"id": ref.view_id, "warehouse_id": ref.warehouse_id}
+        case refs.NamespaceRef():
+            return {"warehouse_id": ref.warehouse_id, "path_key": ref.namespace.key}
+        case refs.NamespaceIdRef():
+            return {"id": ref.namespace_id}
+        case refs.WarehouseNameRef():
+            return {"project_id": ref.project_id, "name_key": fold(ref.name)}
         case _:
-            query = _statement_above_namespaces(ref)
-    return _always(query)
+            return _parameters_above(ref)
 
 
-def _statement_above_namespaces(ref: refs.Ref) -> Select[Any]:
+def _parameters_above(
+    ref: refs.WarehouseRef | refs.ProjectRef | refs.UserRef | refs.RoleRef | refs.ServerRef,
+) -> dict[str, Any]:
     match ref:
-        case refs.WarehouseRef(warehouse_id=warehouse_id):
-            return _warehouse_columns().where(warehouses.c.id == warehouse_id)
-        case refs.WarehouseNameRef(project_id=project_id, name=name):
-            return _warehouse_columns().where(
-                warehouses.c.active, warehouses.c.project_id == project_id, warehouses.c.name_key == fold(name)
-            )
-        case refs.ProjectRef(project_id=project_id):
-            return select(projects.c.id, projects.c.name).where(projects.c.id == project_id)
-        case refs.UserRef(user_id=user_id):
-            return select(users).where(users.c.id == user_id)
-        case refs.RoleRef(role_id=role_id):
-            return select(roles.c.id, roles.c.project_id, roles.c.name).where(roles.c.id == role_id)
+        case refs.WarehouseRef():
+            return {"id": ref.warehouse_id}
+        case refs.ProjectRef():
+            return {"id": ref.project_id}
+        case refs.UserRef():
+            return {"id": ref.user_id}
+        case refs.RoleRef():
+            return {"id": ref.role_id}
         case refs.ServerRef():
-            return select(server.c.id, server.c.bootstrapped_at)
-        case _:
-            raise TypeError(f"no statement resolves {type(ref).__name__}")
+            return {}
 
 
 def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:

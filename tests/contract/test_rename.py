@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -219,3 +220,57 @@ def test_a_rename_is_in_the_audit_with_both_names(world: World, ns: str) -> None
 def test_the_rename_endpoints_are_offered(world: World) -> None:
     offered = world.admin.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()["endpoints"]
     assert {"POST /v1/{prefix}/tables/rename", "POST /v1/{prefix}/views/rename"} <= set(offered)
+
+
+def test_a_grant_that_races_with_a_rename_opens_the_way_to_where_the_table_is(world: World) -> None:
+    for _ in range(6):
+        old, new = world.namespace(), world.namespace()
+        made = make(world, "tables", old)
+        with ThreadPoolExecutor(2) as together:
+            granting = together.submit(world.grant, "select", world.contractor, "table", made["id"])
+            moving = together.submit(rename, world.admin, world, "tables", (old, made["name"]), (new, made["name"]))
+        granting.result()
+        assert moving.result().status_code == 204
+        assert world.contractor.get(path(world, "tables", new, made["name"])).status_code == 200
+        assert world.contractor.head(f"{world.root}/namespaces/{new}").status_code == 204
+        assert world.contractor.head(f"{world.root}/namespaces/{old}").status_code == 404
+
+
+def test_a_commit_that_races_with_a_rename_is_lost_or_done_and_never_lands_under_another_name(world: World) -> None:
+    for turn in range(6):
+        old, new = world.namespace(), world.namespace()
+        table = world.table(old)
+        update = {"action": "set-properties", "updates": {"turn": str(turn)}}
+        with ThreadPoolExecutor(2) as together:
+            committing = together.submit(world.commit, world.admin, table.path, update)
+            moving = together.submit(rename, world.admin, world, "tables", (old, table.name), (new, table.name))
+        assert moving.result().status_code == 204
+        assert committing.result().status_code in (200, 404)
+        now = world.admin.get(path(world, "tables", new, table.name)).json()["metadata"]
+        assert now["properties"].get("turn") == (str(turn) if committing.result().status_code == 200 else None)
+
+
+def test_of_two_renames_onto_one_name_one_wins(world: World, ns: str) -> None:
+    first, second, name = world.table(ns), world.table(ns), unique("wanted")
+    with ThreadPoolExecutor(2) as together:
+        answers = [
+            together.submit(rename, world.admin, world, "tables", (ns, each.name), (ns, name))
+            for each in (first, second)
+        ]
+    assert sorted(each.result().status_code for each in answers) == [204, 409]
+    listed = world.admin.get(f"{world.root}/namespaces/{ns}/tables").json()["identifiers"]
+    assert len(listed) == 2
+
+
+def test_of_two_moves_of_one_table_one_wins_and_it_has_one_parent(world: World) -> None:
+    old, left, right = world.namespace(), world.namespace(), world.namespace()
+    made = make(world, "tables", old)
+    with ThreadPoolExecutor(2) as together:
+        answers = [
+            together.submit(rename, world.admin, world, "tables", (old, made["name"]), (to, made["name"]))
+            for to in (left, right)
+        ]
+    assert sorted(each.result().status_code for each in answers) == [204, 404]
+    parents = [user for user, relation in world.tuples(f"table:{made['id']}") if relation == "parent"]
+    [row] = world.sql("select namespace_id from tables where id = $1::uuid", made["id"])
+    assert parents == [f"namespace:{row['namespace_id']}"]

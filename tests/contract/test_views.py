@@ -6,9 +6,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, World, told, unique
+from tests.contract.world import SCHEMA, Person, World, told, unique
 
 _VIEW_SCHEMA = {"schema-id": 0, **SCHEMA}
 
@@ -357,3 +358,16 @@ def test_who_may_read_one_view_sees_the_way_to_it_and_no_other(world: World, ns:
     world.revoke("select", world.carol, "view", view_id)
     assert world.carol.get(seen["path"]).status_code == 404
     assert world.carol.get(f"{world.root}/namespaces/{ns}/views").status_code == 404
+
+
+def test_it_can_be_asked_what_somebody_may_do_with_a_view(world: World, ns: str) -> None:
+    made = create(world, ns)
+
+    def may(person: Person, action: str, **named: Any) -> httpx.Response:
+        about = {"warehouse-id": world.warehouse, "action": action, **named}
+        return person.post("/management/v1/permissions/check", {"operation": {"view": about}})
+
+    by_name = {"namespace": [ns], "view": made["name"]}
+    assert may(world.admin, "commit", **by_name).json() == {"allowed": True}
+    assert may(world.carol, "commit", **by_name).json() == {"allowed": False}
+    assert may(world.admin, "read_data", **by_name).status_code == 400
