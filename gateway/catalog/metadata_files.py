@@ -13,7 +13,12 @@ from uuid_utils.compat import uuid7
 from gateway.access.outage import CommitUnknown
 from gateway.access.resolved import ResolvedWarehouse
 from gateway.db.credentials import StorageCredentials
-from gateway.iceberg.errors import InvalidLocation, NotFoundException, UnexpectedFilesInLocation
+from gateway.iceberg.errors import (
+    CommitStateUnknownException,
+    InvalidLocation,
+    NotFoundException,
+    UnexpectedFilesInLocation,
+)
 from gateway.iceberg.locations import Place
 from gateway.iceberg.metadata import TableMetadata, encode_table_metadata
 from gateway.iceberg.metadata_file import compress, decompress, next_metadata_location, uses_gzip
@@ -66,7 +71,7 @@ class MetadataFiles:
                 for (metadata, _), (location, document) in zip(documents, written, strict=True):
                     writing.create_task(self._write(warehouse, location, document, uses_gzip(metadata.properties)))
             yield written
-        except CommitUnknown:
+        except (CommitUnknown, CommitStateUnknownException):
             raise
         except BaseException as failed:
             await self.remove(warehouse, [location for location, _ in written])

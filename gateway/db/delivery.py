@@ -77,7 +77,7 @@ class TupleDelivery:
     async def deliver_due(self) -> int:
         """Deliver what waits, in one batch; how many keys were made so."""
         async with self._database.transaction() as connection:
-            due = await outbox.due(connection, limit=_BATCH)
+            due = outbox.whole_moves(await outbox.due(connection, limit=_BATCH), limit=_BATCH)
             if not due:
                 return 0
             # Postponed first and in this transaction: should OpenFGA fail now, others do not try the same at once.

@@ -85,6 +85,19 @@ async def written_in(connection: AsyncConnection, transaction: int) -> list[Pend
     return [_pending(row) for row in rows]
 
 
+def whole_moves(due: Sequence[Pending], *, limit: int) -> Sequence[Pending]:
+    """Those of `due` that one delivery takes: a full batch does not end between the two edges of a move, so that an
+    object never has two parents, or none, for as long as the next batch takes.
+    """
+    if len(due) < limit or due[-1].key.relation not in STRUCTURAL:
+        return due
+    moved = due[-1].key.object
+    kept = len(due)
+    while kept and due[kept - 1].key.relation in STRUCTURAL and due[kept - 1].key.object == moved:
+        kept -= 1
+    return due[:kept] or due
+
+
 async def postpone(connection: AsyncConnection, ids: Sequence[int], *, seconds: float) -> None:
     """Try these again later."""
     await connection.execute(

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which metadata files stay: those that a pointer names or may name, and no others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from gateway.access.outage import CommitUnknown
+from gateway.catalog.metadata_files import MetadataFiles
+from gateway.catalog.races import LostRace
+from gateway.iceberg.creation import new_table_metadata
+from gateway.iceberg.errors import CommitStateUnknownException, NotFoundException
+from gateway.iceberg.metadata import TableMetadata
+from gateway.iceberg.wire import CreateTableRequest, decode
+from gateway.storage.errors import FileMissing, StorageUnavailable
+from tests.access import world
+
+PROFILE = b'{"type": "s3", "bucket": "lake", "region": "us-east-1"}'
+WAREHOUSE = type(world.warehouse_row)(
+    **{
+        **{name: getattr(world.warehouse_row, name) for name in world.warehouse_row.__struct_fields__},
+        "profile": PROFILE,
+    }
+)
+
+
+def table(number: int) -> TableMetadata:
+    """The metadata of a table of its own."""
+    body = {"name": "t", "schema": {"type": "struct", "fields": []}}
+    return new_table_metadata(
+        decode(json.dumps(body).encode(), CreateTableRequest),
+        table_uuid=UUID(int=number),
+        location=f"s3://lake/t{number}",
+        now_ms=1,
+    )
+
+
+class Store:
+    """Files in memory; writing the `fails_at`th of them fails."""
+
+    def __init__(self, *, fails_at: int = 0) -> None:
+        self.files: dict[str, bytes] = {}
+        self._writes = 0
+        self._fails_at = fails_at
+
+    async def write(self, profile: Any, credential: Any, location: str, data: bytes) -> None:
+        self._writes += 1
+        if self._writes == self._fails_at:
+            raise StorageUnavailable("away")
+        self.files[location] = data
+
+    async def read(self, profile: Any, credential: Any, location: str, *, max_bytes: int) -> bytes:
+        if location not in self.files:
+            raise FileMissing("none")
+        return self.files[location]
+
+    async def delete(self, profile: Any, credential: Any, locations: Sequence[str]) -> None:
+        for location in locations:
+            self.files.pop(location, None)
+
+
+class Keys:
+    """Some credential."""
+
+    async def of(self, warehouse: Any) -> object:
+        return object()
+
+
+def files(store: Store) -> MetadataFiles:
+    return MetadataFiles(files=cast(Any, store), storage=cast(Any, Keys()))
+
+
+async def test_files_stay_when_all_went_well_in_the_order_of_their_documents() -> None:
+    store = Store()
+    async with files(store).all_written(WAREHOUSE, [(table(1), None), (table(2), "s3://lake/t2/00004-x.json")]) as done:
+        locations = [location for location, _ in done]
+    assert locations[0].startswith("s3://lake/t1/metadata/00000-")
+    assert locations[1].startswith("s3://lake/t2/metadata/00005-")
+    assert store.files == dict(done)
+
+
+@pytest.mark.parametrize("failure", [LostRace(), ValueError("anything"), KeyboardInterrupt()])
+async def test_no_file_stays_of_what_failed(failure: BaseException) -> None:
+    store = Store()
+    with pytest.raises(type(failure)):
+        async with files(store).all_written(WAREHOUSE, [(table(1), None), (table(2), None)]):
+            raise failure
+    assert store.files == {}
+
+
+async def test_one_file_that_cannot_be_written_takes_the_others_with_it() -> None:
+    store = Store(fails_at=2)
+    with pytest.raises(StorageUnavailable):
+        async with files(store).all_written(WAREHOUSE, [(table(number), None) for number in (1, 2, 3)]):
+            raise AssertionError("the body must not run")
+    assert store.files == {}
+
+
+@pytest.mark.parametrize("unknown", [CommitUnknown("?"), CommitStateUnknownException("?")])
+async def test_files_that_a_pointer_may_name_stay(unknown: Exception) -> None:
+    store = Store()
+    with pytest.raises(type(unknown)):
+        async with files(store).written(WAREHOUSE, table(1), None):
+            raise unknown
+    assert len(store.files) == 1
+
+
+async def test_a_missing_file_is_told_by_its_location() -> None:
+    with pytest.raises(NotFoundException, match="Failed to open input stream for file: s3://lake/none"):
+        await files(Store()).read(WAREHOUSE, "s3://lake/none")

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Telling OpenFGA of a rename: one step after the other, and honestly when it cannot be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.catalog.renames import Renames
+from gateway.db.outbox import Pending
+from gateway.iceberg.errors import CommitStateUnknownException
+
+_KEY = TupleKey(Principal(PrincipalType.USER, "oidc~a"), "traverse", ObjectKey(ObjectType.NAMESPACE, "n"))
+STEPS = [[Pending(number, _KEY, number > 1, None)] for number in (1, 2, 3)]
+
+
+class Delivery:
+    """Remembers what it was given; fails at one id."""
+
+    def __init__(self, *, fails_at: int = 0, error: type[Exception] = DecisionEngineUnavailable) -> None:
+        self.given: list[int] = []
+        self._fails_at = fails_at
+        self._error = error
+
+    async def deliver(self, pending: Sequence[Pending]) -> None:
+        self.given += [each.id for each in pending]
+        if self._fails_at in self.given:
+            raise self._error("away")
+
+
+def _renames(delivery: Delivery) -> Renames:
+    return Renames(database=cast(Any, None), delivery=cast(Any, delivery))
+
+
+async def test_the_steps_of_a_move_are_delivered_in_their_order() -> None:
+    delivery = Delivery()
+    await _renames(delivery)._deliver(STEPS)
+    assert delivery.given == [1, 2, 3]
+
+
+@pytest.mark.parametrize("error", [DecisionEngineUnavailable, DatabaseUnavailable])
+async def test_a_recorded_rename_that_openfga_does_not_know_yet_is_no_success_and_no_nothing_happened(
+    error: type[Exception],
+) -> None:
+    delivery = Delivery(fails_at=2, error=error)
+    with pytest.raises(CommitStateUnknownException, match="recorded and not yet in force"):
+        await _renames(delivery)._deliver(STEPS)
+    assert delivery.given == [1, 2]
