@@ -23,6 +23,8 @@ from gateway.access.resolved import (
     ResolvedWarehouse,
 )
 
+_LONGEST_TOLD = 2048
+
 
 def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyResource:
     """The first thing the operation points at, as policies see it; the server when it points at nothing."""
@@ -51,9 +53,18 @@ def describe_resource(ref: refs.Ref, resolution: Resolution) -> AuditedResource:
     return AuditedResource(
         type=ref.type.value,
         id=None if row is None else row.key.id,
-        name=name if namespace is None or ref.type is refs.ObjectType.NAMESPACE else ".".join([*namespace, name or ""]),
+        name=_cut(
+            name if namespace is None or ref.type is refs.ObjectType.NAMESPACE else ".".join([*namespace, name or ""])
+        ),
         warehouse_id=warehouse_id,
     )
+
+
+def _cut(name: str | None) -> str | None:
+    """At most so much of a name as tells which one was meant: whoever asks decides how long it is."""
+    if name is None or len(name) <= _LONGEST_TOLD:
+        return name
+    return name[:_LONGEST_TOLD] + "…"
 
 
 def audited_obligations(obligations: Obligations | None) -> Mapping[str, int | bool]:

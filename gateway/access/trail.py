@@ -69,5 +69,6 @@ class Trail:
         """
         if not self.settled:
             self.tell(result="failed", error=error)
-            self._sink.buffer(self._record)
+            # A record of its own: the first may have been committed by a transaction whose answer got lost.
+            self._sink.buffer(msgspec.structs.replace(self._record, id=uuid7()))
             self.settled = True

@@ -6,6 +6,7 @@ from __future__ import annotations
 from litestar import Response
 
 from gateway.access.operations.users import GetUser, ListUsers, ProvisionUser, RegisterSelf, WhoAmI
+from gateway.access.principal_ids import require_fitting
 from gateway.access.refs import UserRef
 from gateway.access.wire import CreateUserRequest, User, UserList, WhoAmIAnswer
 from gateway.api.context import Ctx
@@ -39,7 +40,8 @@ async def create_user(ctx: Ctx) -> Response[User]:
         own = RegisterSelf("create-endpoint", request.name, request.email, request.user_type, request.update_if_exists)
         user, created = await ctx.parts.users.register(await ctx.admit(own))
     else:
-        other = ProvisionUser(request.id, request.name, request.email, request.user_type, request.update_if_exists)
+        id = require_fitting(request.id)
+        other = ProvisionUser(id, request.name, request.email, request.user_type, request.update_if_exists)
         user, created = await ctx.parts.users.provision(await ctx.admit(other))
     return Response(user, status_code=201 if created else 200)
 

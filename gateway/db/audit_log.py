@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from sqlalchemy import insert as sql_insert
+from sqlalchemy.dialects.postgresql import insert as sql_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.audit_record import AuditRecord
@@ -16,9 +16,11 @@ _encoder = msgspec.json.Encoder()
 
 
 async def insert(connection: AsyncConnection, records: Sequence[AuditRecord]) -> None:
-    """Write the records in one statement."""
+    """Write the records in one statement. One that is there already is left as it is: it was committed by a statement
+    whose answer got lost.
+    """
     await connection.execute(
-        sql_insert(audit_log),
+        sql_insert(audit_log).on_conflict_do_nothing(index_elements=["id"]),
         [
             {
                 "id": record.id,

@@ -18,7 +18,7 @@ from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.tuples import TupleKey
 from gateway.db import outbox
 from gateway.db.engine import Database
@@ -29,6 +29,8 @@ from gateway.db.wanted import wanted
 _log = structlog.get_logger("db.delivery")
 
 _BATCH = 90
+
+_REFUSED_AGAIN_SECONDS = 3600.0
 
 
 class DeliveryObserver(Protocol):
@@ -61,15 +63,48 @@ class TupleDelivery:
         for start in range(0, len(pending), _BATCH):
             batch = pending[start : start + _BATCH]
             started = time.perf_counter()
-            async with self._database.transaction() as connection:
-                await self._make_so(connection, batch)
+            try:
+                async with self._database.transaction() as connection:
+                    await self._make_so(connection, batch)
+            except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown):
+                raise
+            except Exception as refused:
+                await self._deliver_each(batch, refused)
             self._observer.tuple_delivered(time.perf_counter() - started)
+
+    async def _deliver_each(self, batch: Sequence[Pending], refused: Exception) -> None:
+        """Deliver one by one what was refused together, so that one key nobody can deliver holds up no other.
+
+        That key stays in the outbox, told in the log and tried again every hour.
+        """
+        if len(batch) == 1:
+            _log.error("tuple.delivery_refused", outbox_id=batch[0].id, error=type(refused).__name__)
+            async with self._database.transaction() as connection:
+                await outbox.postpone(connection, [batch[0].id], seconds=_REFUSED_AGAIN_SECONDS)
+            if batch[0].takes_away:
+                raise DecisionEngineUnavailable("OpenFGA refuses to delete a tuple") from refused
+            return
+        failed: DecisionEngineUnavailable | None = None
+        for row in sorted(batch, key=lambda each: not each.takes_away):
+            try:
+                async with self._database.transaction() as connection:
+                    await self._make_so(connection, [row])
+            except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown):
+                raise
+            except Exception as alone:
+                try:
+                    await self._deliver_each([row], alone)
+                except DecisionEngineUnavailable as later:
+                    failed = later
+        if failed is not None:
+            raise failed
 
     async def deliver_or_leave(self, pending: Sequence[Pending]) -> bool:
         """As `deliver` for changes that take nothing away: an outage leaves them to the background and is no error."""
         try:
             await self.deliver(pending)
-        except (DecisionEngineUnavailable, DatabaseUnavailable) as outage:
+        except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
+            # The change is committed: whatever happens to its delivery now, the answer is that it was made.
             _log.warning("tuples.delivery_postponed", count=len(pending), reason=str(outage))
             return False
         return True

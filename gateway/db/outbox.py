@@ -72,7 +72,8 @@ async def due(connection: AsyncConnection, *, limit: int) -> list[Pending]:
     statement = (
         select(outbox)
         .where(outbox.c.not_before <= func.clock_timestamp())
-        .order_by(outbox.c.id)
+        # What takes rights away comes first; within that, in the order of the changes.
+        .order_by(outbox.c.takes_away.desc(), outbox.c.id)
         .limit(limit)
         .with_for_update(skip_locked=True)
     )

@@ -10,6 +10,7 @@ from gateway.access.actor import Actor, ActorKind
 from gateway.access.door import Door
 from gateway.access.operations.checks import CheckPermission
 from gateway.access.permit import Permit
+from gateway.access.principal_ids import require_fitting
 from gateway.access.refs import (
     NamespaceIdRef,
     NamespaceRef,
@@ -73,7 +74,7 @@ def _principal(request: CheckRequest) -> Principal | None:
         raise BadRequestException("`identity` names exactly one of user and role.")
     if identity.role is not None:
         return Principal(PrincipalType.ROLE, str(identity.role))
-    return Principal(PrincipalType.USER, identity.user or "")
+    return Principal(PrincipalType.USER, require_fitting(identity.user or ""))
 
 
 def _relation(action: object) -> Can:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from gateway.access.operations.grants import Assignment, ReadAssignments, WriteAssignments
-from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
+from gateway.access.principal_ids import require_fitting
 from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege
 from gateway.access.refs import ObjectKey, ObjectType, Ref
 from gateway.access.refusals import not_found
@@ -98,7 +99,7 @@ class Grants:
         if taken:
             try:
                 await self._delivery.deliver(taken)
-            except (DecisionEngineUnavailable, DatabaseUnavailable) as outage:
+            except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
                 raise RevocationPending(
                     "The revocation is recorded and not yet in force everywhere; it is delivered as soon as possible."
                 ) from outage
@@ -118,7 +119,7 @@ def parse_entries(entries: Iterable[AssignmentEntry]) -> tuple[Assignment, ...]:
         principal = (
             Principal(PrincipalType.ROLE, str(entry.role))
             if entry.role is not None
-            else Principal(PrincipalType.USER, entry.user or "")
+            else Principal(PrincipalType.USER, require_fitting(entry.user or ""))
         )
         parsed[Assignment(privilege, principal)] = None
     return tuple(parsed)

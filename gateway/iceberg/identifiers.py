@@ -27,6 +27,10 @@ SEPARATOR: Final = "\x1f"
 MAX_NAME_BYTES: Final = 255
 """Longest name of one level, table or view, in UTF-8 bytes."""
 
+MAX_ASKED_LEVELS: Final = 100
+MAX_ASKED_CHARACTERS: Final = 1024
+"""What may be asked about at all. Longer names can exist nowhere, and every record of a request repeats its names."""
+
 _PERCENT_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 # Cc control, Cs unpaired surrogate (cannot be stored), Zl/Zp line and paragraph separators.
 _UNSTORABLE = frozenset({"Cc", "Cs"})
@@ -54,7 +58,10 @@ class Namespace(Struct, frozen=True):
     def __post_init__(self) -> None:
         if not self.levels:
             raise NamespaceEmpty("A namespace needs at least one level")
+        if len(self.levels) > MAX_ASKED_LEVELS:
+            raise NamespaceDepthExceeded(f"A namespace has at most {MAX_ASKED_LEVELS} levels, not {len(self.levels)}")
         for level in self.levels:
+            _refuse_length(level, InvalidNamespace, "Namespace level")
             if not level:
                 raise NamespacePartEmpty(f"Namespace level is empty in {_shown('.'.join(self.levels))}")
             _refuse_categories(level, _UNSTORABLE, InvalidNamespace, "Namespace level")
@@ -100,6 +107,7 @@ class TableIdentifier(Struct, frozen=True):
     def __post_init__(self) -> None:
         if not self.name:
             raise IdentifierNameEmpty(f"The name of a table or view in {_shown(self.namespace.dotted)} is empty")
+        _refuse_length(self.name, InvalidTableName, "Name")
         _refuse_categories(self.name, _UNSTORABLE, InvalidTableName, "Name")
 
     @property
@@ -162,6 +170,11 @@ def _check_new(name: str, error: type[CatalogError], subject: str) -> None:
         raise error(f"{subject} must not contain text direction controls: {_shown(name)}")
     if (size := len(name.encode())) > MAX_NAME_BYTES:
         raise error(f"{subject} takes {size} bytes, at most {MAX_NAME_BYTES} are allowed: {_shown(name)}")
+
+
+def _refuse_length(text: str, error: type[CatalogError], subject: str) -> None:
+    if len(text) > MAX_ASKED_CHARACTERS:
+        raise error(f"{subject} has {len(text)} characters, at most {MAX_ASKED_CHARACTERS} can be asked about")
 
 
 def _refuse_categories(text: str, categories: frozenset[str], error: type[CatalogError], subject: str) -> None:

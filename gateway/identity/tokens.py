@@ -15,6 +15,7 @@ import msgspec
 from joserfc import jws
 from joserfc.errors import JoseError, UnsupportedAlgorithmError
 
+from gateway.access.principal_ids import fits_a_tuple
 from gateway.identity import claims as read
 from gateway.identity.claims import UserKind
 from gateway.identity.errors import AuthenticationFailed
@@ -171,12 +172,15 @@ class TokenVerifier:
         if rules.required_scope is not None and rules.required_scope not in scopes:
             raise AuthenticationFailed(f"the token lacks the scope '{rules.required_scope}'")
         subject = read.subject_of(claims, rules.subject_claims)
+        user_id = f"{rules.idp_id}~{subject}"
+        if not fits_a_tuple(user_id):
+            raise AuthenticationFailed("the token's subject has more bytes than a relationship can hold")
         actor = read.actor_of(claims, issuer)
         token_id = claims.get("jti")
         return VerifiedToken(
             idp_id=rules.idp_id,
             subject=subject,
-            user_id=f"{rules.idp_id}~{subject}",
+            user_id=user_id,
             actor_user_id=None if actor is None else f"{rules.idp_id}~{actor}",
             issuer=issuer,
             audiences=audiences,

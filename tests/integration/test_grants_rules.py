@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gateway.embedded.ready import Ready
-from tests.contract.world import Person, World, told, unique
+from tests.contract.world import Person, World, error_of, told, unique
 
 
 @pytest.fixture(scope="module")
@@ -215,3 +215,15 @@ def test_a_grant_that_meets_a_drop_leaves_nothing_behind(world: World, ns: str) 
         assert {each.result() for each in given} <= {204, 404}
         assert world.sql("select 1 from grants where object_id = $1", table.uuid) == []
         assert world.tuples(f"table:{table.uuid}") == set()
+
+
+def test_nothing_is_recorded_for_a_user_whom_no_relationship_can_hold(world: World) -> None:
+    """60 ideographs are legal characters, and 540 bytes once they are percent-encoded: more than OpenFGA holds."""
+    nobody = "oidc~" + "字" * 60
+    made = world.admin.post("/management/v1/user", {"id": nobody, "name": "x"})
+    assert (made.status_code, error_of(made)["type"]) == (400, "UserIdTooLongError")
+    path = world.grants_path("warehouse", world.warehouse)
+    before = world.snapshot()
+    given = world.admin.post(path, {"writes": [{"type": "select", "user": nobody}]})
+    assert (given.status_code, error_of(given)["type"]) == (400, "UserIdTooLongError")
+    assert world.snapshot() == before

@@ -165,3 +165,13 @@ def test_messages_never_print_what_a_terminal_would_obey() -> None:
         validate_new_name("a\x1b[31m")
     assert "\x1b" not in caught.value.message
     assert len(str(caught.value)) < 200
+
+
+def test_names_that_can_exist_nowhere_are_not_even_asked_about() -> None:
+    """Every record of a request repeats its names, so their length is not the caller's to choose."""
+    with pytest.raises(InvalidNamespace):
+        Namespace(("x" * 1025,))
+    with pytest.raises(NamespaceDepthExceeded):
+        Namespace(("x",) * 101)
+    with pytest.raises(InvalidTableName):
+        TableIdentifier(Namespace(("ns",)), "x" * 1025)

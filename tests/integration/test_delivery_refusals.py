@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One tuple that OpenFGA will never take holds up no other, least of all a revocation. On a real PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+
+from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db import outbox
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.embedded.ready import Ready
+
+
+class Refused(Exception):
+    """What the adapter raises for tuples OpenFGA does not take."""
+
+
+class Silent:
+    """Metrics nobody reads."""
+
+    def tuple_delivered(self, seconds: float) -> None:
+        """Nothing."""
+
+    def outbox_counted(self, pending: int) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+async def database(stack: Ready) -> AsyncIterator[Database]:
+    made = Database(stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1), pool_size=2, acquire_timeout=5)
+    yield made
+    await made.close()
+
+
+def key(name: str) -> TupleKey:
+    return TupleKey(Principal(PrincipalType.USER, f"oidc~{name}"), "select", ObjectKey(ObjectType.TABLE, str(uuid4())))
+
+
+async def enqueued(database: Database, keys: Sequence[TupleKey], *, takes_away: bool) -> list[outbox.Pending]:
+    async with database.transaction() as connection:
+        pending = await outbox.enqueue(connection, keys, takes_away=takes_away)
+        # Out of reach of the running gateway, which would deliver them too.
+        await outbox.postpone(connection, [row.id for row in pending], seconds=600)
+    return pending
+
+
+async def waiting(database: Database, pending: Sequence[outbox.Pending]) -> set[int]:
+    async with database.read() as connection:
+        found = await connection.execute(
+            text("select id from outbox where id = any(:ids)"), {"ids": [row.id for row in pending]}
+        )
+        return {row.id for row in found}
+
+
+async def remove(database: Database, pending: Sequence[outbox.Pending]) -> None:
+    async with database.transaction() as connection:
+        await outbox.done(connection, [row.id for row in pending])
+
+
+async def test_a_key_that_is_refused_for_ever_does_not_keep_a_revocation_from_being_delivered(
+    database: Database,
+) -> None:
+    poison = key("poison")
+    delivered: list[TupleKey] = []
+
+    async def write(writes: Sequence[TupleKey], deletes: Sequence[TupleKey]) -> None:
+        if poison in (*writes, *deletes):
+            raise Refused
+        delivered.extend((*writes, *deletes))
+
+    bad = await enqueued(database, [poison], takes_away=False)
+    good = await enqueued(database, [key("revoked")], takes_away=True)
+    try:
+        await TupleDelivery(database, write, Silent()).deliver([*bad, *good])
+        assert delivered == [good[0].key]
+        assert await waiting(database, [*bad, *good]) == {bad[0].id}
+    finally:
+        await remove(database, [*bad, *good])
+
+
+async def test_a_revocation_that_is_refused_itself_is_not_called_done(database: Database) -> None:
+    async def write(writes: Sequence[TupleKey], deletes: Sequence[TupleKey]) -> None:
+        raise Refused
+
+    pending = await enqueued(database, [key("revoked")], takes_away=True)
+    try:
+        with pytest.raises(DecisionEngineUnavailable):
+            await TupleDelivery(database, write, Silent()).deliver(pending)
+        assert await waiting(database, pending) == {pending[0].id}
+    finally:
+        await remove(database, pending)
