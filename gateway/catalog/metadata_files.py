@@ -71,7 +71,8 @@ class MetadataFiles:
                 for (metadata, _), (location, document) in zip(documents, written, strict=True):
                     writing.create_task(self._write(warehouse, location, document, uses_gzip(metadata.properties)))
             yield written
-        except (CommitUnknown, CommitStateUnknownException):
+        except (CommitUnknown, CommitStateUnknownException, asyncio.CancelledError):
+            # A cancelled request may have been waiting for its COMMIT: the pointer may name these files.
             raise
         except BaseException as failed:
             await self.remove(warehouse, [location for location, _ in written])
