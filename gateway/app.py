@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -36,8 +37,10 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.idempotency import Idempotency
 from gateway.db.migrate import require_current_schema
+from gateway.db.pending_files import PendingFiles
 from gateway.db.resolver import DatabaseResolver
 from gateway.db.secrets import Sealer
+from gateway.db.tasks import Queue
 from gateway.fga.client import FgaClient
 from gateway.fga.model import find_model
 from gateway.fga.relationships import FgaRelationships, to_wire
@@ -55,7 +58,11 @@ from gateway.opa.decider import OpaDecider
 from gateway.scope.endpoint import DEFAULT_RULES
 from gateway.settings import Settings, asyncpg_url, load, metrics_directory
 from gateway.storage.files import Files
+from gateway.tasks.housekeeping import Housekeeping
 from gateway.tasks.outbox import run_delivery
+from gateway.tasks.purge import Purge
+from gateway.tasks.staged import ExpireStaged
+from gateway.tasks.worker import Worker
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
 from gateway.telemetry.metrics import Metrics
@@ -113,7 +120,36 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     health.register("policy", "opa", opa.ping)
     health.register("identity", "oidc", keys.check)
     await stack.enter_async_context(health)
-    return _parts(settings, metrics, database, door, delivery, health, verifier, server_id)
+    key = settings.pg_encryption_key
+    sts = Sts(on_latency=lambda seconds, outcome: metrics.sts_took(outcome, seconds))
+    stores = Stores(
+        storage=StorageCredentials(database, Sealer([key.reveal()] if key else [])),
+        sts=sts,
+        files=Files(own_role=sts.assume_own_role),
+        vendor=Vendor(sts),
+    )
+    _work(database, door, stores, stack)
+    return _parts(settings, metrics, database, door, delivery, health, verifier, server_id, stores)
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """What reaches object stores, shared by requests and background tasks."""
+
+    storage: StorageCredentials
+    sts: Sts
+    files: Files
+    vendor: Vendor
+
+
+def _work(database: Database, door: Door, stores: Stores, stack: AsyncExitStack) -> None:
+    """Start what this process does beside requests."""
+    purge = Purge(database=database, door=door, files=stores.files, storage=stores.storage, vendor=stores.vendor)
+    expire = ExpireStaged(database=database, door=door)
+    worker = Worker(database, {Queue.PURGE_TABLE: purge, Queue.EXPIRE_STAGED_TABLE: expire})
+    housekeeping = Housekeeping(database=database, door=door, files=stores.files, storage=stores.storage)
+    for name, work in (("worker", worker.run()), ("housekeeping", housekeeping.run())):
+        stack.callback(asyncio.create_task(work, name=name).cancel)
 
 
 def _parts(
@@ -125,14 +161,12 @@ def _parts(
     health: HealthMonitor,
     verifier: TokenVerifier,
     server_id: UUID,
+    stores: Stores,
 ) -> Parts:
     """The use cases, joined."""
-    key, once = settings.pg_encryption_key, settings.idempotency
-    storage = StorageCredentials(database, Sealer([key.reveal()] if key else []))
-    sts = Sts(on_latency=lambda seconds, outcome: metrics.sts_took(outcome, seconds))
-    files = Files(own_role=sts.assume_own_role)
-    metadata_files = MetadataFiles(files=files, storage=storage)
-    credentials = Credentials(vendor=Vendor(sts), storage=storage)
+    once = settings.idempotency
+    metadata_files = MetadataFiles(files=stores.files, storage=stores.storage, pending=PendingFiles(database))
+    credentials = Credentials(vendor=stores.vendor, storage=stores.storage)
     tables = Tables(database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials)
     views = Views(database=database, door=door, delivery=delivery, files=metadata_files)
     default_project = settings.default_project_id if settings.enable_default_project else None
@@ -168,9 +202,9 @@ def _parts(
             database=database,
             door=door,
             delivery=delivery,
-            files=files,
-            sts=sts,
-            storage=storage,
+            files=stores.files,
+            sts=stores.sts,
+            storage=stores.storage,
             endpoints=DEFAULT_RULES,
             skip_validation=settings.skip_storage_validation,
         ),

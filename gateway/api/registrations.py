@@ -14,7 +14,7 @@ from gateway.api.context import Ctx
 from gateway.api.delegation import client_manages_storage
 from gateway.api.serves import serves
 from gateway.catalog.etags import Tagged
-from gateway.catalog.tables import LoadWish
+from gateway.catalog.loads import LoadWish
 from gateway.iceberg.errors import CatalogError
 from gateway.iceberg.wire import LoadViewResult, RegisterTableRequest, RegisterViewRequest, UnregisterTableResult
 

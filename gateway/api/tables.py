@@ -21,7 +21,7 @@ from gateway.api.context import Ctx
 from gateway.api.delegation import client_manages_storage
 from gateway.api.serves import serves
 from gateway.catalog import etags
-from gateway.catalog.tables import LoadWish
+from gateway.catalog.loads import LoadWish
 from gateway.iceberg.referenced import SnapshotsMode
 from gateway.iceberg.requirements import AssertCreate
 from gateway.iceberg.wire import (

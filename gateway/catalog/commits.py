@@ -31,6 +31,7 @@ from gateway.iceberg.errors import CatalogError, CommitFailedException, Location
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.updates import SetLocation
 from gateway.iceberg.wire import CommitTableRequest, CommitTableResponse
+from gateway.scope.location import Location
 from gateway.scope.profile import decode_profile
 
 AnyCommit = Permit[CommitTable] | Permit[CommitTableCreation] | Permit[CommitTransaction]
@@ -118,7 +119,10 @@ class Commits:
                 raise await self._explained(moved) from clash
             except CommitUnknown as unknown:
                 await self._learn(permit, moved, unknown)
-        await self._files.remove(warehouse, [file for outcome in outcomes for file in outcome.expired_metadata_files])
+        for change, outcome in moving:
+            if isinstance(change, TableChange) and outcome.expired_metadata_files:
+                own = Location.parse(change.table.location, escapes_known=True)
+                await self._files.remove(warehouse, own, outcome.expired_metadata_files)
         files = {id(change): file for change, _, file in moved}
         return [_answer(change, files.get(id(change))) for change in changes]
 

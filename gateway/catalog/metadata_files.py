@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 import structlog
 from uuid_utils.compat import uuid7
 
-from gateway.access.outage import CommitUnknown
+from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.resolved import ResolvedWarehouse
 from gateway.db.credentials import StorageCredentials
+from gateway.db.pending_files import PendingFiles
 from gateway.iceberg.errors import (
     CommitStateUnknownException,
     InvalidLocation,
@@ -43,7 +44,10 @@ Written = tuple[str, bytes]
 class MetadataFiles:
     """The gateway's own reading and writing in a warehouse's store. `max_bytes` bounds what is read of one file."""
 
-    def __init__(self, *, files: Files, storage: StorageCredentials, max_bytes: int = MAX_FILE_BYTES) -> None:
+    def __init__(
+        self, *, files: Files, storage: StorageCredentials, pending: PendingFiles, max_bytes: int = MAX_FILE_BYTES
+    ) -> None:
+        self._pending = pending
         self._files = files
         self._storage = storage
         self._max_bytes = max_bytes
@@ -66,6 +70,10 @@ class MetadataFiles:
         them are removed again, unless the outcome of their commit is unknown: then a pointer may name them.
         """
         written = [_named(metadata, previous) for metadata, previous in documents]
+        locations = [location for location, _ in written]
+        if locations:
+            # Before any file is written: a process that is killed from here on leaves what the sweeper finds.
+            await self._pending.note(warehouse.id, locations)
         try:
             async with asyncio.TaskGroup() as writing:
                 for (metadata, _), (location, document) in zip(documents, written, strict=True):
@@ -75,7 +83,7 @@ class MetadataFiles:
             # A cancelled request may have been waiting for its COMMIT: the pointer may name these files.
             raise
         except BaseException as failed:
-            await self.remove(warehouse, [location for location, _ in written])
+            await self._take_back(warehouse, locations)
             if isinstance(failed, BaseExceptionGroup):
                 raise failed.exceptions[0] from None
             raise
@@ -102,17 +110,29 @@ class MetadataFiles:
             raise NotFoundException(f"Failed to open input stream for file: {location}") from None
         return await asyncio.to_thread(decompress, data, max_bytes=self._max_bytes)
 
-    async def remove(self, warehouse: ResolvedWarehouse, locations: Iterable[str]) -> None:
-        """Delete metadata files that nothing refers to; a store that does not answer leaves them to the clean-up."""
-        gone = list(locations)
-        if not gone:
-            return
+    async def remove(self, warehouse: ResolvedWarehouse, location: Location, files: Iterable[str]) -> None:
+        """Delete metadata files of the table at `location` that fell out of its log; a store that does not answer keeps
+        them. Those of a registered table may lie elsewhere and are not this table's to delete.
+        """
+        own = [file for file in files if _lies_in(location, file)]
+        if own:
+            await self._delete(warehouse, own)
+
+    async def _take_back(self, warehouse: ResolvedWarehouse, locations: Sequence[str]) -> None:
+        """Delete the files of a change that failed; what cannot be deleted now is left to the sweeper."""
+        if locations and await self._delete(warehouse, locations):
+            await self._pending.forget(locations)
+
+    async def _delete(self, warehouse: ResolvedWarehouse, locations: Sequence[str]) -> bool:
         try:
             credential = await self._storage.of(warehouse)
-            if credential is not None:
-                await self._files.delete(decode_profile(warehouse.profile), credential, gone)
-        except (StorageUnavailable, StorageDenied, ShortTermCredentialError) as left:
-            _log.warning("metadata_file.left_behind", files=gone, reason=str(left))
+            if credential is None:
+                return False
+            await self._files.delete(decode_profile(warehouse.profile), credential, locations)
+        except (StorageUnavailable, StorageDenied, ShortTermCredentialError, DatabaseUnavailable) as left:
+            _log.warning("metadata_file.left_behind", files=list(locations), reason=str(left))
+            return False
+        return True
 
     async def require_empty(self, warehouse: ResolvedWarehouse, location: Location) -> None:
         """Raise UnexpectedFilesInLocation when something lies below an explicit location already."""
@@ -121,6 +141,13 @@ class MetadataFiles:
             raise StorageDenied("The warehouse has no storage credential to look into the location with.")
         if not await self._files.is_empty(decode_profile(warehouse.profile), credential, location):
             raise UnexpectedFilesInLocation(f"Unexpected files in location: {location.text}")
+
+
+def _lies_in(location: Location, file: str) -> bool:
+    try:
+        return location.contains(Location.parse(file, escapes_known=True))
+    except InvalidLocation:
+        return False
 
 
 def _named(metadata: AnyMetadata, previous: str | None) -> Written:

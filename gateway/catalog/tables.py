@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 import msgspec
@@ -19,16 +18,18 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.repetition import Remembered
-from gateway.access.resolved import ResolvedNamespace
-from gateway.catalog.credentials import Credentials, Handed, creation_level, load_level
-from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, Representation, Tagged
+from gateway.access.resolved import ResolvedNamespace, ResolvedTable
+from gateway.catalog.credentials import Credentials, Handed
+from gateway.catalog.etags import Tagged
+from gateway.catalog.loads import LoadWish, of_creation, of_load
 from gateway.catalog.metadata_files import MetadataFiles, require_inside
 from gateway.catalog.pages import Position, visible_page
-from gateway.db import namespaces, tables
+from gateway.db import namespaces, tables, tasks
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.ownership import record_gone, record_new
 from gateway.db.rows import AnyRow
+from gateway.db.tasks import Queue
 from gateway.db.wanted import path_above
 from gateway.iceberg.creation import new_table_metadata
 from gateway.iceberg.errors import (
@@ -39,27 +40,18 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
-from gateway.iceberg.metadata import TableMetadata, encode_table_metadata
+from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata, encode_table_metadata
 from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult, TableIdentifierBody
 from gateway.scope.layout import default_location
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile, decode_profile
 
+#: How long a staged table waits for the commit that makes it.
+STAGED_SECONDS = 24 * 3600.0
+
 #: Reducing a document larger than this (bytes) takes longer than other requests should wait for the event loop.
 _LARGE_DOCUMENT = 256 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadWish:
-    """How a client wants a table: which snapshots, whose credentials, and what it has already.
-
-    `known` are the tags of `If-None-Match`, None for `*`.
-    """
-
-    snapshots: SnapshotsMode = SnapshotsMode.ALL
-    client_managed: bool = False
-    known: Sequence[str] | None = ()
 
 
 class Tables:
@@ -138,17 +130,7 @@ class Tables:
         async with self._files.written(warehouse, metadata, None) as written:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=written)
         handed = await self._credentials.for_creation(permit, vend, location.text)
-        same = Representation(
-            table_id=id,
-            metadata_location=written[0],
-            snapshots=SnapshotsMode.ALL,
-            delegation=CLIENT_MANAGED if vend is None else "",
-            principal=permit.actor.id,
-            role=str(permit.actor.assumed_role or ""),
-            access=CLIENT_MANAGED if vend is None else creation_level(vend).value,
-            profile=f"{warehouse.id}/{warehouse.profile_version}",
-            verdict=(permit.obligations, *(() if vend is None else (vend.obligations,))),
-        )
+        same = of_creation(permit, vend, id, written[0])
         return Tagged(same.tag(permit.resolution.now, handed.expires_at), answer(*written, handed))
 
     async def load(self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None, wish: LoadWish) -> Tagged:
@@ -160,7 +142,7 @@ class Tables:
         """
         ref = permit.operation.table
         table = permit.table(ref)
-        same = self._representation(permit, vend, wish)
+        same = of_load(permit, vend, wish)
         now = permit.resolution.now
         confirmed = same.confirmed(wish.known, now)
         if confirmed is not None:
@@ -180,26 +162,6 @@ class Tables:
                 referenced_document(document) if small else await asyncio.to_thread(referenced_document, document)
             )
         return Tagged(same.tag(now, handed.expires_at), answer(table.metadata_location, document, handed))
-
-    def _representation(
-        self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None, wish: LoadWish
-    ) -> Representation:
-        table = permit.table(permit.operation.table)
-        if vend is not None:
-            access = load_level(vend).value
-        else:
-            access = CLIENT_MANAGED if permit.holds(Can.READ_DATA, permit.operation.table) else METADATA_ONLY
-        return Representation(
-            table_id=table.id,
-            metadata_location=table.metadata_location,
-            snapshots=wish.snapshots,
-            delegation=CLIENT_MANAGED if wish.client_managed else "",
-            principal=permit.actor.id,
-            role=str(permit.actor.assumed_role or ""),
-            access=access,
-            profile=f"{table.warehouse.id}/{table.warehouse.profile_version}",
-            verdict=(permit.obligations, *(() if vend is None else (vend.obligations,))),
-        )
 
     async def committed(self, permit: Permit[LoadTable]) -> CommitTableResponse:
         """The current state as a commit answers it."""
@@ -234,7 +196,11 @@ class Tables:
         """Nothing to do: the permit says that it is there and visible."""
 
     async def drop(self, permit: Permit[DropTable]) -> None:
-        """Delete the table's row and grants; its name is free at once."""
+        """Delete the table's row and grants; its name is free at once, its place when its files are deleted.
+
+        `purge` schedules that, unless the table says `gc.enabled=false`: its files may be other tables' files too
+        (Iceberg's table properties), and then only their owner can tell what may go.
+        """
         table = permit.table(permit.operation.table)
         namespace = table.namespace
         async with self._database.change(permit) as connection:
@@ -242,6 +208,15 @@ class Tables:
             # A rename in between took it out of what was decided on.
             if gone is None or gone.namespace_id != namespace.id:
                 raise NoSuchTableException(f"Table does not exist: {permit.operation.table.identifier.dotted}")
+            if permit.operation.purge and owns_its_files(table):
+                await tables.schedule_purge(
+                    connection,
+                    table.id,
+                    warehouse_id=namespace.warehouse.id,
+                    location=gone.location,
+                    location_key=gone.location_key,
+                )
+                permit.trail.tell(purge="scheduled", location=gone.location)
             pending = await record_gone(
                 connection, table.key, namespace.key, above=above_table(namespace), warehouse_id=namespace.warehouse.id
             )
@@ -294,6 +269,15 @@ class Tables:
                     metadata=None if written is None else written[1],
                     staged_by=permit.actor.id if written is None else None,
                 )
+                if written is None:
+                    await tasks.add(
+                        connection,
+                        Queue.EXPIRE_STAGED_TABLE,
+                        warehouse_id=warehouse.id,
+                        entity_id=id,
+                        payload={},
+                        in_seconds=STAGED_SECONDS,
+                    )
                 pending = (
                     []
                     if written is None
@@ -326,6 +310,12 @@ class Tables:
         async with self._database.read() as connection:
             kind = await tables.name_taken(connection, namespace.id, identifier.name)
         return LocationAlreadyTaken(f"Location is taken: {location.text}") if kind is None else taken(kind, identifier)
+
+
+def owns_its_files(table: ResolvedTable) -> bool:
+    """Whether the table's properties let its files be deleted with it."""
+    properties = decode_stored_table_metadata(table.metadata).properties
+    return properties.get("gc.enabled", "true").strip().lower() != "false"
 
 
 def place(profile: S3Profile, namespace: ResolvedNamespace, name: str, id: UUID, requested: str | None) -> Location:

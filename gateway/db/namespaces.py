@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.rows import AnyRow
 from gateway.db.schema import namespaces, tables
+from gateway.db.tables import drop_staged
 from gateway.iceberg.identifiers import Namespace
 
 
@@ -70,7 +71,7 @@ async def drop_if_empty(connection: AsyncConnection, id: UUID) -> bool | None:
     children, tabulars = (await connection.execute(inside)).one()
     if children or tabulars:
         return False
-    await connection.execute(delete(tables).where(tables.c.namespace_id == id))
+    await drop_staged(connection, namespace_id=id)
     await connection.execute(delete(namespaces).where(namespaces.c.id == id))
     return True
 

@@ -13,7 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey
 from gateway.db.rows import AnyRow
-from gateway.db.schema import namespaces, tables, warehouses
+from gateway.db.schema import namespaces, tables, tasks, warehouses
+from gateway.db.tasks import Queue
+from gateway.db.tasks import add as add_task
 from gateway.db.wanted import path_above
 from gateway.iceberg.identifiers import fold
 
@@ -91,6 +93,23 @@ async def hold_default_locations(connection: AsyncConnection) -> None:
 async def location_taken(
     connection: AsyncConnection, location_key: str, ancestors: Sequence[str], *, other_than: UUID | None = None
 ) -> bool:
+    """Whether any table or view of any project (staged ones too), but this one, is at, above or below this location,
+    or one that was dropped and whose files are about to be deleted.
+    """
+    if await location_in_use(connection, location_key, ancestors, other_than=other_than):
+        return True
+    purged = tasks.c.payload["location_key"].astext
+    statement = select(literal(1)).where(
+        tasks.c.queue == Queue.PURGE_TABLE.value,
+        tasks.c.status.in_(["scheduled", "running"]),
+        or_(purged.in_([location_key, *ancestors]), func.starts_with(purged, location_key)),
+    )
+    return (await connection.execute(statement.limit(1))).one_or_none() is not None
+
+
+async def location_in_use(
+    connection: AsyncConnection, location_key: str, ancestors: Sequence[str], *, other_than: UUID | None = None
+) -> bool:
     """Whether any table or view of any project (staged ones too), but this one, is at, above or below this location."""
     statement = select(literal(1)).where(
         or_(
@@ -100,6 +119,31 @@ async def location_taken(
     if other_than is not None:
         statement = statement.where(tables.c.id != other_than)
     return (await connection.execute(statement.limit(1))).one_or_none() is not None
+
+
+async def schedule_purge(
+    connection: AsyncConnection, id: UUID, *, warehouse_id: UUID, location: str, location_key: str
+) -> None:
+    """Have the files below a place deleted, in the transaction that deletes its row."""
+    payload = {"location": location, "location_key": location_key}
+    await add_task(connection, Queue.PURGE_TABLE, warehouse_id=warehouse_id, entity_id=id, payload=payload)
+
+
+async def drop_staged(
+    connection: AsyncConnection, id: UUID | None = None, *, namespace_id: UUID | None = None
+) -> Sequence[AnyRow]:
+    """Delete one staged table or all of a namespace, and schedule the purge of their places; the rows that were."""
+    statement = delete(tables).where(
+        tables.c.staged_by.is_not(None),
+        tables.c.id == id if namespace_id is None else tables.c.namespace_id == namespace_id,
+    )
+    columns = (tables.c.id, tables.c.warehouse_id, tables.c.location, tables.c.location_key)
+    gone = (await connection.execute(statement.returning(*columns))).all()
+    for row in gone:
+        await schedule_purge(
+            connection, row.id, warehouse_id=row.warehouse_id, location=row.location, location_key=row.location_key
+        )
+    return gone
 
 
 async def staged(
@@ -169,7 +213,7 @@ async def drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:
     statement = (
         delete(tables)
         .where(tables.c.id == id)
-        .returning(tables.c.namespace_id, tables.c.location, tables.c.metadata_location)
+        .returning(tables.c.namespace_id, tables.c.location, tables.c.location_key, tables.c.metadata_location)
     )
     return (await connection.execute(statement)).one_or_none()
 

@@ -102,8 +102,9 @@ class CommitOutcome(Struct, frozen=True, kw_only=True):
     """What a commit makes of a table.
 
     Without an effective change `metadata` is the base itself and no file is to be written. `expired_metadata_files` are
-    the metadata files that fell out of the log *and* that the table's properties ask the catalog to delete
-    (`write.metadata.delete-after-commit.enabled`), oldest first.
+    the metadata files that fell out of the log, oldest first, unless the table's properties keep them
+    (`write.metadata.delete-after-commit.enabled`: true where it is not set, as in the reference system, because nothing
+    refers to such a file any more; engines assume false only because they are not the ones to delete it).
     """
 
     metadata: TableMetadata
@@ -142,7 +143,7 @@ def commit_table(
     if base is not None and not builder.changed:
         return CommitOutcome(metadata=base, changed=False)
     metadata, trimmed = builder.finish(base_location)
-    delete = metadata.properties.get(DELETE_AFTER_COMMIT, "false").lower() == "true"
+    delete = metadata.properties.get(DELETE_AFTER_COMMIT, "true").lower() == "true"
     return CommitOutcome(metadata=metadata, changed=True, expired_metadata_files=trimmed if delete else ())
 
 

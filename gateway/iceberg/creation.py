@@ -29,6 +29,7 @@ from gateway.iceberg.partition import (
     read_spec,
     spec_with,
 )
+from gateway.iceberg.properties import check_settable
 from gateway.iceberg.schema import Schema, assign_fresh_ids, check_compatibility, read_schema
 from gateway.iceberg.updates import LAST_ADDED, AddSchema, AddViewVersion, SetCurrentViewVersion
 from gateway.iceberg.views import ViewMetadata, read_version
@@ -60,6 +61,7 @@ def new_table_metadata(
     schema, last_column_id = assign_fresh_ids(asked)
     properties = {**DEFAULT_PROPERTIES, **persisted_properties(request.properties)}
     check_commit_properties(properties)
+    check_settable({}, properties)
     builder = TableBuilder.empty(format_version=version, now_ms=now_ms, allowed=allowed)
     builder.table_uuid = str(table_uuid)
     builder.location = strip_trailing_slash(location)

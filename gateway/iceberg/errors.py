@@ -130,6 +130,14 @@ class TooManyUpdatesInCommit(CatalogError, code=400):
     """A commit holds more updates than the catalog takes at once."""
 
 
+class ImmutablePropertyModification(CatalogError, code=400):
+    """A property that is chosen once is set to something else."""
+
+
+class ImmutablePropertyRemoval(CatalogError, code=400):
+    """A property that is chosen once is removed."""
+
+
 class LocationCannotBeUpdated(CatalogError, code=400):
     """A namespace's location is frozen at creation."""
 
@@ -337,6 +345,10 @@ class NamespaceNotEmptyException(CatalogError, code=409):
 
 class LocationAlreadyTaken(CatalogError, code=409):
     """The location equals, contains or lies in another object's."""
+
+
+class FailedToSetProperties(CatalogError, code=409):
+    """A table property that this catalog does not support."""
 
 
 class RequestInProgress(CatalogError, code=409):

@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import os
 import threading
+import time
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -302,8 +303,20 @@ class World:
         found.raise_for_status()
         return {(each["key"]["relation"], each["key"]["object"]) for each in found.json()["tuples"]}
 
+    def quiet(self) -> None:
+        """Return once no background work is due: purges of earlier tests, and keys whose time is over."""
+        busy = """
+            select (select count(*) from tasks where status in ('scheduled', 'running') and scheduled_for <= now())
+                 + (select count(*) from idempotency where expires_at < now()) as n
+        """
+        deadline = time.monotonic() + 60
+        while self.sql(busy)[0]["n"]:
+            assert time.monotonic() < deadline, "the background work does not end"
+            time.sleep(0.2)
+
     def snapshot(self) -> Snapshot:
-        """What is there now, in all three places."""
+        """What is there now, in all three places, after earlier tests' background work has ended."""
+        self.quiet()
         return Snapshot(rows=self.rows(), objects=self.objects(), tuple_changes=self.tuple_changes())
 
 

@@ -10,6 +10,7 @@ from gateway.iceberg import codec
 from gateway.iceberg.applying.builder import TableBuilder
 from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate, RetryableValidation
 from gateway.iceberg.metadata import ROW_LINEAGE_FORMAT_VERSION
+from gateway.iceberg.properties import check_removable, check_settable
 from gateway.iceberg.snapshots import (
     MAIN,
     EncryptedKey,
@@ -217,6 +218,7 @@ def set_properties(builder: TableBuilder, update: SetProperties, at: str) -> Non
     """Reserved names are dropped, values as they are already are no change."""
     wanted = persisted_properties(update.updates)
     check_commit_properties(wanted)
+    check_settable(builder.properties, wanted)
     if any(builder.properties.get(name) != value for name, value in wanted.items()):
         builder.properties.update(wanted)
         builder.changed = True
@@ -224,6 +226,7 @@ def set_properties(builder: TableBuilder, update: SetProperties, at: str) -> Non
 
 def remove_properties(builder: TableBuilder, update: RemoveProperties, at: str) -> None:
     """Missing keys are ignored."""
+    check_removable(builder.properties, update.removals)
     for name in update.removals:
         if builder.properties.pop(name, None) is not None:
             builder.changed = True

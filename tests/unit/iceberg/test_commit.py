@@ -134,7 +134,16 @@ def test_a_shorter_log_takes_effect_with_the_commit_that_asks_for_it(table: Any,
     shorter = {"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "0"}}
     outcome = commit(current, shorter, base_location="f5")
     assert [e.metadata_file for e in outcome.metadata.metadata_log] == ["f5"]
-    assert outcome.expired_metadata_files == ()
+    assert outcome.expired_metadata_files == ("f0", "f1", "f2", "f3", "f4")
+
+
+def test_files_that_fall_out_of_the_log_are_kept_where_the_table_says_so(table: Any, commit: Any) -> None:
+    keep = {"action": "set-properties", "updates": {"write.metadata.delete-after-commit.enabled": "false"}}
+    current = commit(table(), keep, base_location="f0").metadata
+    shorter = {"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "0"}}
+    again = commit(commit(current, put(a="b"), base_location="f1").metadata, shorter, base_location="f2")
+    assert [e.metadata_file for e in again.metadata.metadata_log] == ["f2"]
+    assert again.expired_metadata_files == ()
 
 
 def test_a_log_length_that_is_no_number_is_refused(table: Any, commit: Any) -> None:

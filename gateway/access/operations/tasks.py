@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the gateway does by itself, in the background: each the narrowest thing its task needs.
+
+No relation is asked for, because the right to it was decided when the task was made; policies are asked, and every run
+is in the audit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+from gateway.access.demand import Facts
+from gateway.access.operation import Durability, Operation
+from gateway.access.refs import Ref, WarehouseRef
+
+
+@dataclass(frozen=True)
+class PurgeTable(Operation):
+    """Delete every file below the place of a table that was dropped with its files."""
+
+    endpoint: ClassVar[str] = "TASK /tasks/purge_table"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"purge_table"})
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    warehouse: WarehouseRef
+    table_id: UUID
+    location: str
+
+    def looks_up(self) -> tuple[Ref, ...]:
+        return (self.warehouse,)
+
+    def facts(self) -> Facts:
+        return {"table_id": str(self.table_id), "location": self.location}
+
+
+@dataclass(frozen=True)
+class ExpireStagedTable(Operation):
+    """Forget a table that was staged and never made, and have its files deleted."""
+
+    endpoint: ClassVar[str] = "TASK /tasks/expire_staged_table"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"expire_staged_table"})
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    warehouse: WarehouseRef
+    table_id: UUID
+
+    def looks_up(self) -> tuple[Ref, ...]:
+        return (self.warehouse,)
+
+    def facts(self) -> Facts:
+        return {"table_id": str(self.table_id)}
+
+
+@dataclass(frozen=True)
+class SweepMetadataFiles(Operation):
+    """Delete metadata files that were written for changes that never happened."""
+
+    endpoint: ClassVar[str] = "TASK /tasks/sweep_metadata_files"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep_metadata_files"})
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    warehouse: WarehouseRef
+    files: tuple[str, ...]
+
+    def looks_up(self) -> tuple[Ref, ...]:
+        return (self.warehouse,)
+
+    def facts(self) -> Facts:
+        return {"files": self.files}

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a client wants a table, and what the answer then depends on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
+from gateway.access.operations.tables import CreateTable, LoadTable
+from gateway.access.permit import Permit
+from gateway.access.relations import Can
+from gateway.catalog.credentials import creation_level, load_level
+from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, Representation
+from gateway.iceberg.referenced import SnapshotsMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadWish:
+    """How a client wants a table: which snapshots, whose credentials, and what it has already.
+
+    `known` are the tags of `If-None-Match`, None for `*`.
+    """
+
+    snapshots: SnapshotsMode = SnapshotsMode.ALL
+    client_managed: bool = False
+    known: Sequence[str] | None = ()
+
+
+def of_load(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None, wish: LoadWish) -> Representation:
+    """What the answer of a load depends on."""
+    table = permit.table(permit.operation.table)
+    if vend is not None:
+        access = load_level(vend).value
+    else:
+        access = CLIENT_MANAGED if permit.holds(Can.READ_DATA, permit.operation.table) else METADATA_ONLY
+    return Representation(
+        table_id=table.id,
+        metadata_location=table.metadata_location,
+        snapshots=wish.snapshots,
+        delegation=CLIENT_MANAGED if wish.client_managed else "",
+        principal=permit.actor.id,
+        role=str(permit.actor.assumed_role or ""),
+        access=access,
+        profile=f"{table.warehouse.id}/{table.warehouse.profile_version}",
+        verdict=(permit.obligations, *(() if vend is None else (vend.obligations,))),
+    )
+
+
+def of_creation(
+    permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, table_id: UUID, metadata_location: str
+) -> Representation:
+    """What the answer of a create depends on: the same as a load by the creator that follows it."""
+    warehouse = permit.namespace(permit.operation.namespace).warehouse
+    return Representation(
+        table_id=table_id,
+        metadata_location=metadata_location,
+        snapshots=SnapshotsMode.ALL,
+        delegation=CLIENT_MANAGED if vend is None else "",
+        principal=permit.actor.id,
+        role=str(permit.actor.assumed_role or ""),
+        access=CLIENT_MANAGED if vend is None else creation_level(vend).value,
+        profile=f"{warehouse.id}/{warehouse.profile_version}",
+        verdict=(permit.obligations, *(() if vend is None else (vend.obligations,))),
+    )

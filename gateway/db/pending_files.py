@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on metadata files that are being written: what a killed process leaves behind is found by its row.
+
+A row is committed before its file is written. It goes in the transaction that makes a pointer name the file (by a
+trigger, migration 0002), with the file when the change fails, and else when the sweeper has deleted the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import structlog
+from sqlalchemy import delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.outage import CommitUnknown, DatabaseUnavailable
+from gateway.db.engine import Database
+from gateway.db.rows import AnyRow
+from gateway.db.schema import pending_files, tables
+
+_log = structlog.get_logger("db.pending_files")
+
+
+class PendingFiles:
+    """Notes files around their writing, each time in a transaction of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def note(self, warehouse_id: UUID, locations: Sequence[str]) -> None:
+        """These files are about to be written. Raises DatabaseUnavailable, and then none may be."""
+        async with self._database.transaction() as connection:
+            await add(connection, warehouse_id, locations)
+
+    async def forget(self, locations: Sequence[str]) -> None:
+        """These files are gone again; a database that does not answer leaves the rows to the sweeper."""
+        try:
+            async with self._database.transaction() as connection:
+                await forget(connection, locations)
+        except (DatabaseUnavailable, CommitUnknown) as left:
+            _log.warning("pending_files.left", files=list(locations), reason=str(left))
+
+
+async def add(connection: AsyncConnection, warehouse_id: UUID, locations: Sequence[str]) -> None:
+    """Note files that are about to be written."""
+    rows = [{"location": location, "warehouse_id": warehouse_id} for location in locations]
+    await connection.execute(insert(pending_files).values(rows).on_conflict_do_nothing())
+
+
+async def forget(connection: AsyncConnection, locations: Sequence[str]) -> None:
+    """These files are gone."""
+    await connection.execute(delete(pending_files).where(pending_files.c.location.in_(list(locations))))
+
+
+async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) -> Sequence[AnyRow]:
+    """Files (location, warehouse_id) noted longer ago than any change takes, and that no pointer names."""
+    age = func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+    named = select(tables.c.id).where(tables.c.metadata_location == pending_files.c.location).exists()
+    statement = (
+        select(pending_files.c.location, pending_files.c.warehouse_id)
+        .where(pending_files.c.written_at < func.clock_timestamp() - age, ~named)
+        .order_by(pending_files.c.warehouse_id, pending_files.c.written_at)
+        .limit(limit)
+    )
+    return (await connection.execute(statement)).all()

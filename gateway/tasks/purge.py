@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deleting the files of dropped tables: below the table's own place, with a credential that reaches nothing else."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import structlog
+
+from gateway.access.door import Door
+from gateway.access.operations.tasks import PurgeTable
+from gateway.access.permit import Permit
+from gateway.access.refs import WarehouseRef
+from gateway.access.resolved import ResolvedWarehouse
+from gateway.db import tables, tasks
+from gateway.db.credentials import StorageCredentials
+from gateway.db.engine import Database
+from gateway.db.tasks import Queue, Task
+from gateway.scope.credential import S3Credential, TemporaryCredential
+from gateway.scope.location import Location
+from gateway.scope.profile import S3Profile, decode_profile
+from gateway.scope.session_policy import AccessLevel
+from gateway.storage.errors import StorageDenied
+from gateway.storage.files import Files
+from gateway.tasks.visits import admitted
+from gateway.vending.session_name import SessionIdentity
+from gateway.vending.vendor import Vended, Vendor
+
+_log = structlog.get_logger("tasks.purge")
+
+_PAGE: Final = 1000
+_CREDENTIAL_SECONDS: Final = 3600
+_RENEW_SECONDS: Final = 400.0
+
+
+class Purge:
+    """Handles `purge_table`. While its task is active nobody can take the place (`tables.location_taken`)."""
+
+    def __init__(
+        self, *, database: Database, door: Door, files: Files, storage: StorageCredentials, vendor: Vendor
+    ) -> None:
+        self._database = database
+        self._door = door
+        self._files = files
+        self._storage = storage
+        self._vendor = vendor
+
+    async def __call__(self, task: Task) -> None:
+        """Delete, page by page; a run that was cut short is simply done again."""
+        operation = PurgeTable(WarehouseRef(task.warehouse_id), task.entity_id, task.payload["location"])
+        async with admitted(self._door, Queue.PURGE_TABLE.value, str(task.id), operation) as permit:
+            location = Location.parse(operation.location, escapes_known=True)
+            permit.trail.tell(location=location.text, table_id=str(operation.table_id))
+            if await self._in_use(location):
+                # Cannot happen while the task reserves the place; deleting what somebody else owns must not either.
+                _log.error("purge.place_found_in_use", task=str(task.id), location=location.text)
+                async with self._database.change(permit) as connection:
+                    await tasks.finish(connection, task, status="cancelled", reason="the place is in use again")
+                return
+            deleted = await self._delete(permit, location)
+            permit.trail.tell(deleted=str(deleted))
+            async with self._database.change(permit) as connection:
+                await tasks.finish(connection, task)
+
+    async def _in_use(self, location: Location) -> bool:
+        async with self._database.transaction() as connection:
+            await tables.hold_explicit_locations(connection)
+            ancestors = [above.overlap_key for above in location.ancestors()]
+            return await tables.location_in_use(connection, location.overlap_key, ancestors)
+
+    async def _delete(self, permit: Permit[PurgeTable], location: Location) -> int:
+        warehouse = permit.warehouse(permit.operation.warehouse)
+        profile = decode_profile(warehouse.profile)
+        deleted, made_at = 0, time.monotonic()
+        credential = await self._credential(warehouse, profile, location)
+        while keys := await self._files.list_keys(profile, credential, location, _PAGE):
+            await self._files.delete_below(profile, credential, location, keys)
+            deleted += len(keys)
+            if time.monotonic() - made_at > _RENEW_SECONDS:
+                credential, made_at = await self._credential(warehouse, profile, location), time.monotonic()
+        return deleted
+
+    async def _credential(
+        self, warehouse: ResolvedWarehouse, profile: S3Profile, location: Location
+    ) -> S3Credential | TemporaryCredential:
+        """One that reaches this place alone; the warehouse's own where the store makes no sessions."""
+        own = await self._storage.of(warehouse)
+        if own is None:
+            raise StorageDenied("The warehouse has no storage credential to delete files with.")
+        vended = await self._vendor.vend(
+            profile=profile,
+            profile_version=f"{warehouse.id}/{warehouse.profile_version}",
+            credential=own,
+            location=location,
+            level=AccessLevel.READ_WRITE_DELETE,
+            seconds=_CREDENTIAL_SECONDS,
+            session=SessionIdentity(principal=f"system~{Queue.PURGE_TABLE.value}"),
+        )
+        return vended.temporary if isinstance(vended, Vended) else own

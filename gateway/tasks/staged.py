@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forgetting tables that were staged and never made."""
+
+from __future__ import annotations
+
+from gateway.access.door import Door
+from gateway.access.operations.tasks import ExpireStagedTable
+from gateway.access.refs import WarehouseRef
+from gateway.db import tables, tasks
+from gateway.db.engine import Database
+from gateway.db.tasks import Queue, Task
+from gateway.tasks.visits import admitted
+
+
+class ExpireStaged:
+    """Handles `expire_staged_table`: a row that is still staged goes, and a purge of its place follows.
+
+    A table that was made meanwhile is nobody's to expire; the task then ends without having done anything.
+    """
+
+    def __init__(self, *, database: Database, door: Door) -> None:
+        self._database = database
+        self._door = door
+
+    async def __call__(self, task: Task) -> None:
+        """Delete the row and schedule the purge in one transaction."""
+        operation = ExpireStagedTable(WarehouseRef(task.warehouse_id), task.entity_id)
+        async with (
+            admitted(self._door, Queue.EXPIRE_STAGED_TABLE.value, str(task.id), operation) as permit,
+            self._database.change(permit) as connection,
+        ):
+            gone = await tables.drop_staged(connection, task.entity_id)
+            if gone:
+                permit.trail.tell(table_id=str(task.entity_id), location=gone[0].location)
+            await tasks.finish(connection, task)
