@@ -25,6 +25,8 @@ from gateway.api.serves import SERVED
 from gateway.iceberg.wire import ErrorResponse
 
 _REF = "#/components/schemas/{name}"
+_IF_NONE_MATCH = "if-none-match"
+_IDEMPOTENCY_KEY = "idempotency-key"
 _PAGE = {"pageToken": "string", "pageSize": "integer"}
 
 
@@ -79,11 +81,14 @@ def _operation(
 ) -> dict[str, Any]:
     first = operations[0]
     summary, _, rest = inspect.getdoc(first).partition("\n") if first.__doc__ else ("", "", "")  # type: ignore[union-attr]
+    if first.is_catalog_mutation():
+        # Heeded by `serves` around every such handler (`repeat.py`), so no handler reads it.
+        reads.headers[_IDEMPOTENCY_KEY] = None
     described: dict[str, Any] = {
         "operationId": first.__name__,
         "summary": summary,
         "parameters": [*_path_parameters(path), *_query_parameters(reads), *_header_parameters(reads)],
-        "responses": _responses(operations, answer, schema_of),
+        "responses": _responses(operations, reads, answer, schema_of),
     }
     if rest.strip():
         described["description"] = rest.strip()
@@ -112,26 +117,31 @@ def _header_parameters(reads: Reads) -> Iterator[dict[str, Any]]:
         yield {"name": name, "in": "header", "required": False, "schema": {"type": "string"}}
 
 
-def _responses(operations: list[type[Operation]], answer: Any, schema_of: Mapping[str, Any]) -> dict[str, Any]:
+def _responses(
+    operations: list[type[Operation]], reads: Reads, answer: Any, schema_of: Mapping[str, Any]
+) -> dict[str, Any]:
     first = operations[0]
     success: dict[str, Any] = {"description": "Done."}
     if answer is not None and not first.endpoint.startswith("HEAD "):
         success["content"] = {"application/json": {"schema": schema_of[repr(answer)]}}
     refused = {"description": "Refused.", "content": {"application/json": {"schema": schema_of[repr(ErrorResponse)]}}}
     responses = {str(first.returns): success}
-    responses |= {str(status): refused for status in _refusals(operations)}
+    if _IF_NONE_MATCH in reads.headers:
+        responses["304"] = {"description": "What the client has is still right."}
+    responses |= {status: refused for status in _refusals(operations)}
     return dict(sorted(responses.items()))
 
 
-def _refusals(operations: list[type[Operation]]) -> list[int]:
+def _refusals(operations: list[type[Operation]]) -> list[str]:
     """The statuses beside success that the operations can answer."""
     if any(operation.open_to_all for operation in operations):
-        return [503]
+        return ["503"]
+    statuses = ["400", "401", "403", "404", "5XX"]
+    if any(operation.is_catalog_mutation() for operation in operations):
+        # 422: another body under a used idempotency key. 429 where clients would read 503 as "state unknown".
+        return [*statuses, "409", "413", "422", "429"]
     changes = any(not operation.endpoint.startswith(("GET ", "HEAD ")) for operation in operations)
-    statuses = [400, 401, 403, 404, 500]
-    statuses += [409, 413] if changes else []
-    statuses += [429] if any(operation.is_catalog_mutation() for operation in operations) else [503]
-    return statuses
+    return [*statuses, "503", *(["409", "413"] if changes else [])]
 
 
 def _answer(function: Callable[..., Any]) -> Any:
