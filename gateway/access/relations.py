@@ -126,6 +126,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
         Can.INCLUDE_IN_LIST,
         Can.LIST_EVERYTHING,
         Can.LIST_NAMESPACES,
+        Can.UPDATE_STORAGE,
     },
     ObjectType.NAMESPACE: _GRANTING_BELOW_PROJECT
     | {

@@ -21,7 +21,7 @@ from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.changes import Change, NewTable, TableChange
 from gateway.catalog.metadata_files import MetadataFiles, Written
 from gateway.catalog.races import learn_outcome, until_won
-from gateway.catalog.tables import Tables, now_ms, place, taken
+from gateway.catalog.tables import Tables, now_ms, place, refuse_chosen_location, taken
 from gateway.db import tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
@@ -200,6 +200,8 @@ class Commits:
                 staged_by=permit.actor.id,
             )
         if staged is None:
+            if asked:
+                refuse_chosen_location(profile, location)
             await self._tables.require_free(location)
             await self._files.require_empty(namespace.warehouse, location)
         return NewTable(

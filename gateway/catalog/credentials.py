@@ -15,7 +15,6 @@ import structlog
 
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import CreateTable
-from gateway.access.outage import AuditUnavailable, DatabaseUnavailable
 from gateway.access.permit import Permit
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedWarehouse
@@ -25,8 +24,8 @@ from gateway.iceberg.identifiers import SEPARATOR, TableIdentifier
 from gateway.iceberg.wire import LoadCredentialsResponse, StorageCredential
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile, decode_profile
-from gateway.scope.session_policy import AccessLevel
-from gateway.vending.errors import BelowCredentialFloor, ShortTermCredentialError
+from gateway.scope.session_policy import AccessLevel, build_session_policy
+from gateway.vending.errors import BelowCredentialFloor
 from gateway.vending.properties import client_properties
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vendor
@@ -82,13 +81,31 @@ class Credentials:
         """Where the store is, for a client that brings its own keys."""
         return _plain(decode_profile(warehouse.profile), "the client manages its own credentials")
 
+    @staticmethod
+    def require_possible(
+        permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, location: Location
+    ) -> None:
+        """Raise PolicyTooLarge or InvalidLocation when the creator wants credentials that could not be made there.
+
+        Asked before anything is written: afterwards the table is there, and its creation has no other answer.
+        """
+        profile = decode_profile(permit.namespace(permit.operation.namespace).warehouse.profile)
+        if vend is not None and profile.sts_enabled and not vend.obligations.no_vending:
+            build_session_policy(
+                location,
+                creation_level(vend),
+                escapes_known=profile.escapes_known,
+                kms_key_arn=profile.aws_kms_key_arn,
+                partition=profile.partition,
+            )
+
     async def for_creation(
         self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, table_location: str
     ) -> Handed:
         """The creator's credentials for a table that was just created or staged, with an audit record of their own.
 
-        The table is there by now, so an outage gives no error, which clients would take for "nothing was created", but
-        an answer without credentials: the next load has them.
+        The table is there by now, so no failure gives an error, which clients would take for "nothing was created",
+        but an answer without credentials: the next load has them, or tells why not.
         """
         warehouse = permit.namespace(permit.operation.namespace).warehouse
         profile = decode_profile(warehouse.profile)
@@ -100,9 +117,10 @@ class Credentials:
         try:
             handed = await self._hand_out(vend, warehouse, location, level, identifier)
             await vend.trail.also(**dict(handed.told))
-        except (ShortTermCredentialError, AuditUnavailable, DatabaseUnavailable) as outage:
-            _log.warning("credentials.not_handed_out", table=identifier.dotted, reason=str(outage))
-            return _plain(profile, "the storage or the audit did not answer")
+        except Exception as failed:
+            # Whatever it is: an error now would tell the client that nothing was created.
+            _log.warning("credentials.not_handed_out", table=identifier.dotted, exc_info=failed)
+            return _plain(profile, "the credentials could not be made or recorded")
         return handed if handed.credentials else _plain(profile, handed.reason)
 
     async def _hand_out(

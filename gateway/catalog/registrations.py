@@ -13,6 +13,7 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
+from gateway.access.actor import Actor
 from gateway.access.operations.registrations import RegisterTable, RegisterView, UnregisterTable
 from gateway.access.operations.tables import DropTable
 from gateway.access.permit import Permit
@@ -20,8 +21,9 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.refusals import forbidden
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
+from gateway.catalog.leftovers import claim_left_location, refuse_leftovers
 from gateway.catalog.metadata_files import MetadataFiles, require_inside
-from gateway.catalog.tables import Tables, above_table, claim_location, refuse_taken_location, taken
+from gateway.catalog.tables import Tables, above_table, refuse_taken_location, taken
 from gateway.catalog.views import Views, taken_for_view
 from gateway.catalog.views import answer as view_answer
 from gateway.db import namespaces, tables
@@ -71,7 +73,7 @@ class Registrations:
         replaced = None if drop is None else drop.table(operation.table)
         await self._refuse_taken_name(permit, namespace, replaced)
         profile = decode_profile(namespace.warehouse.profile)
-        file = await self._file_of_nobody(profile, operation.request.metadata_location, replaced)
+        file = await self._file_of_nobody(permit, profile, operation.request.metadata_location, replaced)
         data = await self._files.read(namespace.warehouse, operation.request.metadata_location)
         metadata = decode_table_metadata(data)
         location = _place(profile, metadata.location, file)
@@ -84,7 +86,7 @@ class Registrations:
                 await namespaces.hold(connection, namespace.id)
                 # Locations before rows: the order in which all changes lock (`changes.py`).
                 await tables.hold_explicit_locations(connection)
-                gone = [] if replaced is None else await self._take_away(connection, replaced)
+                gone = [] if replaced is None else await self._take_away(connection, replaced, permit.actor)
                 new = await self._insert(connection, permit, namespace, identifier, metadata, location, written)
         except namespaces.NamespaceGone as missing:
             raise NoSuchNamespaceException.of(identifier.namespace) from missing
@@ -104,7 +106,7 @@ class Registrations:
         if kind is not None:
             raise taken_for_view(kind, identifier)
         profile = decode_profile(namespace.warehouse.profile)
-        file = await self._file_of_nobody(profile, request.metadata_location, None)
+        file = await self._file_of_nobody(permit, profile, request.metadata_location, None)
         metadata = decode_view_metadata(await self._files.read(namespace.warehouse, request.metadata_location))
         location = _place(profile, metadata.location, file)
         require_inside(profile, location, location_properties(metadata.properties))
@@ -122,7 +124,7 @@ class Registrations:
             if now is None or not _is_still(now.namespace_id, now.name_key, table):
                 raise NoSuchTableException.of(permit.operation.table.identifier)
             last = await tables.pointer(connection, table.id)
-            pending = await self._remove(connection, table)
+            pending = await self._remove(connection, table, permit.actor)
         if last is None:
             raise NoSuchTableException.of(permit.operation.table.identifier)
         await self._delivery.deliver_or_leave(pending)
@@ -140,26 +142,34 @@ class Registrations:
             raise forbidden(permit.actor, "drop_table, which overwriting is,", operation.table, ())
         raise taken(kind, operation.table.identifier)
 
-    async def _file_of_nobody(self, profile: S3Profile, text: str, replaced: ResolvedTable | None) -> Location:
-        """The metadata file's place, which must lie in no other table or view: the gateway could read it there and the
-        caller perhaps could not. Asked before anything is read.
+    async def _file_of_nobody(
+        self,
+        permit: Permit[RegisterTable] | Permit[RegisterView],
+        profile: S3Profile,
+        text: str,
+        replaced: ResolvedTable | None,
+    ) -> Location:
+        """The metadata file's place, which must lie in no other table or view, nor in what is left of one: the gateway
+        could read it there and the caller perhaps could not. Asked before anything is read.
         """
         file = profile.parse_location(text)
+        other_than = None if replaced is None else replaced.id
         async with self._database.read() as connection:
-            await refuse_taken_location(connection, file, other_than=None if replaced is None else replaced.id)
+            await refuse_taken_location(connection, file, other_than=other_than, left_by=permit.actor.id)
+            await refuse_leftovers(connection, permit, file)
         return file
 
-    async def _take_away(self, connection: Connection, replaced: ResolvedTable) -> list[Pending]:
+    async def _take_away(self, connection: Connection, replaced: ResolvedTable, actor: Actor) -> list[Pending]:
         """Delete the row that is overwritten, if it is still what was decided on; its files stay."""
         now = await tables.lock(connection, replaced.id)
         if now is None:
             return []
         if not _is_still(now.namespace_id, now.name_key, replaced):
             raise CommitFailedException("The table to overwrite was renamed meanwhile; try again.")
-        return await self._remove(connection, replaced)
+        return await self._remove(connection, replaced, actor)
 
-    async def _remove(self, connection: Connection, table: ResolvedTable) -> list[Pending]:
-        await tables.drop(connection, table.id)
+    async def _remove(self, connection: Connection, table: ResolvedTable, actor: Actor) -> list[Pending]:
+        await tables.drop(connection, table.id, by=actor.id)
         namespace = table.namespace
         return await record_gone(
             connection, table.key, namespace.key, above=above_table(namespace), warehouse_id=namespace.warehouse.id
@@ -177,7 +187,7 @@ class Registrations:
     ) -> list[Pending]:
         id = uuid7()
         permit.trail.tell(table_id=str(id), location=location.text)
-        await claim_location(connection, location, explicit=True)
+        await claim_left_location(connection, permit, location)
         await tables.create(
             connection,
             id=id,

@@ -34,6 +34,7 @@ from gateway.db.wanted import path_above
 from gateway.iceberg.creation import new_table_metadata
 from gateway.iceberg.errors import (
     AlreadyExistsException,
+    InvalidLocation,
     LocationAlreadyTaken,
     NoSuchNamespaceException,
     NoSuchTableException,
@@ -43,7 +44,7 @@ from gateway.iceberg.locations import location_properties
 from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata, encode_table_metadata
 from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult, TableIdentifierBody
-from gateway.scope.layout import default_location
+from gateway.scope.layout import FullHierarchyLayout, default_location
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile, decode_profile
 
@@ -120,8 +121,10 @@ class Tables:
         require_inside(profile, location, location_properties(metadata))
         explicit = request.location is not None
         if explicit:
+            refuse_chosen_location(profile, location)
             await self.require_free(location)
             await self._files.require_empty(warehouse, location)
+        self._credentials.require_possible(permit, vend, location)
         permit.trail.tell(table_id=str(id), location=location.text)
         if request.stage_create:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=None)
@@ -204,7 +207,7 @@ class Tables:
         table = permit.table(permit.operation.table)
         namespace = table.namespace
         async with self._database.change(permit) as connection:
-            gone = await tables.drop(connection, table.id)
+            gone = await tables.drop(connection, table.id, by=permit.actor.id)
             # A rename in between took it out of what was decided on.
             if gone is None or gone.namespace_id != namespace.id:
                 raise NoSuchTableException(f"Table does not exist: {permit.operation.table.identifier.dotted}")
@@ -327,7 +330,20 @@ def place(profile: S3Profile, namespace: ResolvedNamespace, name: str, id: UUID,
     return default_location(profile.base_location(), profile.storage_layout, path, name, id)
 
 
-async def claim_location(connection: Connection, location: Location, *, explicit: bool) -> None:
+def refuse_chosen_location(profile: S3Profile, location: Location) -> None:
+    """Raise InvalidLocation where namespaces are folders: whoever took the folder of one would keep everybody from
+    creating in it, and whoever had keys for a place in it would have them for what others create there later (K8).
+    """
+    if isinstance(profile.storage_layout, FullHierarchyLayout):
+        raise InvalidLocation(
+            f"Location {location.text!r} cannot be chosen: this warehouse lays tables and views out by their "
+            "namespaces (storage layout full-hierarchy). Leave the location out, or register existing files."
+        )
+
+
+async def claim_location(
+    connection: Connection, location: Location, *, explicit: bool, left_by: str | None = None
+) -> None:
     """Make sure, until the transaction ends, that no table lies at, above or below. Raises LocationAlreadyTaken.
 
     A default location ends in a fresh UUID, so nothing can be at or below it; but where the layout puts namespaces into
@@ -337,13 +353,18 @@ async def claim_location(connection: Connection, location: Location, *, explicit
         await tables.hold_explicit_locations(connection)
     else:
         await tables.hold_default_locations(connection)
-    await refuse_taken_location(connection, location)
+    await refuse_taken_location(connection, location, left_by=left_by)
 
 
-async def refuse_taken_location(connection: Connection, location: Location, *, other_than: UUID | None = None) -> None:
-    """Raise LocationAlreadyTaken when a table or view, of whatever project, but this one lies at, above or below."""
+async def refuse_taken_location(
+    connection: Connection, location: Location, *, other_than: UUID | None = None, left_by: str | None = None
+) -> None:
+    """Raise LocationAlreadyTaken when a table or view, of whatever project, but this one lies at, above or below, or
+    lay there and keys for it may live. `left_by` may come back to where it gave something up itself.
+    """
     ancestors = [above.overlap_key for above in location.ancestors()]
-    if await tables.location_taken(connection, location.overlap_key, ancestors, other_than=other_than):
+    key = location.overlap_key
+    if await tables.location_taken(connection, key, ancestors, other_than=other_than, left_by=left_by):
         raise LocationAlreadyTaken(f"Location is taken: {location.text}")
 
 

@@ -20,11 +20,19 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
+from gateway.catalog.leftovers import claim_left_location
 from gateway.catalog.metadata_files import MetadataFiles, require_inside
 from gateway.catalog.pages import Position, visible_page
 from gateway.catalog.races import LostRace, learn_outcome, until_won
-from gateway.catalog.tables import above_table, claim_location, now_ms, place, refuse_taken_location
-from gateway.db import namespaces, tables, views
+from gateway.catalog.tables import (
+    above_table,
+    claim_location,
+    now_ms,
+    place,
+    refuse_chosen_location,
+    refuse_taken_location,
+)
+from gateway.db import namespaces, retired, tables, views
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.ownership import record_gone, record_new
@@ -105,6 +113,7 @@ class Views:
         metadata = new_view_metadata(request, view_uuid=id, location=location.text, now_ms=now_ms(permit))
         require_inside(profile, location, location_properties(metadata.properties))
         if request.location is not None:
+            refuse_chosen_location(profile, location)
             await self._require_free_and_empty(namespace, location)
         permit.trail.tell(view_id=str(id), location=location.text)
         async with self._files.written(namespace.warehouse, metadata, None) as written:
@@ -144,7 +153,7 @@ class Views:
         view = permit.view(permit.operation.view)
         namespace = view.namespace
         async with self._database.change(permit) as connection:
-            gone = await tables.drop(connection, view.id)
+            gone = await tables.drop(connection, view.id, by=permit.actor.id)
             if gone is None or gone.namespace_id != namespace.id:
                 raise NoSuchViewException.of(permit.operation.view.identifier)
             pending = await record_gone(
@@ -168,7 +177,10 @@ class Views:
         try:
             async with self._database.change(permit) as connection:
                 await namespaces.hold(connection, namespace.id)
-                await claim_location(connection, location, explicit=explicit)
+                if isinstance(permit.operation, RegisterView):
+                    await claim_left_location(connection, permit, location)
+                else:
+                    await claim_location(connection, location, explicit=explicit)
                 await tables.create(
                     connection,
                     id=id,
@@ -239,6 +251,8 @@ class Views:
                 metadata=written[1],
             ):
                 raise LostRace
+            if location.text != view.location:
+                await retired.retired_by(connection, view.id, permit.actor.id)
 
     async def _place(self, view: ResolvedView, outcome: ViewCommitOutcome) -> Location:
         """Where the view lies after the commit. A new place must be below the base, free and empty; path properties
@@ -249,6 +263,7 @@ class Views:
         if outcome.metadata.location != view.location:
             location = profile.parse_location(outcome.metadata.location)
             if location.text != view.location:
+                refuse_chosen_location(profile, location)
                 await self._require_free_and_empty(view.namespace, location)
         require_inside(profile, location, location_properties(outcome.metadata.properties))
         return location

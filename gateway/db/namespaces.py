@@ -59,6 +59,11 @@ async def hold(connection: AsyncConnection, id: UUID) -> None:
         raise NamespaceGone("the namespace does not exist any more")
 
 
+async def any_exists(connection: AsyncConnection, ids: Sequence[UUID]) -> bool:
+    """Whether any of these ids is a namespace's, of whatever warehouse."""
+    return (await connection.execute(select(exists().where(namespaces.c.id.in_(ids))))).scalar_one() is True
+
+
 async def drop_if_empty(connection: AsyncConnection, id: UUID) -> bool | None:
     """Delete the namespace. False when something is in it, None when it is already gone."""
     locked = select(namespaces.c.id).where(namespaces.c.id == id).with_for_update()

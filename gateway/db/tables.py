@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, literal, or_, select, text, tuple_, update
+from sqlalchemy import Select, delete, func, insert, literal, or_, select, text, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey
+from gateway.db import retired
 from gateway.db.rows import AnyRow
-from gateway.db.schema import namespaces, tables, tasks, warehouses
+from gateway.db.schema import namespaces, retired_locations, tables, tasks, warehouses
 from gateway.db.tasks import Queue
 from gateway.db.tasks import add as add_task
 from gateway.db.wanted import path_above
@@ -91,34 +92,46 @@ async def hold_default_locations(connection: AsyncConnection) -> None:
 
 
 async def location_taken(
-    connection: AsyncConnection, location_key: str, ancestors: Sequence[str], *, other_than: UUID | None = None
+    connection: AsyncConnection,
+    location_key: str,
+    ancestors: Sequence[str],
+    *,
+    other_than: UUID | None = None,
+    left_by: str | None = None,
 ) -> bool:
-    """Whether any table or view of any project (staged ones too), but this one, is at, above or below this location,
-    or one that was dropped and whose files are about to be deleted.
+    """Whether any table or view of any project (staged ones too), but this one, is at, above or below this location, or
+    was and keys for it may live, or was and its files are about to be deleted.
+
+    `left_by`: a principal for whom places it gave up itself count as free, once nothing is about to delete there. One
+    statement, so that a table that goes at this moment is seen as there or as gone, never as neither.
     """
-    if await location_in_use(connection, location_key, ancestors, other_than=other_than):
-        return True
+    was = select(literal(1)).where(retired.overlapping(location_key, ancestors), retired.reachable())
+    if left_by is not None:
+        was = was.where(retired_locations.c.retired_by.is_distinct_from(left_by))
     purged = tasks.c.payload["location_key"].astext
-    statement = select(literal(1)).where(
+    purging = select(literal(1)).where(
         tasks.c.queue == Queue.PURGE_TABLE.value,
         tasks.c.status.in_(["scheduled", "running"]),
         or_(purged.in_([location_key, *ancestors]), func.starts_with(purged, location_key)),
     )
+    there = _in_use(location_key, ancestors, other_than)
+    statement = select(or_(there.exists(), was.exists(), purging.exists()))
+    return bool((await connection.execute(statement)).scalar_one())
+
+
+async def location_in_use(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
+    """Whether any table or view of any project (staged ones too) is at, above or below this location now."""
+    statement = _in_use(location_key, ancestors, None)
     return (await connection.execute(statement.limit(1))).one_or_none() is not None
 
 
-async def location_in_use(
-    connection: AsyncConnection, location_key: str, ancestors: Sequence[str], *, other_than: UUID | None = None
-) -> bool:
-    """Whether any table or view of any project (staged ones too), but this one, is at, above or below this location."""
+def _in_use(location_key: str, ancestors: Sequence[str], other_than: UUID | None) -> Select[int]:
     statement = select(literal(1)).where(
         or_(
             tables.c.location_key.in_([location_key, *ancestors]), func.starts_with(tables.c.location_key, location_key)
         )
     )
-    if other_than is not None:
-        statement = statement.where(tables.c.id != other_than)
-    return (await connection.execute(statement.limit(1))).one_or_none() is not None
+    return statement if other_than is None else statement.where(tables.c.id != other_than)
 
 
 async def schedule_purge(
@@ -208,14 +221,16 @@ async def swap(
     return result.rowcount == 1
 
 
-async def drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """Delete the table or view; its namespace and places, or None when it is already gone."""
+async def drop(connection: AsyncConnection, id: UUID, *, by: str) -> AnyRow | None:
+    """Delete the table or view; its namespace and places, or None when it is already gone. `by` gives its place up."""
     statement = (
         delete(tables)
         .where(tables.c.id == id)
         .returning(tables.c.namespace_id, tables.c.location, tables.c.location_key, tables.c.metadata_location)
     )
-    return (await connection.execute(statement)).one_or_none()
+    gone = (await connection.execute(statement)).one_or_none()
+    await retired.retired_by(connection, id, by)
+    return gone
 
 
 async def in_namespace(

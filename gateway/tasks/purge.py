@@ -13,7 +13,7 @@ from gateway.access.operations.tasks import PurgeTable
 from gateway.access.permit import Permit
 from gateway.access.refs import WarehouseRef
 from gateway.access.resolved import ResolvedWarehouse
-from gateway.db import tables, tasks
+from gateway.db import retired, tables, tasks
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.db.tasks import Queue, Task
@@ -61,6 +61,7 @@ class Purge:
             deleted = await self._delete(permit, location)
             permit.trail.tell(deleted=str(deleted))
             async with self._database.change(permit) as connection:
+                await retired.files_gone(connection, operation.table_id)
                 await tasks.finish(connection, task)
 
     async def _in_use(self, location: Location) -> bool:

@@ -81,8 +81,9 @@ def test_a_registered_table_is_the_one_it_was_with_a_row_of_its_own(world: World
 
 
 def test_who_registers_a_table_owns_it_and_gets_credentials_for_its_location(world: World, ns: str) -> None:
-    table = released(world, ns)
     world.grant("create", world.carol, "namespace", world.namespace_id(ns))
+    table = world.table(ns, by=world.carol)
+    assert world.carol.post(f"{table.path}/unregister").status_code == 200
     answer = register(world.carol, world, ns, table.name, table.answer["metadata-location"]).json()
     (credential,) = answer["storage-credentials"]
     assert credential["prefix"] == f"{table.location}/"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from gateway.scope.location import Location
 from tests.contract.world import SCHEMA, Table, World, told, unique
 
 
@@ -36,20 +37,29 @@ def test_a_table_at_the_folder_of_a_namespace_does_not_swallow_the_tables_below(
     sample = world.admin.post(tables, {"name": "sample", "schema": SCHEMA, "stage-create": True}).json()
     world.sql("delete from tables where location = $1", sample["metadata"]["location"])
     folder = sample["metadata"]["location"].rpartition("/")[0]
-    assert world.admin.post(tables, {"name": "trap", "schema": SCHEMA, "location": folder}).status_code == 200
+    trap = {"name": "trap", "schema": SCHEMA, "location": folder}
+    assert told(world.admin.post(tables, trap))[:2] == (400, "InvalidLocation")
+    # Rows of before that was refused, or of another layout: a table below would be reached by their keys.
+    assert world.admin.post(tables, {"name": "trap", "schema": SCHEMA}).status_code == 200
+    place = Location.parse(folder)
+    world.sql(
+        "update tables set location = $1, location_key = $2 where name = 'trap' and location like $3",
+        place.text,
+        place.overlap_key,
+        f"{folder}/%",
+    )
     for staged in (False, True):
         victim = world.admin.post(tables, {"name": "victim", "schema": SCHEMA, "stage-create": staged})
         assert told(victim)[:2] == (409, "LocationAlreadyTaken")
 
 
 def test_default_and_explicit_locations_that_race_never_overlap(world: World) -> None:
-    layout = {"type": "full-hierarchy", "namespace": "{uuid}", "tabular": "{uuid}"}
-    root = _warehouse(world, **{"storage-layout": layout})
+    root = _warehouse(world)
     made = world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).json()
-    folder = f"{made['properties']['location']}{made['properties']['namespace_id']}"
+    folder = f"{made['properties']['location']}{unique('folder')}"
 
     def create(i: int) -> None:
-        place = {"location": folder} if i % 4 == 0 else {}
+        place = {} if i % 4 == 3 else {"location": [folder, f"{folder}/a", f"{folder}/a/{i}"][i % 4]}
         world.admin.post(f"{root}/namespaces/n/tables", {"name": f"t{i}", "schema": SCHEMA, **place})
 
     with ThreadPoolExecutor(12) as pool:

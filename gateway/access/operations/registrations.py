@@ -8,10 +8,15 @@ from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
-from gateway.access.refs import NamespaceRef, TableRef
+from gateway.access.refs import NamespaceRef, TableRef, WarehouseRef
 from gateway.access.relations import Can
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import RegisterTableRequest, RegisterViewRequest
+
+
+def _leftovers_of_others(namespace: NamespaceRef) -> Demand:
+    """Whether files of a table or view that somebody else gave up may be taken in: whoever registers them owns them."""
+    return Demand(Can.UPDATE_STORAGE, WarehouseRef(namespace.warehouse_id), required=False)
 
 
 @dataclass(frozen=True)
@@ -33,11 +38,11 @@ class RegisterTable(Operation):
         return TableRef(self.namespace.warehouse_id, TableIdentifier(self.namespace.namespace, self.request.name))
 
     def demands(self) -> tuple[Demand, ...]:
-        create = Demand(Can.CREATE_TABLE, self.namespace)
+        demands = (Demand(Can.CREATE_TABLE, self.namespace), _leftovers_of_others(self.namespace))
         if not self.request.overwrite:
-            return (create,)
+            return demands
         # Whether a refusal to overwrite may be told as one, or as a name that is taken.
-        return create, Demand(Can.GET_METADATA, self.table, required=False)
+        return *demands, Demand(Can.GET_METADATA, self.table, required=False)
 
     def facts(self) -> Facts:
         return {
@@ -69,7 +74,7 @@ class RegisterView(Operation):
     request: RegisterViewRequest
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.CREATE_VIEW, self.namespace),)
+        return Demand(Can.CREATE_VIEW, self.namespace), _leftovers_of_others(self.namespace)
 
     def facts(self) -> Facts:
         return {"view": self.request.name, "metadata_location": self.request.metadata_location}

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A place does not become anybody's because its table is gone: keys for it still live and its files still lie there."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from tests.contract.test_views import create as create_view
+from tests.contract.world import SCHEMA, Person, Table, World, told, unique
+from tests.security.test_locations import _warehouse
+
+HIERARCHY = {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
+
+
+def _tables(world: World, namespace: str) -> str:
+    return f"{world.root}/namespaces/{namespace}/tables"
+
+
+def _register(by: Person, world: World, namespace: str, file: str, **more: Any) -> httpx.Response:
+    body = {"name": unique("taken_in"), "metadata-location": file, **more}
+    return by.post(f"{world.root}/namespaces/{namespace}/register", body)
+
+
+def _key(world: World, location: str) -> str:
+    return location.removeprefix(f"s3://{world.bucket}/")
+
+
+def _place(world: World) -> str:
+    return f"s3://{world.bucket}/demo/{unique('place')}"
+
+
+def _creator(world: World, person: Person) -> str:
+    """A namespace in which this person may create, and nothing else."""
+    namespace = world.namespace()
+    world.grant("create", person, "namespace", world.namespace_id(namespace))
+    return namespace
+
+
+def _nothing_lives(world: World, location: str) -> None:
+    """As if the time of all keys for the place were over."""
+    world.sql("update retired_locations set keys_until = clock_timestamp() where location = $1", location)
+
+
+def _wait_for_purge(world: World, location: str) -> None:
+    purges = "select 1 from tasks where payload->>'location' = $1 and status in ('scheduled', 'running')"
+    deadline = time.monotonic() + 60
+    while world.sql(purges, location):
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+
+
+def _gone(world: World, table: Table, how: str, by: Person) -> None:
+    if how == "unregister":
+        assert by.post(f"{table.path}/unregister").status_code == 200
+    else:
+        assert by.delete(f"{table.path}?purgeRequested={'true' if how == 'purge' else 'false'}").status_code == 204
+
+
+# ---- what is left of a table -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["drop", "purge", "unregister"])
+def test_who_could_only_describe_a_table_does_not_get_it_by_registering_what_is_left(world: World, how: str) -> None:
+    own = _creator(world, world.carol)
+    table = world.table(world.namespace())
+    world.grant("describe", world.carol, "table", table.uuid)
+    file = world.carol.get(table.path).json()["metadata-location"]
+    _gone(world, table, how, world.admin)
+    assert told(_register(world.carol, world, own, file))[:2] == (409, "LocationAlreadyTaken")
+    _nothing_lives(world, table.location)
+    if how == "purge":
+        # Sooner or later nothing is left; until then it is the purge's.
+        assert _register(world.carol, world, own, file).status_code in (403, 404, 409)
+        return
+    for more in ({}, {"overwrite": True}):
+        assert told(_register(world.carol, world, own, file, **more))[:2] == (403, "NamespaceActionForbidden")
+    body = {"name": unique("view"), "metadata-location": file}
+    view = world.carol.post(f"{world.root}/namespaces/{own}/register-view", body)
+    assert told(view)[:2] == (403, "NamespaceActionForbidden")
+
+
+def test_a_metadata_file_of_ones_own_does_not_claim_a_place_with_what_others_left(world: World) -> None:
+    """The file lies in nobody's leftovers, but the location it names contains some."""
+    own = _creator(world, world.carol)
+    place = _place(world)
+    left = world.table(world.namespace(), location=f"{place}/inner")
+    _gone(world, left, "drop", world.admin)
+    _nothing_lives(world, left.location)
+    document = {**left.answer["metadata"], "location": place}
+    file = f"{place}/metadata/00000-a.metadata.json"
+    world.s3.put_object(Bucket=world.bucket, Key=_key(world, file), Body=json.dumps(document).encode())
+    assert told(_register(world.carol, world, own, file))[:2] == (403, "NamespaceActionForbidden")
+    assert told(_register(world.carol, world, own, file, overwrite=True))[:2] == (403, "NamespaceActionForbidden")
+
+
+@pytest.mark.parametrize("how", ["drop", "unregister"])
+def test_who_gave_a_table_up_may_take_it_in_again_at_once(world: World, how: str) -> None:
+    own = _creator(world, world.carol)
+    table = world.table(own, by=world.carol)
+    _gone(world, table, how, world.carol)
+    again = _register(world.carol, world, own, table.answer["metadata-location"])
+    assert again.status_code == 200, again.text
+    assert world.sql("select 1 from retired_locations where location = $1", table.location) == []
+
+
+def test_who_has_the_storage_in_hand_may_take_in_what_others_left_when_no_key_lives(world: World) -> None:
+    own = _creator(world, world.carol)
+    table = world.table(own, by=world.carol)
+    _gone(world, table, "drop", world.carol)
+    file = table.answer["metadata-location"]
+    assert told(_register(world.admin, world, own, file))[:2] == (409, "LocationAlreadyTaken")
+    _nothing_lives(world, table.location)
+    assert _register(world.admin, world, own, file).status_code == 200
+
+
+@pytest.mark.parametrize("how", ["move", "drop"])
+def test_a_view_that_moved_or_went_leaves_its_old_place_to_who_took_it_away(world: World, how: str) -> None:
+    own, ns = _creator(world, world.carol), world.namespace()
+    view = create_view(world, ns)
+    place = view["metadata"]["location"]
+    if how == "move":
+        moved = world.admin.post(view["path"], {"updates": [{"action": "set-location", "location": _place(world)}]})
+        assert moved.status_code == 200, moved.text
+    else:
+        assert world.admin.delete(view["path"]).status_code == 204
+    [left] = world.sql(
+        "select retired_by, keys_until <= now() as past from retired_locations where location = $1", place
+    )
+    assert (left["retired_by"], left["past"]) == (world.admin.id, True)
+
+    def register(by: Person, namespace: str) -> httpx.Response:
+        body = {"name": unique("v"), "metadata-location": view["metadata-location"]}
+        return by.post(f"{world.root}/namespaces/{namespace}/register-view", body)
+
+    assert told(register(world.carol, own))[:2] == (403, "NamespaceActionForbidden")
+    assert register(world.admin, ns).status_code == 200
+
+
+# ---- keys that outlive a table ---------------------------------------------------------------------------------------
+
+
+def test_keys_of_a_staged_claim_that_went_with_its_namespace_reach_nobody_elses_table(world: World) -> None:
+    own, other = _creator(world, world.carol), _creator(world, world.bob)
+    assert world.carol.post(f"{world.root}/namespaces", {"namespace": [own, "mine"]}).status_code == 200
+    place = _place(world)
+    inner = f"{world.root}/namespaces/{own}%1Fmine"
+    body = {"name": "x", "schema": SCHEMA, "location": place, "stage-create": True}
+    staged = world.carol.post(f"{inner}/tables", body)
+    assert staged.status_code == 200, staged.text
+    assert world.carol.delete(inner).status_code == 204
+    for location in (place, f"{place}/victim", f"{place}/a/b"):
+        for stage in (False, True):
+            body = {"name": unique("t"), "schema": SCHEMA, "location": location, "stage-create": stage}
+            assert told(world.bob.post(_tables(world, other), body))[:2] == (409, "LocationAlreadyTaken"), location
+    [kept] = world.sql(
+        "select retired_by, extract(epoch from keys_until)::bigint * 1000 as until from retired_locations "
+        "where location = $1",
+        place,
+    )
+    assert kept["retired_by"] == world.carol.id
+    assert kept["until"] >= int(staged.json()["config"]["expiration-time"]) - 1000
+    _nothing_lives(world, place)
+    # What was staged there is purged; that holds the place too.
+    _wait_for_purge(world, place)
+    world.table(other, by=world.bob, location=f"{place}/victim")
+
+
+@pytest.mark.parametrize("where", ["at", "above", "below"])
+def test_a_dropped_tables_place_is_free_for_no_kind_of_creation_while_its_keys_live(world: World, where: str) -> None:
+    place = f"{_place(world)}/{unique('t')}"
+    _gone(world, world.table(world.namespace(), location=place), "drop", world.admin)
+    location = {"at": place, "above": place.rpartition("/")[0], "below": f"{place}/x"}[where]
+    other = world.namespace()
+    plain = {"name": unique("t"), "schema": SCHEMA, "location": location}
+    assert told(world.admin.post(_tables(world, other), plain))[:2] == (409, "LocationAlreadyTaken")
+    name = unique("t")
+    updates = [
+        {"action": "assign-uuid", "uuid": str(UUID(int=7))},
+        {"action": "upgrade-format-version", "format-version": 2},
+        {"action": "add-schema", "schema": {**SCHEMA, "schema-id": 0}},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        {"action": "set-location", "location": location},
+    ]
+    commit = {"requirements": [{"type": "assert-create"}], "updates": updates}
+    made = world.admin.post(f"{_tables(world, other)}/{name}", commit)
+    assert told(made)[:2] == (409, "LocationAlreadyTaken")
+    named = {"namespace": [other], "name": name}
+    many = {"table-changes": [{"identifier": named, **commit}]}
+    made = world.admin.post(f"{world.root}/transactions/commit", many)
+    assert told(made)[:2] == (409, "LocationAlreadyTaken")
+
+
+def test_in_a_warehouse_of_namespace_folders_nobody_claims_a_folder(world: World) -> None:
+    """Whoever did would keep the namespace's owner out, and have keys for what others create in it later."""
+    root = _warehouse(world, **{"storage-layout": HIERARCHY})
+    made = world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).json()["properties"]
+    folder = f"{made['location']}n-{made['namespace_id']}"
+    for location in (folder, f"{folder}/t", f"{made['location']}elsewhere"):
+        for staged in (False, True):
+            body = {"name": "trap", "schema": SCHEMA, "location": location, "stage-create": staged}
+            refused = told(world.admin.post(f"{root}/namespaces/n/tables", body))
+            assert refused[:2] == (400, "InvalidLocation")
+            assert "full-hierarchy" in refused[2]
+    for staged in (False, True):
+        body = {"name": f"t{staged}", "schema": SCHEMA, "stage-create": staged}
+        assert world.admin.post(f"{root}/namespaces/n/tables", body).status_code == 200
+
+
+def test_in_a_warehouse_of_namespace_folders_files_below_one_are_registered_and_the_folder_itself_is_not(
+    world: World,
+) -> None:
+    root = _warehouse(world, **{"storage-layout": HIERARCHY})
+    made = world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).json()["properties"]
+    folder = f"{made['location']}n-{made['namespace_id']}"
+    metadata = world.table(world.namespace()).answer["metadata"]
+    for location, status in ((folder, 400), (f"{folder}/brought", 200)):
+        file = f"{location}/metadata/00000-a.metadata.json"
+        document = json.dumps({**metadata, "location": location}).encode()
+        world.s3.put_object(Bucket=world.bucket, Key=_key(world, file), Body=document)
+        body = {"name": unique("t"), "metadata-location": file}
+        assert world.admin.post(f"{root}/namespaces/n/register", body).status_code == status
+    assert world.admin.post(f"{root}/namespaces/n/tables", {"name": "t", "schema": SCHEMA}).status_code == 200
+
+
+# ---- creations whose keys cannot be made -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_location_too_long_for_keys_is_refused_before_anything_is_created(
+    world: World, ns: str, staged: bool
+) -> None:
+    location = f"{_place(world)}/{'/'.join(['p' * 90] * 10)}"
+    body = {"name": unique("long"), "schema": SCHEMA, "location": location, "stage-create": staged}
+    before = world.snapshot()
+    assert told(world.admin.post(_tables(world, ns), body))[:2] == (400, "PolicyTooLarge")
+    assert world.snapshot() == before
