@@ -81,24 +81,6 @@ class Credentials:
         """Where the store is, for a client that brings its own keys."""
         return _plain(decode_profile(warehouse.profile), "the client manages its own credentials")
 
-    @staticmethod
-    def require_possible(
-        permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, location: Location
-    ) -> None:
-        """Raise PolicyTooLarge or InvalidLocation when the creator wants credentials that could not be made there.
-
-        Asked before anything is written: afterwards the table is there, and its creation has no other answer.
-        """
-        profile = decode_profile(permit.namespace(permit.operation.namespace).warehouse.profile)
-        if vend is not None and profile.sts_enabled and not vend.obligations.no_vending:
-            build_session_policy(
-                location,
-                creation_level(vend),
-                escapes_known=profile.escapes_known,
-                kms_key_arn=profile.aws_kms_key_arn,
-                partition=profile.partition,
-            )
-
     async def for_creation(
         self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, table_location: str
     ) -> Handed:
@@ -164,6 +146,24 @@ class Credentials:
         )
         credential = StorageCredential(prefix=vended.prefix, config=properties)
         return Handed(properties, (credential,), told=told, expires_at=vended.expires_at)
+
+
+def require_possible(
+    permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, location: Location
+) -> None:
+    """Raise PolicyTooLarge or InvalidLocation when the creator wants credentials that could not be made there.
+
+    Asked before anything is written: afterwards the table is there, and its creation has no other answer.
+    """
+    profile = decode_profile(permit.namespace(permit.operation.namespace).warehouse.profile)
+    if vend is not None and profile.sts_enabled and not vend.obligations.no_vending:
+        build_session_policy(
+            location,
+            creation_level(vend),
+            escapes_known=profile.escapes_known,
+            kms_key_arn=profile.aws_kms_key_arn,
+            partition=profile.partition,
+        )
 
 
 def load_level(permit: Permit[VendCredentials]) -> AccessLevel:

@@ -19,7 +19,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.repetition import Remembered
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
-from gateway.catalog.credentials import Credentials, Handed
+from gateway.catalog.credentials import Credentials, Handed, require_possible
 from gateway.catalog.etags import Tagged
 from gateway.catalog.loads import LoadWish, of_creation, of_load
 from gateway.catalog.metadata_files import MetadataFiles, require_inside
@@ -124,7 +124,7 @@ class Tables:
             refuse_chosen_location(profile, location)
             await self.require_free(location)
             await self._files.require_empty(warehouse, location)
-        self._credentials.require_possible(permit, vend, location)
+        require_possible(permit, vend, location)
         permit.trail.tell(table_id=str(id), location=location.text)
         if request.stage_create:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=None)

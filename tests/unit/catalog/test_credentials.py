@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a creation answers when its table is committed and its credentials cannot be made or recorded."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gateway.access.outage import AuditUnavailable, DatabaseUnavailable
+from gateway.access.policy import Obligations
+from gateway.catalog.credentials import Credentials
+from gateway.iceberg.identifiers import Namespace
+from gateway.scope.errors import PolicyTooLarge
+from gateway.vending.errors import ShortTermCredentialError
+from gateway.vending.vendor import NoCredentials
+
+PROFILE = (
+    b'{"type":"s3","bucket":"lake","region":"eu-west-1","key-prefix":"base","sts-enabled":true,'
+    b'"sts-role-arn":"arn:aws:iam::123456789012:role/name"}'
+)
+WAREHOUSE = SimpleNamespace(id="w", profile=PROFILE, profile_version=1)
+
+
+class _Part:
+    """A vendor, a storage and a trail at once; each method fails when it is the one that should."""
+
+    def __init__(self, fails: str, error: Exception) -> None:
+        self._fails = fails
+        self._error = error
+
+    def _maybe(self, name: str) -> None:
+        if name == self._fails:
+            raise self._error
+
+    async def vend(self, **_: Any) -> NoCredentials:
+        self._maybe("vend")
+        return NoCredentials("none here")
+
+    async def of(self, _: Any) -> None:
+        self._maybe("of")
+
+    async def also(self, **_: str) -> None:
+        self._maybe("also")
+
+
+@pytest.mark.parametrize("where", ["vend", "of", "also"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        AuditUnavailable("full"),
+        DatabaseUnavailable("away"),
+        ShortTermCredentialError("away"),
+        PolicyTooLarge("long"),
+        RuntimeError("what nobody thought of"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_committed_creation_answers_without_credentials_whatever_fails_then(
+    where: str, error: Exception
+) -> None:
+    part = _Part(where, error)
+    credentials = Credentials(vendor=cast(Any, part), storage=cast(Any, part))
+    operation = SimpleNamespace(namespace=SimpleNamespace(namespace=Namespace(("n",))), table="t")
+    create = SimpleNamespace(operation=operation, namespace=lambda _: WAREHOUSE_OF)
+    vend = SimpleNamespace(
+        operation=operation,
+        obligations=Obligations(),
+        trail=part,
+        actor=SimpleNamespace(id="oidc~a", assumed_role=None),
+    )
+    handed = await credentials.for_creation(cast(Any, create), cast(Any, vend), "s3://lake/base/t")
+    assert handed.credentials == ()
+    assert handed.config["region"] == "eu-west-1"
+    assert not {key for key in handed.config if "access-key" in key}
+    assert handed.reason == "the credentials could not be made or recorded"
+
+
+WAREHOUSE_OF = SimpleNamespace(warehouse=WAREHOUSE)
