@@ -20,7 +20,7 @@ from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.changes import Change, NewTable, TableChange
 from gateway.catalog.metadata_files import MetadataFiles, Written
-from gateway.catalog.races import learn_outcome, until_won
+from gateway.catalog.races import Turns, learn_outcome, until_won
 from gateway.catalog.tables import Tables, now_ms, place, refuse_chosen_location, taken
 from gateway.db import tables
 from gateway.db.delivery import TupleDelivery
@@ -42,6 +42,7 @@ class Commits:
     """Commits of one table, the commit that makes a staged table exist, and transactions over many tables."""
 
     def __init__(self, *, database: Database, delivery: TupleDelivery, files: MetadataFiles, tables: Tables) -> None:
+        self._turns = Turns()
         self._database = database
         self._delivery = delivery
         self._files = files
@@ -93,7 +94,8 @@ class Commits:
         async def attempt(again: bool) -> list[CommitTableResponse]:
             return await self._attempt(permit, await self._again(changes) if again else changes)
 
-        return await until_won(attempt)
+        ids = [change.table.id for change in changes if isinstance(change, TableChange)]
+        return await until_won(self._turns, ids, attempt)
 
     async def _again(self, changes: Sequence[Change]) -> list[Change]:
         async with self._database.read() as connection:

@@ -23,7 +23,7 @@ from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.catalog.leftovers import claim_left_location
 from gateway.catalog.metadata_files import MetadataFiles, require_inside
 from gateway.catalog.pages import Position, visible_page
-from gateway.catalog.races import LostRace, learn_outcome, until_won
+from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
 from gateway.catalog.tables import (
     above_table,
     claim_location,
@@ -59,6 +59,7 @@ class Views:
     """Views of a warehouse."""
 
     def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery, files: MetadataFiles) -> None:
+        self._turns = Turns()
         self._database = database
         self._door = door
         self._delivery = delivery
@@ -144,7 +145,7 @@ class Views:
         async def attempt(again: bool) -> LoadViewResult:
             return await self._attempt(permit, await self._reread(permit, first) if again else first)
 
-        return await until_won(attempt)
+        return await until_won(self._turns, [first.id], attempt)
 
     async def drop(self, permit: Permit[DropView]) -> None:
         """Delete the view's row and grants; its name is free at once. The metadata files stay, so that the view can be

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.catalog import races
-from gateway.catalog.races import LostRace, learn_outcome, until_won
+from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
 from gateway.iceberg.errors import CommitFailedException, CommitStateUnknownException
 
 ID = UUID(int=1)
@@ -36,7 +36,7 @@ async def test_only_an_attempt_after_a_lost_race_reads_again() -> None:
             raise LostRace
         return "won"
 
-    assert await until_won(attempt) == "won"
+    assert await until_won(Turns(), [uuid4()], attempt) == "won"
     assert told == [False, True, True]
 
 
@@ -45,7 +45,7 @@ async def test_who_loses_again_and_again_is_told_to_try_again() -> None:
         raise LostRace
 
     with pytest.raises(CommitFailedException, match="other commits were faster"):
-        await until_won(attempt)
+        await until_won(Turns(), [uuid4()], attempt)
 
 
 async def test_a_failed_requirement_is_not_tried_again() -> None:
@@ -56,7 +56,7 @@ async def test_a_failed_requirement_is_not_tried_again() -> None:
         raise CommitFailedException("Requirement failed: current schema changed")
 
     with pytest.raises(CommitFailedException, match="current schema"):
-        await until_won(attempt)
+        await until_won(Turns(), [uuid4()], attempt)
     assert tries == [False]
 
 
