@@ -4,13 +4,13 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-MAKEFLAGS += --no-builtin-rules
+MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
-COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
 .PHONY: help setup demo up test test-long check policies bench spec-diff lock clean
 

@@ -50,7 +50,7 @@ class Latch(ASGIMiddleware):
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Pass the request on and look at the first message of its answer."""
         if scope["type"] != ScopeType.HTTP:
-            raise NotImplementedError("Lakegate serves HTTP only")
+            raise RuntimeError("Lakegate serves HTTP only")
         method = scope["method"]
         operations: frozenset[type[Operation]] | None = scope["route_handler"].opt.get(OPERATIONS_OF)
         request_id = _request_id(scope)

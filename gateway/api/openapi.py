@@ -80,7 +80,7 @@ def _operation(
     operations: list[type[Operation]], path: str, reads: Reads, answer: Any, schema_of: Mapping[str, Any]
 ) -> dict[str, Any]:
     first = operations[0]
-    summary, _, rest = inspect.getdoc(first).partition("\n") if first.__doc__ else ("", "", "")  # type: ignore[union-attr]
+    summary, _, rest = (inspect.getdoc(first) or "").partition("\n")
     if first.is_catalog_mutation():
         # Heeded by `serves` around every such handler (`repeat.py`), so no handler reads it.
         reads.headers[_IDEMPOTENCY_KEY] = None
