@@ -107,7 +107,7 @@ class Door:
         if entrance.actor.kind is ActorKind.ANONYMOUS and not all(each.open_to_all for each in asked):
             raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
         started = time.perf_counter()
-        resolution = await self._resolver.resolve(_refs_of(asked))
+        resolution = await self._resolver.resolve(_refs_of(asked), entrance.actor)
         parts = [tuple(each.parts()) or (each,) for each in asked]
         verdicts = iter(await self._decide(entrance, [part for some in parts for part in some], resolution))
         groups = [list(zip(some, verdicts, strict=False)) for some in parts]
@@ -209,6 +209,7 @@ class Door:
                 id=entrance.actor.id,
                 kind=entrance.actor.kind.value,
                 assumed_role=None if entrance.actor.assumed_role is None else str(entrance.actor.assumed_role),
+                roles=resolution.caller_roles,
             ),
             context=PolicyContext(
                 request_id=entrance.request_id,

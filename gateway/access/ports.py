@@ -27,8 +27,8 @@ class Question:
 class Resolver(Protocol):
     """Turns references into rows, on the primary database."""
 
-    async def resolve(self, refs: Sequence[Ref]) -> Resolution:
-        """One read for all references of a request; references to nothing have no row."""
+    async def resolve(self, refs: Sequence[Ref], caller: Actor) -> Resolution:
+        """One read for all references of a request and the caller's roles; references to nothing have no row."""
         ...
 
 

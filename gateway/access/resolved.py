@@ -155,10 +155,13 @@ Resolved = (
 
 
 class Resolution(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows behind all references of one request, and the database's clock when they were read."""
+    """The rows behind all references of one request, the database's clock when they were read, and the roles the caller
+    is in, directly or through other roles: policies about roles bind their members.
+    """
 
     rows: Mapping[Any, Resolved]
     now: datetime
+    caller_roles: tuple[str, ...] = ()
 
     def get(self, ref: Ref) -> Resolved | None:
         """The row behind `ref`, or None when there is none."""

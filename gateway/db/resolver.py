@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, bindparam, func, select, true, tuple_
+from sqlalchemy import Label, Select, and_, bindparam, func, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access import refs
+from gateway.access.actor import Actor
 from gateway.access.resolved import (
     Resolution,
     Resolved,
@@ -24,9 +25,10 @@ from gateway.access.resolved import (
     ResolvedView,
     ResolvedWarehouse,
 )
+from gateway.access.tuples import PrincipalType
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
-from gateway.db.schema import namespaces, projects, roles, server, tables, users, warehouses
+from gateway.db.schema import grants, namespaces, projects, roles, server, tables, users, warehouses
 from gateway.iceberg.identifiers import Namespace, TableIdentifier, fold
 
 _now = func.clock_timestamp().label("now")
@@ -64,38 +66,51 @@ class DatabaseResolver:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def resolve(self, wanted: Sequence[refs.Ref]) -> Resolution:
-        """The rows behind `wanted` and the database's clock. References to nothing have no row."""
+    async def resolve(self, wanted: Sequence[refs.Ref], caller: Actor) -> Resolution:
+        """The rows behind `wanted`, the database's clock and the caller's roles. References to nothing have no row."""
         found: dict[refs.Ref, Resolved] = {}
-        now: datetime | None = None
+        asked_by = _caller(caller)
+        clock: AnyRow | None = None
         async with self._database.read() as connection:
             named = [ref for ref in wanted if isinstance(ref, refs.TableRef)]
             if len(named) > 1:
                 # A transaction names many tables: one statement for all of them.
-                now, tables_found = await _read_named(connection, named)
+                clock, tables_found = await _read_named(connection, named, asked_by)
                 found.update(tables_found)
                 wanted = [ref for ref in wanted if not isinstance(ref, refs.TableRef)]
             for ref in wanted:
-                row = await _read(connection, ref)
-                now = now or row.now
+                row = await _read(connection, ref, asked_by)
+                clock = clock or row
                 resolved = _resolved(ref, row)
                 if resolved is not None:
                     found[ref] = resolved
-            if now is None:
-                now = (await connection.execute(select(_now))).scalar_one()
-        return Resolution(rows=found, now=now.astimezone(UTC))
+            if clock is None:
+                clock = (await connection.execute(_CLOCK, asked_by)).one()
+        roles = tuple(sorted({*(clock.caller_roles or ()), *_assumed(caller)}))
+        return Resolution(rows=found, now=clock.now.astimezone(UTC), caller_roles=roles)
 
 
-async def _read(connection: AsyncConnection, ref: refs.Ref) -> AnyRow:
-    """One row that always has `now`, and the rest when the reference points at something."""
-    row: AnyRow = (await connection.execute(_STATEMENTS[type(ref)], _parameters(ref))).one()
+def _caller(actor: Actor) -> dict[str, str]:
+    """Whose roles are looked up: those of the assumed role, or else of the caller."""
+    if actor.assumed_role is not None:
+        return {"caller_type": PrincipalType.ROLE.value, "caller_id": str(actor.assumed_role)}
+    return {"caller_type": PrincipalType.USER.value, "caller_id": actor.id}
+
+
+def _assumed(actor: Actor) -> tuple[str, ...]:
+    return () if actor.assumed_role is None else (str(actor.assumed_role),)
+
+
+async def _read(connection: AsyncConnection, ref: refs.Ref, asked_by: dict[str, str]) -> AnyRow:
+    """One row that always has `now` and `caller_roles`, and the rest when the reference points at something."""
+    row: AnyRow = (await connection.execute(_STATEMENTS[type(ref)], {**_parameters(ref), **asked_by})).one()
     return row
 
 
 async def _read_named(
-    connection: AsyncConnection, named: Sequence[refs.TableRef]
-) -> tuple[datetime, dict[refs.Ref, Resolved]]:
-    """(the clock, the tables behind these references), in one statement whether there are any or not."""
+    connection: AsyncConnection, named: Sequence[refs.TableRef], asked_by: dict[str, str]
+) -> tuple[AnyRow, dict[refs.Ref, Resolved]]:
+    """(a row with the clock, the tables behind these references), in one statement whether there are any or not."""
     wanted = [(ref.warehouse_id, ref.identifier.namespace.key, fold(ref.identifier.name)) for ref in named]
     keys = (namespaces.c.path_key, tables.c.name_key)
     query = (
@@ -103,19 +118,43 @@ async def _read_named(
         .add_columns(*keys)
         .where(warehouses.c.active, tuple_(namespaces.c.warehouse_id, *keys).in_(wanted))
     )
-    rows = (await connection.execute(_always(query))).all()
+    rows: Sequence[AnyRow] = (await connection.execute(_always(query), asked_by)).all()
     by_key = {(row.w_id, row.path_key, row.name_key): row for row in rows if row.t_id is not None}
     found: dict[refs.Ref, Resolved] = {
         ref: table_from(by_key[key]) for ref, key in zip(named, wanted, strict=True) if key in by_key
     }
-    return rows[0].now, found
+    return rows[0], found
+
+
+def _roles_of_caller() -> Label[Any]:
+    """The ids of the roles the caller is in, or null. Ownership of a role is membership in it, as in the model."""
+    live = grants.c.expires_at.is_(None) | (grants.c.expires_at > func.clock_timestamp())
+    membership = and_(grants.c.object_type == "role", grants.c.privilege.in_(["assignee", "ownership"]), live)
+    held = (
+        select(grants.c.object_id.label("role_id"))
+        .where(
+            membership,
+            grants.c.principal_type == bindparam("caller_type"),
+            grants.c.principal_id == bindparam("caller_id"),
+        )
+        .cte("held_roles", recursive=True)
+    )
+    through = select(grants.c.object_id).where(
+        membership, grants.c.principal_type == "role", grants.c.principal_id == held.c.role_id
+    )
+    every = held.union(through)
+    return select(func.array_agg(every.c.role_id)).scalar_subquery().label("caller_roles")
+
+
+#: What every resolution reads, whatever else there is: the clock and the caller's roles.
+_CLOCK: Select[Any] = select(_now, _roles_of_caller())
 
 
 def _always(query: Select[Any]) -> Select[Any]:
     """Left-join the query to the clock, so that an absent row still tells the time."""
     found = query.subquery("found")
-    clock = select(_now).subquery("clock")
-    return select(clock.c.now, *found.c).select_from(clock.outerjoin(found, true()))
+    clock = _CLOCK.subquery("clock")
+    return select(clock.c.now, clock.c.caller_roles, *found.c).select_from(clock.outerjoin(found, true()))
 
 
 def _warehouse_columns() -> Select[Any]:

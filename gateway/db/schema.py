@@ -201,6 +201,13 @@ grants = Table(
 )
 """What was granted, to whom, by whom. OpenFGA's tuples are made from these rows (section 5 of the design)."""
 
+Index(
+    "grants_roles_of_principal_idx",
+    grants.c.principal_type,
+    grants.c.principal_id,
+    postgresql_where=grants.c.object_type == "role",
+)
+
 outbox = Table(
     "outbox",
     metadata,

@@ -152,10 +152,12 @@ class TableResolver:
 
     rows: dict[Ref, Resolved] = field(default_factory=lambda: dict(ROWS))
     asked: list[tuple[Ref, ...]] = field(default_factory=list)
+    roles: tuple[str, ...] = ()
 
-    async def resolve(self, refs: Sequence[Ref]) -> Resolution:
+    async def resolve(self, refs: Sequence[Ref], caller: Actor) -> Resolution:
         self.asked.append(tuple(refs))
-        return Resolution(rows={ref: self.rows[ref] for ref in refs if ref in self.rows}, now=NOW)
+        rows = {ref: self.rows[ref] for ref in refs if ref in self.rows}
+        return Resolution(rows=rows, now=NOW, caller_roles=self.roles)
 
 
 @dataclass

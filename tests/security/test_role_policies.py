@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy about a role binds the role's members, through the door and not only in tests of Rego (threats, D31)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.contract.world import Person, World, error_of, unique
+
+_NEVER = {"timezone": "UTC", "weekdays": [], "from": "08:00", "until": "18:00"}
+
+
+def make_role(world: World) -> str:
+    """A role of the default project. Roles have no API yet, so the row is written as an API would."""
+    role, name = str(uuid4()), unique("role")
+    world.sql(
+        "insert into roles (id, project_id, name, name_key, provider_id, source_id) "
+        "values ($1::text::uuid, $2, $3, $3, 'lakekeeper', $1::text)",
+        role,
+        world.project,
+        name,
+    )
+    return role
+
+
+def put_in(world: World, role: str, kind: str, member: str) -> None:
+    """Make a user or another role a member."""
+    world.sql(
+        "insert into grants (id, privilege, principal_type, principal_id, object_type, object_id, granted_by) "
+        "values (gen_random_uuid(), 'assignee', $1, $2, 'role', $3, 'test')",
+        kind,
+        member,
+        role,
+    )
+
+
+@contextmanager
+def contractors(world: World, *roles: str) -> Iterator[None]:
+    """These roles are contractors, whose hours are never."""
+    url = f"{world.ready.opa.url}/v1/data/policy_data/contractors"
+    headers = {"Authorization": f"Bearer {world.ready.opa.token}"}
+    before = httpx.get(url, headers=headers, trust_env=False).raise_for_status().json()["result"]
+    now = {"users": [], "roles": list(roles), "hours": _NEVER}
+    httpx.put(url, headers=headers, json=now, trust_env=False).raise_for_status()
+    try:
+        yield
+    finally:
+        httpx.put(url, headers=headers, json=before, trust_env=False).raise_for_status()
+
+
+def outcome(person: Person, path: str) -> tuple[int, bool]:
+    """(status, whether the policies' reason is told)."""
+    answer = person.get(path)
+    return answer.status_code, answer.status_code == 403 and "contractor_outside_hours" in error_of(answer)["message"]
+
+
+@pytest.mark.parametrize("through_another_role", [False, True], ids=["directly", "through another role"])
+def test_a_rule_about_a_role_binds_its_members(world: World, ns: str, through_another_role: bool) -> None:
+    table = world.table(ns)
+    role = make_role(world)
+    member_of = make_role(world) if through_another_role else role
+    if through_another_role:
+        put_in(world, role, "role", member_of)
+    assert outcome(world.bob, table.path) == (200, False)
+    with contractors(world, role):
+        assert outcome(world.bob, table.path) == (200, False)
+        put_in(world, member_of, "user", world.bob.id)
+        try:
+            assert outcome(world.bob, table.path) == (403, True)
+            assert outcome(world.alice, table.path) == (200, False)
+        finally:
+            world.sql("delete from grants where object_type = 'role' and object_id = $1", member_of)
