@@ -38,7 +38,7 @@ class Turns:
         self._locks: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def taken(self, ids: Iterable[UUID]) -> AsyncIterator[bool]:
+    async def _taken(self, ids: Iterable[UUID]) -> AsyncIterator[bool]:
         """Hold the turns of all `ids`; yields whether one had to be waited for, so that the row has to be read
         again.
         """
@@ -57,7 +57,7 @@ async def until_won(turns: Turns, ids: Iterable[UUID], attempt: Callable[[bool],
 
     Raises CommitFailedException (409) when others are faster again and again.
     """
-    async with turns.taken(ids) as waited:
+    async with turns._taken(ids) as waited:
         for number in range(_ATTEMPTS):
             try:
                 return await attempt(waited or number > 0)
