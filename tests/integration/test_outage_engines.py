@@ -215,6 +215,8 @@ def test_without_the_object_store_metadata_is_served_and_changes_are_refused(
     world: World, ns: str, table: Table
 ) -> None:
     before = world.rows()
+    # Noted before a file is written, and swept with it after an hour: the store was asked and nobody knows if it heard.
+    del before["pending_files"]
     with _stopped(world, "object-store"):
         managed = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "client-managed"})
         assert managed.status_code == 200
@@ -222,7 +224,9 @@ def test_without_the_object_store_metadata_is_served_and_changes_are_refused(
         fresh = world.bob.get(f"{table.path}/credentials")
         assert fresh.status_code == 503, fresh.text
         _refused_change(world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"x": "y"}}))
-        assert world.rows() == before
+        after = world.rows()
+        del after["pending_files"]
+        assert after == before
     _well(world, table)
 
 
