@@ -144,7 +144,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings of one process, read once at its start."""
 
     base_uri: Annotated[
-        str | None, Meta(description="Address clients use, without `/catalog`; default: from the request's Host.")
+        str | None, Meta(description="Address clients use, without `/catalog`; told to them only when set.")
     ] = None
     bind_ip: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     listen_port: Annotated[Port, Meta(description="Port of the catalog and management APIs.")] = 8181
@@ -164,7 +164,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...], Meta(description="Top-level namespace names nobody may create.")
     ] = ("system", "examples", "information_schema")
     max_request_body_size: Annotated[Count, Meta(description="Largest request body in bytes.")] = 33_554_432
-    max_request_time: Annotated[float, Meta(description="Longest time for one request.", extra=_SECONDS)] = 30.0
+    max_request_time: Annotated[
+        float, Meta(description="Read, not yet enforced: each outside call has its own limit.", extra=_SECONDS)
+    ] = 30.0
     pagination_size_default: Annotated[Count, Meta(description="Items on a page when none are asked for.")] = 100
     pagination_size_max: Annotated[Count, Meta(description="Most items on a page.")] = 1000
     skip_storage_validation: Annotated[
@@ -176,10 +178,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     pg_database_url_write: Annotated[Secret | None, Meta(description="URL of the primary.")] = None
     pg_database_url_read: Annotated[
-        Secret | None, Meta(description="URL of a replica for searches and statistics; default: the primary.")
+        Secret | None, Meta(description="URL of a replica. Not used yet: everything reads the primary.")
     ] = None
     pg_host_w: Annotated[str | None, Meta(description="Host of the primary, when no URL is given.")] = None
-    pg_host_r: Annotated[str | None, Meta(description="Host of a replica, when no URL is given.")] = None
+    pg_host_r: Annotated[str | None, Meta(description="Host of a replica, when no URL is given. Not used yet.")] = None
     pg_port: Annotated[Port, Meta(description="PostgreSQL's port.")] = 5432
     pg_user: Annotated[str | None, Meta(description="PostgreSQL's role.")] = None
     pg_password: Annotated[Secret | None, Meta(description="The role's password.")] = None
@@ -187,7 +189,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pg_encryption_key: Annotated[
         Secret | None, Meta(description="Key that encrypts storage credentials at rest; needed by `serve`.")
     ] = None
-    pg_read_pool_connections: Annotated[Count, Meta(description="Most read connections of a worker.")] = 10
+    pg_read_pool_connections: Annotated[
+        Count, Meta(description="Most read connections of a worker. Not used yet: one pool serves both.")
+    ] = 10
     pg_write_pool_connections: Annotated[Count, Meta(description="Most write connections of a worker.")] = 5
     pg_acquire_timeout: Annotated[float, Meta(gt=0, description="Longest wait for a connection.", extra=_SECONDS)] = 5.0
 
