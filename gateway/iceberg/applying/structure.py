@@ -104,13 +104,13 @@ def strip_trailing_slash(location: str) -> str:
 
 
 def add_schema(builder: TableBuilder, update: AddSchema, at: str) -> None:
-    """Reuses the id of an equal schema, else takes the highest plus one; the client's own id means nothing."""
+    """Reuses the id of an equal schema, else takes the highest plus one; the client's own id means nothing.
+
+    Nor does its (deprecated) `last-column-id`: since 1.8 Java clients put the highest id of the schema they send there,
+    which is below the table's own after every dropped column. What may not shrink is the table's, and it does not.
+    """
     schema = read_schema(update.schema, at=f"{at}.schema")
     check_compatibility(schema, builder.format_version)
-    if update.last_column_id is not None and update.last_column_id < builder.last_column_id:
-        raise InvalidTableUpdate(
-            f"Invalid last column ID: {update.last_column_id} < {builder.last_column_id} (previous last column ID)"
-        )
     highest = max(builder.last_column_id, schema.highest_field_id)
     found = next((known.schema_id for known in builder.schemas if known.same_as(schema)), None)
     if found is not None and highest == builder.last_column_id:

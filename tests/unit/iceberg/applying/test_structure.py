@@ -126,8 +126,14 @@ def test_a_schema_can_be_reverted_to(table: Any, commit: Any, w: Any) -> None:
 def test_the_last_column_id_never_shrinks(table: Any, commit: Any, w: Any) -> None:
     narrow = w.schema(w.column(1, "id", required=True))
     assert commit(table(), add_schema(narrow), CURRENT).metadata.last_column_id == 2
-    with pytest.raises(InvalidTableUpdate, match="Invalid last column ID: 1 < 2"):
-        commit(table(), add_schema(narrow, **{"last-column-id": 1}))
+
+
+def test_a_client_that_names_a_lower_last_column_id_drops_a_column_all_the_same(
+    table: Any, commit: Any, w: Any
+) -> None:
+    narrow = w.schema(w.column(1, "id", required=True))
+    new = commit(table(), add_schema(narrow, **{"last-column-id": 1}), CURRENT).metadata
+    assert (new.last_column_id, len(new.schemas), new.current_schema_id) == (2, 2, 1)
 
 
 def test_an_unknown_schema_cannot_become_current(table: Any, commit: Any) -> None:
