@@ -42,6 +42,7 @@ from gateway.iceberg.errors import (
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
 from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata, encode_table_metadata
+from gateway.iceberg.properties import GC_ENABLED, flag
 from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult, TableIdentifierBody
 from gateway.scope.layout import FullHierarchyLayout, default_location
@@ -318,7 +319,7 @@ class Tables:
 def owns_its_files(table: ResolvedTable) -> bool:
     """Whether the table's properties let its files be deleted with it."""
     properties = decode_stored_table_metadata(table.metadata).properties
-    return properties.get("gc.enabled", "true").strip().lower() != "false"
+    return flag(properties, GC_ENABLED, default=True)
 
 
 def place(profile: S3Profile, namespace: ResolvedNamespace, name: str, id: UUID, requested: str | None) -> Location:

@@ -13,10 +13,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from gateway.iceberg.applying import content, structure, view_builder
-from gateway.iceberg.applying.builder import DELETE_AFTER_COMMIT, TableBuilder
+from gateway.iceberg.applying.builder import TableBuilder
 from gateway.iceberg.applying.view_builder import ViewBuilder
 from gateway.iceberg.errors import TooManyUpdatesInCommit
 from gateway.iceberg.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
+from gateway.iceberg.properties import DELETE_AFTER_COMMIT, flag
 from gateway.iceberg.requirements import (
     TableRequirement,
     ViewRequirement,
@@ -143,7 +144,7 @@ def commit_table(
     if base is not None and not builder.changed:
         return CommitOutcome(metadata=base, changed=False)
     metadata, trimmed = builder.finish(base_location)
-    delete = metadata.properties.get(DELETE_AFTER_COMMIT, "true").lower() == "true"
+    delete = flag(metadata.properties, DELETE_AFTER_COMMIT, default=True)
     return CommitOutcome(metadata=metadata, changed=True, expired_metadata_files=trimmed if delete else ())
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from gateway.iceberg.applying import view_builder
 from gateway.iceberg.applying.builder import TableBuilder
-from gateway.iceberg.applying.content import check_commit_properties, persisted_properties
+from gateway.iceberg.applying.content import persisted_properties
 from gateway.iceberg.applying.structure import check_format_version, strip_trailing_slash
 from gateway.iceberg.applying.view_builder import ViewBuilder
 from gateway.iceberg.codec import ABSENT
@@ -29,7 +29,7 @@ from gateway.iceberg.partition import (
     read_spec,
     spec_with,
 )
-from gateway.iceberg.properties import check_settable
+from gateway.iceberg.properties import check_settable, check_settable_on_view
 from gateway.iceberg.schema import Schema, assign_fresh_ids, check_compatibility, read_schema
 from gateway.iceberg.updates import LAST_ADDED, AddSchema, AddViewVersion, SetCurrentViewVersion
 from gateway.iceberg.views import ViewMetadata, read_version
@@ -60,7 +60,6 @@ def new_table_metadata(
     check_compatibility(asked, version)
     schema, last_column_id = assign_fresh_ids(asked)
     properties = {**DEFAULT_PROPERTIES, **persisted_properties(request.properties)}
-    check_commit_properties(properties)
     check_settable({}, properties)
     builder = TableBuilder.empty(format_version=version, now_ms=now_ms, allowed=allowed)
     builder.table_uuid = str(table_uuid)
@@ -91,6 +90,7 @@ def new_view_metadata(request: CreateViewRequest, *, view_uuid: UUID, location: 
     builder = ViewBuilder(base=None, now_ms=now_ms)
     builder.view_uuid = str(view_uuid)
     builder.location = strip_trailing_slash(location)
+    check_settable_on_view({}, request.properties)
     builder.properties = dict(request.properties)
     version = read_version(request.view_version, at="$.view-version").with_ids(version_id=1, schema_id=LAST_ADDED)
     view_builder.add_schema(builder, AddSchema(schema=request.schema), "$")

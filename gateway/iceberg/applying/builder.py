@@ -20,6 +20,7 @@ from gateway.iceberg.partition import (
     check_order,
     check_spec_sources,
 )
+from gateway.iceberg.properties import previous_versions_kept
 from gateway.iceberg.schema import Schema
 from gateway.iceberg.snapshots import (
     EncryptedKey,
@@ -32,9 +33,6 @@ from gateway.iceberg.snapshots import (
     metadata_log_entry,
 )
 
-PREVIOUS_VERSIONS_MAX: Final = "write.metadata.previous-versions-max"
-DEFAULT_PREVIOUS_VERSIONS: Final = 100
-DELETE_AFTER_COMMIT: Final = "write.metadata.delete-after-commit.enabled"
 CLOCK_TOLERANCE_MS: Final = 60_000
 """How far a time in a log may lie before the one in front of it (the reference implementation's allowance)."""
 
@@ -200,7 +198,7 @@ class TableBuilder:
 
     def _log_previous(self, location: str, timestamp_ms: int) -> tuple[str, ...]:
         """Add the file the commit was built on to the log, and cut the log to its configured length."""
-        keep = max(1, _int_property(self.properties, PREVIOUS_VERSIONS_MAX, DEFAULT_PREVIOUS_VERSIONS))
+        keep = previous_versions_kept(self.properties)
         entries = self.metadata_log.items
         dropped, kept = (entries[: len(entries) - keep + 1], entries[len(entries) - keep + 1 :])
         if len(entries) < keep:
@@ -272,13 +270,3 @@ def _update_time(builder: TableBuilder) -> int:
             f"Invalid update timestamp {builder.updated_ms}: before the latest log entry at {latest}"
         )
     return builder.updated_ms
-
-
-def _int_property(properties: dict[str, str], name: str, default: int) -> int:
-    text = properties.get(name)
-    if text is None:
-        return default
-    try:
-        return int(text)
-    except ValueError:
-        raise BadRequestException(f"Table property {name} must have an integer value, not {text!r}") from None

@@ -51,13 +51,6 @@ RESERVED_PROPERTIES: Final = frozenset(
 )
 """Names that describe the metadata itself; they are never stored as properties."""
 
-_COMMIT_PROPERTIES: Final = (
-    "commit.retry.num-retries",
-    "commit.retry.min-wait-ms",
-    "commit.retry.max-wait-ms",
-    "commit.retry.total-timeout-ms",
-)
-
 
 def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
     """A new snapshot must be newer than all before it; one that is not was built on an outdated table (retryable).
@@ -217,7 +210,6 @@ def remove_partition_statistics(builder: TableBuilder, update: RemovePartitionSt
 def set_properties(builder: TableBuilder, update: SetProperties, at: str) -> None:
     """Reserved names are dropped, values as they are already are no change."""
     wanted = persisted_properties(update.updates)
-    check_commit_properties(wanted)
     check_settable(builder.properties, wanted)
     if any(builder.properties.get(name) != value for name, value in wanted.items()):
         builder.properties.update(wanted)
@@ -253,11 +245,3 @@ def remove_encryption_key(builder: TableBuilder, update: RemoveEncryptionKey, at
 def persisted_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Without the reserved names."""
     return {name: value for name, value in properties.items() if name not in RESERVED_PROPERTIES}
-
-
-def check_commit_properties(properties: Mapping[str, str]) -> None:
-    """Commit settings are non-negative integers; raises `BadRequestException`."""
-    for name in _COMMIT_PROPERTIES:
-        text = properties.get(name)
-        if text is not None and not (text.isascii() and text.isdigit()):
-            raise BadRequestException(f"Table property {name} must have non-negative integer value, not {text!r}")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 from uuid import UUID
 
 from msgspec import Raw
@@ -12,6 +11,7 @@ from msgspec import Raw
 from gateway.iceberg.applying.structure import or_last_added, strip_trailing_slash
 from gateway.iceberg.documents import Parts
 from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate, ViewUuidMismatch
+from gateway.iceberg.properties import DROP_DIALECT_ALLOWED, check_settable_on_view, flag, view_versions_kept
 from gateway.iceberg.schema import Schema, read_schema
 from gateway.iceberg.updates import (
     AddSchema,
@@ -30,10 +30,6 @@ from gateway.iceberg.views import (
     ViewVersion,
     read_version,
 )
-
-HISTORY_SIZE: Final = "version.history.num-entries"
-DEFAULT_HISTORY_SIZE: Final = 10
-DROP_DIALECT_ALLOWED: Final = "replace.drop-dialect.allowed"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,7 +102,7 @@ class ViewBuilder:
         if self.base is None or self.base.current_version_id == current.version_id:
             return
         previous = self.base.current_version
-        allowed = self.properties.get(DROP_DIALECT_ALLOWED, "false").lower() == "true"
+        allowed = flag(self.properties, DROP_DIALECT_ALLOWED, default=False)
         if not allowed and not previous.dialects <= current.dialects:
             raise BadRequestException(
                 f"Cannot replace view due to loss of view dialects ({DROP_DIALECT_ALLOWED}=false):\n"
@@ -115,7 +111,7 @@ class ViewBuilder:
 
     def _expire(self, current: ViewVersion) -> None:
         """Keep the newest versions, the current one always; the log forgets what led to an expired version."""
-        keep = max(len(self.added_versions), _history_size(self.properties))
+        keep = max(len(self.added_versions), view_versions_kept(self.properties))
         if len(self.versions) <= keep:
             return
         newest = sorted((v.version_id for v in self.versions if v.version_id != current.version_id), reverse=True)
@@ -164,6 +160,7 @@ def set_location(builder: ViewBuilder, update: SetLocation, at: str) -> None:
 
 def set_properties(builder: ViewBuilder, update: SetProperties, at: str) -> None:
     """Values as they are already are no change."""
+    check_settable_on_view(builder.properties, update.updates)
     if any(builder.properties.get(name) != value for name, value in update.updates.items()):
         builder.properties.update(update.updates)
         builder.changed = True
@@ -220,10 +217,3 @@ def set_current_view_version(builder: ViewBuilder, update: SetCurrentViewVersion
     builder.version_id = version_id
     builder.became_current_ms = version.timestamp_ms if version_id in builder.added_versions else builder.now_ms
     builder.changed = True
-
-
-def _history_size(properties: dict[str, str]) -> int:
-    text = properties.get(HISTORY_SIZE, str(DEFAULT_HISTORY_SIZE))
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise BadRequestException(f"{HISTORY_SIZE} must be positive but was {text}")
-    return int(text)

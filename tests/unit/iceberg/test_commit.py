@@ -148,7 +148,7 @@ def test_files_that_fall_out_of_the_log_are_kept_where_the_table_says_so(table: 
 
 def test_a_log_length_that_is_no_number_is_refused(table: Any, commit: Any) -> None:
     bad = {"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "many"}}
-    with pytest.raises(BadRequestException, match="previous-versions-max must have an integer value"):
+    with pytest.raises(BadRequestException, match="previous-versions-max must have non-negative integer value"):
         commit(table(), bad)
 
 

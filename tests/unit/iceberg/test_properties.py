@@ -5,8 +5,26 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.iceberg.errors import FailedToSetProperties, ImmutablePropertyModification, ImmutablePropertyRemoval
-from gateway.iceberg.properties import check_removable, check_settable
+from gateway.iceberg.errors import (
+    BadRequestException,
+    FailedToSetProperties,
+    ImmutablePropertyModification,
+    ImmutablePropertyRemoval,
+    UnsupportedCompressionCodec,
+)
+from gateway.iceberg.properties import (
+    DELETE_AFTER_COMMIT,
+    DROP_DIALECT_ALLOWED,
+    GC_ENABLED,
+    HISTORY_SIZE,
+    PREVIOUS_VERSIONS_MAX,
+    check_removable,
+    check_settable,
+    check_settable_on_view,
+    flag,
+    previous_versions_kept,
+    view_versions_kept,
+)
 
 KEY = "encryption.key-id"
 
@@ -16,9 +34,6 @@ KEY = "encryption.key-id"
     [
         "write.metadata.path",
         "write.data.path",
-        "write.metadata.compression-codec",
-        "write.metadata.previous-versions-max",
-        "write.metadata.delete-after-commit.enabled",
         "write.metadata.metrics.default",
         "write.format.default",
         "write.database.path",
@@ -45,3 +60,47 @@ def test_an_encryption_key_is_chosen_once_and_stays() -> None:
     check_removable({}, [KEY])
     with pytest.raises(ImmutablePropertyRemoval, match="cannot be removed"):
         check_removable({KEY: "k"}, ["a", KEY])
+
+
+_NO_COUNTS = ["-1", "-2147483648", "+1", "1.5", "1e3", "", " 1", "1_0", "many", "2147483648", "9" * 5000, "\u0663"]
+
+
+@pytest.mark.parametrize("value", _NO_COUNTS)
+@pytest.mark.parametrize("name", [PREVIOUS_VERSIONS_MAX, "commit.retry.num-retries", "commit.retry.total-timeout-ms"])
+def test_a_count_is_digits_that_fit_32_bits(name: str, value: str) -> None:
+    with pytest.raises(BadRequestException, match=f"{name} must have non-negative integer value"):
+        check_settable({}, {name: value})
+    check_settable({name: value}, {name: value})
+    check_settable({}, {name: "0"})
+    check_settable({}, {name: "2147483647"})
+
+
+@pytest.mark.parametrize("value", ["yes", "1", "", "fals", "truefalse", "\u1e6drue"])
+def test_a_flag_is_true_or_false(value: str) -> None:
+    for name in (GC_ENABLED, DELETE_AFTER_COMMIT):
+        with pytest.raises(BadRequestException, match=f"{name} must be true or false"):
+            check_settable({}, {name: value})
+        check_settable({}, {name: "FALSE"})
+    with pytest.raises(BadRequestException, match=f"{DROP_DIALECT_ALLOWED} must be true or false"):
+        check_settable_on_view({}, {DROP_DIALECT_ALLOWED: value})
+
+
+def test_a_codec_nobody_writes_is_refused_before_anything_is_written() -> None:
+    for check in (check_settable, check_settable_on_view):
+        with pytest.raises(UnsupportedCompressionCodec):
+            check({}, {"write.metadata.compression-codec": "lz4"})
+        check({}, {"write.metadata.compression-codec": "GZIP"})
+
+
+@pytest.mark.parametrize("value", [*_NO_COUNTS, "0"])
+def test_a_view_keeps_at_least_one_version(value: str) -> None:
+    with pytest.raises(BadRequestException, match=f"{HISTORY_SIZE} must be positive but was"):
+        check_settable_on_view({}, {HISTORY_SIZE: value})
+
+
+def test_what_a_registered_file_says_wrongly_is_read_for_the_safer_meaning() -> None:
+    assert previous_versions_kept({}) == previous_versions_kept({PREVIOUS_VERSIONS_MAX: "-3"}) == 100
+    assert previous_versions_kept({PREVIOUS_VERSIONS_MAX: "0"}) == 1
+    assert view_versions_kept({HISTORY_SIZE: "many"}) == view_versions_kept({HISTORY_SIZE: "0"}) == 10
+    assert flag({}, GC_ENABLED, default=True)
+    assert not flag({GC_ENABLED: "flase"}, GC_ENABLED, default=True), "doubt deletes nothing"
