@@ -13,7 +13,7 @@ from gateway.iceberg.codec import Int
 from gateway.iceberg.documents import Part
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.schema import Schema
-from gateway.iceberg.types import can_transform, is_primitive, type_name
+from gateway.iceberg.types import can_transform, check_transform, is_primitive, type_name
 
 FIRST_PARTITION_FIELD_ID: Final = 1000
 UNPARTITIONED_LAST_ID: Final = FIRST_PARTITION_FIELD_ID - 1
@@ -76,12 +76,18 @@ P = TypeVar("P", PartitionSpec, SortOrder)
 
 def read_spec(text: Raw, *, at: str) -> PartitionSpec:
     """A spec a client sent, not yet bound to a schema; raises `BadRequestException`."""
-    return PartitionSpec.of(codec.canonical_object(text, at=at), at=at)
+    spec = PartitionSpec.of(codec.canonical_object(text, at=at), at=at)
+    for field in spec.fields:
+        check_transform(field.transform)
+    return spec
 
 
 def read_order(text: Raw, *, at: str) -> SortOrder:
     """An order a client sent, not yet bound to a schema; raises `BadRequestException`."""
-    return SortOrder.of(codec.canonical_object(text, at=at), at=at)
+    order = SortOrder.of(codec.canonical_object(text, at=at), at=at)
+    for field in order.fields:
+        check_transform(field.transform)
+    return order
 
 
 def spec_with(spec: PartitionSpec, *, spec_id: int, fields: Iterable[PartitionField]) -> PartitionSpec:

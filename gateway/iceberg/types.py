@@ -38,6 +38,9 @@ _GEOGRAPHY = re.compile(
     r"geography(?:\(\s*([^,()]+?)\s*(?:,\s*(spherical|vincenty|thomas|andoyer|karney)\s*)?\))?", re.IGNORECASE
 )
 _MAX_DECIMAL_PRECISION: Final = 38
+_TRANSFORM = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\[([A-Za-z0-9_., -]+)\])?")
+_WIDTHS: Final = {"bucket": "number of buckets", "truncate": "truncate width"}
+_BARE: Final = frozenset({"identity", "year", "month", "day", "hour", "void"})
 
 
 class NestedField(Struct, frozen=True, rename="kebab", kw_only=True):
@@ -121,6 +124,27 @@ def check_primitive(kind: str, column: str) -> None:
             "and a scale not above it"
         )
     raise BadRequestException(f"Invalid type for {column}: cannot parse type string to primitive: {kind}")
+
+
+def check_transform(transform: str) -> None:
+    """Refuse a transform that is no transform: a name, with one parameter in brackets if at all.
+
+    Names we do not know are kept, as the specification asks (its "Partition Transforms"); the parameters of those we
+    know must be what engines can read, else none of them could open the table. Raises `BadRequestException`.
+    """
+    shape = _TRANSFORM.fullmatch(transform)
+    if shape is None:
+        raise BadRequestException(f"Invalid transform: {transform!r} is neither a name nor a name[parameter]")
+    name, parameter = shape[1].lower(), shape[2]
+    if name in _WIDTHS:
+        if parameter is None or not _is_width(parameter):
+            raise BadRequestException(f"Invalid {_WIDTHS[name]}: {transform} (must be > 0 and fit 32 bits)")
+    elif name in _BARE and parameter is not None:
+        raise BadRequestException(f"Invalid transform: {name} takes no parameter: {transform}")
+
+
+def _is_width(parameter: str) -> bool:
+    return parameter.isdigit() and len(parameter) <= 10 and 0 < int(parameter) < 2**31
 
 
 def can_transform(transform: str, kind: Type) -> bool:

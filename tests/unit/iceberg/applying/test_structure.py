@@ -249,6 +249,15 @@ def test_a_void_field_outlives_its_column(table: Any, commit: Any, w: Any) -> No
     assert commit(base, add_schema(w.schema(w.column(1, "id", required=True))), CURRENT).changed
 
 
+def test_a_spec_or_order_with_no_transform_is_refused_and_an_unknown_one_is_kept(table: Any, commit: Any) -> None:
+    order = {"order-id": 1, "fields": [{"source-id": 1, **SORT, "transform": "bucket[0]"}]}
+    for update in (add_spec(part(1, "juggle[2", "j")), {"action": "add-sort-order", "sort-order": order}):
+        with pytest.raises(BadRequestException, match="Invalid"):
+            commit(table(), update)
+    kept = commit(table(), add_spec(part(1, "juggle[2]", "j"))).metadata.partition_specs.items[-1]
+    assert kept.fields[0].transform == "juggle[2]"
+
+
 def test_unknown_members_of_a_spec_are_kept(table: Any, commit: Any) -> None:
     new = commit(table(), add_spec(part(2, "day", "d", **{"x-note": "n"}), **{"x-why": 1})).metadata
     assert b'"x-note":"n"' in bytes(new.partition_specs[1].text)

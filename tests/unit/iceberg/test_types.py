@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types and transforms by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.types import can_transform, check_transform
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        "identity",
+        "Day",
+        "void",
+        "bucket[1]",
+        "bucket[2147483647]",
+        "truncate[16]",
+        "zorder",
+        "juggle[2]",
+        "hilbert[2, 3.5]",
+    ],
+)
+def test_known_transforms_and_unknown_ones_of_the_same_shape_are_taken(transform: str) -> None:
+    check_transform(transform)
+    assert can_transform(transform, "date") or transform.startswith("truncate")
+
+
+@pytest.mark.parametrize(
+    ("transform", "message"),
+    [
+        ("juggle[2", "neither a name nor a name"),
+        ("juggle2]", "neither a name nor a name"),
+        ("juggle[]", "neither a name nor a name"),
+        ("juggle[1][2]", "neither a name nor a name"),
+        ("[2]", "neither a name nor a name"),
+        (" day", "neither a name nor a name"),
+        ("day\n", "neither a name nor a name"),
+        ("day(ts)", "neither a name nor a name"),
+        ("bucket", "Invalid number of buckets"),
+        ("bucket[0]", "Invalid number of buckets"),
+        ("bucket[-4]", "Invalid number of buckets"),
+        ("bucket[2147483648]", "Invalid number of buckets"),
+        ("bucket[four]", "Invalid number of buckets"),
+        ("truncate[0]", "Invalid truncate width"),
+        ("truncate[1.5]", "Invalid truncate width"),
+        ("identity[3]", "identity takes no parameter"),
+        ("void[1]", "void takes no parameter"),
+    ],
+)
+def test_what_is_no_transform_is_refused(transform: str, message: str) -> None:
+    with pytest.raises(BadRequestException, match=message):
+        check_transform(transform)
