@@ -165,7 +165,9 @@ def _parts(
 ) -> Parts:
     """The use cases, joined."""
     once = settings.idempotency
-    metadata_files = MetadataFiles(files=stores.files, storage=stores.storage, pending=PendingFiles(database))
+    metadata_files = MetadataFiles(
+        files=stores.files, storage=stores.storage, vendor=stores.vendor, pending=PendingFiles(database)
+    )
     credentials = Credentials(vendor=stores.vendor, storage=stores.storage)
     tables = Tables(database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials)
     views = Views(database=database, door=door, delivery=delivery, files=metadata_files)

@@ -19,6 +19,7 @@ from gateway.access.outage import CommitUnknown
 from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.changes import Change, NewTable, TableChange
+from gateway.catalog.credentials import require_vendable
 from gateway.catalog.metadata_files import MetadataFiles, Written
 from gateway.catalog.races import Turns, learn_outcome, until_won
 from gateway.catalog.tables import Tables, now_ms, place, refuse_chosen_location, taken
@@ -189,6 +190,7 @@ class Commits:
         profile = decode_profile(namespace.warehouse.profile)
         asked = [update.location for update in request.updates if isinstance(update, SetLocation)]
         location = place(profile, namespace, identifier.name, uuid7(), asked[-1] if asked else None)
+        require_vendable(profile, location)
         others = [update for update in request.updates if not isinstance(update, SetLocation)]
         async with self._database.read() as connection:
             kind = await tables.name_taken(connection, namespace.id, identifier.name)

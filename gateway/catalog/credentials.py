@@ -148,18 +148,16 @@ class Credentials:
         return Handed(properties, (credential,), told=told, expires_at=vended.expires_at)
 
 
-def require_possible(
-    permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, location: Location
-) -> None:
-    """Raise PolicyTooLarge or InvalidLocation when the creator wants credentials that could not be made there.
+def require_vendable(profile: S3Profile, location: Location) -> None:
+    """Raise PolicyTooLarge or InvalidLocation for a place that no credential could ever be made for.
 
-    Asked before anything is written: afterwards the table is there, and its creation has no other answer.
+    Asked of every new table before anything of it is written, whoever makes it and whatever it asks for now: afterwards
+    the table is there, and nobody could read it. The widest level has the longest policy.
     """
-    profile = decode_profile(permit.namespace(permit.operation.namespace).warehouse.profile)
-    if vend is not None and profile.sts_enabled and not vend.obligations.no_vending:
+    if profile.sts_enabled:
         build_session_policy(
             location,
-            creation_level(vend),
+            AccessLevel.READ_WRITE_DELETE,
             escapes_known=profile.escapes_known,
             kms_key_arn=profile.aws_kms_key_arn,
             partition=profile.partition,

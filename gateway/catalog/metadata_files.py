@@ -26,9 +26,11 @@ from gateway.iceberg.metadata_file import compress, decompress, next_metadata_lo
 from gateway.iceberg.views import ViewMetadata, encode_view_metadata
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile, decode_profile
+from gateway.scope.session_policy import AccessLevel
 from gateway.storage.errors import FileMissing, StorageDenied, StorageUnavailable
 from gateway.storage.files import Files
 from gateway.vending.errors import ShortTermCredentialError
+from gateway.vending.vendor import Vendor
 
 _log = structlog.get_logger("catalog.metadata_files")
 
@@ -45,8 +47,15 @@ class MetadataFiles:
     """The gateway's own reading and writing in a warehouse's store. `max_bytes` bounds what is read of one file."""
 
     def __init__(
-        self, *, files: Files, storage: StorageCredentials, pending: PendingFiles, max_bytes: int = MAX_FILE_BYTES
+        self,
+        *,
+        files: Files,
+        storage: StorageCredentials,
+        vendor: Vendor,
+        pending: PendingFiles,
+        max_bytes: int = MAX_FILE_BYTES,
     ) -> None:
+        self._vendor = vendor
         self._pending = pending
         self._files = files
         self._storage = storage
@@ -96,18 +105,30 @@ class MetadataFiles:
         content = await asyncio.to_thread(compress, document) if gzip else document
         await self._files.write(decode_profile(warehouse.profile), credential, location, content)
 
-    async def read(self, warehouse: ResolvedWarehouse, location: str) -> bytes:
-        """The document in a metadata file, unpacked. Raises NotFoundException when there is none, FileTooLarge, and 400
-        for what is damaged or unpacks to more than is taken.
+    async def read(self, warehouse: ResolvedWarehouse, file: Location, folder: Location) -> bytes:
+        """The document in somebody's metadata file, unpacked, read with a credential that reaches its folder alone.
+
+        The caller has settled that the reader may read there and that the folder is nobody else's. Raises
+        NotFoundException when there is no such file, FileTooLarge, and 400 for what is damaged or unpacks to more than
+        is taken.
         """
-        credential = await self._storage.of(warehouse)
-        if credential is None:
+        own = await self._storage.of(warehouse)
+        if own is None:
             raise StorageDenied("The warehouse has no storage credential to read metadata with.")
         profile = decode_profile(warehouse.profile)
+        credential = await self._vendor.narrowed(
+            profile=profile,
+            profile_version=f"{warehouse.id}/{warehouse.profile_version}",
+            credential=own,
+            location=folder,
+            level=AccessLevel.READ,
+            seconds=profile.sts_token_validity_seconds,
+            purpose="register",
+        )
         try:
-            data = await self._files.read(profile, credential, location, max_bytes=self._max_bytes)
+            data = await self._files.read(profile, credential, file.text, max_bytes=self._max_bytes)
         except FileMissing:
-            raise NotFoundException(f"Failed to open input stream for file: {location}") from None
+            raise NotFoundException(f"Failed to open input stream for file: {file.text}") from None
         return await asyncio.to_thread(decompress, data, max_bytes=self._max_bytes)
 
     async def remove(self, warehouse: ResolvedWarehouse, location: Location, files: Iterable[str]) -> None:

@@ -21,6 +21,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.refusals import forbidden
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
+from gateway.catalog.credentials import require_vendable
 from gateway.catalog.leftovers import claim_left_location, refuse_leftovers
 from gateway.catalog.metadata_files import MetadataFiles, require_inside
 from gateway.catalog.tables import Tables, above_table, refuse_taken_location, taken
@@ -73,10 +74,11 @@ class Registrations:
         replaced = None if drop is None else drop.table(operation.table)
         await self._refuse_taken_name(permit, namespace, replaced)
         profile = decode_profile(namespace.warehouse.profile)
-        file = await self._file_of_nobody(permit, profile, operation.request.metadata_location, replaced)
-        data = await self._files.read(namespace.warehouse, operation.request.metadata_location)
+        file, folder = await self._file_of_nobody(permit, profile, operation.request.metadata_location, replaced)
+        data = await self._files.read(namespace.warehouse, file, folder)
         metadata = decode_table_metadata(data)
         location = _place(profile, metadata.location, file)
+        require_vendable(profile, location)
         require_inside(profile, location, inner_locations(metadata))
         check_format_version(metadata.format_version, frozenset(namespace.warehouse.allowed_format_versions))
         document = encode_table_metadata(metadata)
@@ -106,8 +108,8 @@ class Registrations:
         if kind is not None:
             raise taken_for_view(kind, identifier)
         profile = decode_profile(namespace.warehouse.profile)
-        file = await self._file_of_nobody(permit, profile, request.metadata_location, None)
-        metadata = decode_view_metadata(await self._files.read(namespace.warehouse, request.metadata_location))
+        file, folder = await self._file_of_nobody(permit, profile, request.metadata_location, None)
+        metadata = decode_view_metadata(await self._files.read(namespace.warehouse, file, folder))
         location = _place(profile, metadata.location, file)
         require_inside(profile, location, location_properties(metadata.properties))
         id = uuid7()
@@ -148,16 +150,22 @@ class Registrations:
         profile: S3Profile,
         text: str,
         replaced: ResolvedTable | None,
-    ) -> Location:
-        """The metadata file's place, which must lie in no other table or view, nor in what is left of one: the gateway
-        could read it there and the caller perhaps could not. Asked before anything is read.
+    ) -> tuple[Location, Location]:
+        """The metadata file's place and its folder, settled before anything is read there (threats A10, D07).
+
+        The folder must lie below the base and at, in or around no other table or view, nor what is left of one: the
+        gateway could read it there and the caller perhaps could not. The location in the document has to be the folder
+        or contain it, so no file that could be registered is refused by this.
         """
         file = profile.parse_location(text)
+        folder = file.ancestors()[-1]
+        if not isinstance(folder, Location) or not profile.base_location().contains(folder, strict=True):
+            raise InvalidLocation(f"The metadata file {file.text!r} must lie in a folder below the warehouse's base")
         other_than = None if replaced is None else replaced.id
         async with self._database.read() as connection:
-            await refuse_taken_location(connection, file, other_than=other_than, left_by=permit.actor.id)
-            await refuse_leftovers(connection, permit, file)
-        return file
+            await refuse_taken_location(connection, folder, other_than=other_than, left_by=permit.actor.id)
+            await refuse_leftovers(connection, permit, folder)
+        return file, folder
 
     async def _take_away(self, connection: Connection, replaced: ResolvedTable, actor: Actor) -> list[Pending]:
         """Delete the row that is overwritten, if it is still what was decided on; its files stay."""

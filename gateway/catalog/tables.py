@@ -19,7 +19,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.repetition import Remembered
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
-from gateway.catalog.credentials import Credentials, Handed, require_possible
+from gateway.catalog.credentials import Credentials, Handed, require_vendable
 from gateway.catalog.etags import Tagged
 from gateway.catalog.loads import LoadWish, of_creation, of_load
 from gateway.catalog.metadata_files import MetadataFiles, require_inside
@@ -118,6 +118,7 @@ class Tables:
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         await self._refuse_taken_name(namespace, identifier)
         location = place(profile, namespace, identifier.name, id, request.location)
+        require_vendable(profile, location)
         metadata = self._first_metadata(permit, id, location)
         require_inside(profile, location, location_properties(metadata))
         explicit = request.location is not None
@@ -125,7 +126,6 @@ class Tables:
             refuse_chosen_location(profile, location)
             await self.require_free(location)
             await self._files.require_empty(warehouse, location)
-        require_possible(permit, vend, location)
         permit.trail.tell(table_id=str(id), location=location.text)
         if request.stage_create:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=None)

@@ -24,8 +24,7 @@ from gateway.scope.session_policy import AccessLevel
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
 from gateway.tasks.visits import admitted
-from gateway.vending.session_name import SessionIdentity
-from gateway.vending.vendor import Vended, Vendor
+from gateway.vending.vendor import Vendor
 
 _log = structlog.get_logger("tasks.purge")
 
@@ -89,13 +88,12 @@ class Purge:
         own = await self._storage.of(warehouse)
         if own is None:
             raise StorageDenied("The warehouse has no storage credential to delete files with.")
-        vended = await self._vendor.vend(
+        return await self._vendor.narrowed(
             profile=profile,
             profile_version=f"{warehouse.id}/{warehouse.profile_version}",
             credential=own,
             location=location,
             level=AccessLevel.READ_WRITE_DELETE,
             seconds=_CREDENTIAL_SECONDS,
-            session=SessionIdentity(principal=f"system~{Queue.PURGE_TABLE.value}"),
+            purpose=Queue.PURGE_TABLE.value,
         )
-        return vended.temporary if isinstance(vended, Vended) else own

@@ -117,3 +117,30 @@ class Vendor:
             session_name=name,
             role_arn=profile.session_role_arn,
         )
+
+    async def narrowed(
+        self,
+        *,
+        profile: S3Profile,
+        profile_version: str,
+        credential: S3Credential,
+        location: Location,
+        level: AccessLevel,
+        seconds: int,
+        purpose: str,
+    ) -> S3Credential | TemporaryCredential:
+        """A credential for the gateway's own work at one place (threat D07): one that reaches nothing else, and the
+        warehouse's own only where its store makes no sessions. `purpose` shows in the session's name.
+
+        Raises what `vend` raises.
+        """
+        vended = await self.vend(
+            profile=profile,
+            profile_version=profile_version,
+            credential=credential,
+            location=location,
+            level=level,
+            seconds=seconds,
+            session=SessionIdentity(principal=f"system~{purpose}"),
+        )
+        return vended.temporary if isinstance(vended, Vended) else credential

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import uuid
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.contract.test_views import create as create_view
-from tests.contract.world import Person, Table, World, told, unique
+from tests.contract.world import SCHEMA, Person, Table, World, told, unique
 
 
 def register(by: Person, world: World, ns: str, name: str, location: str, **more: Any) -> httpx.Response:
@@ -320,3 +321,41 @@ def test_one_kind_of_metadata_makes_not_the_other_kind_of_thing(world: World, ns
     world.admin.delete(view["path"])
     assert register_view(world.admin, world, ns, "v", table.answer["metadata-location"]).status_code == 400
     assert register(world.admin, world, ns, "t", view["metadata-location"]).status_code == 400
+
+
+def test_a_place_no_credential_could_be_made_for_is_refused_when_the_table_is_made(world: World, ns: str) -> None:
+    """B07: the session policy names the prefix twice and has at most 2,048 characters; a longer one is a table that
+    nobody could ever read. Told at its creation, in each way there is, and nothing is left of it."""
+    location, metadata = foreign(world, ns)
+    deep = f"{location}/{'/'.join('x' * 220 for _ in range(4))}"
+    # With ways of their own to the store the creator asks for no keys: others will.
+    managed = {"X-Iceberg-Access-Delegation": "client-managed"}
+    file = put(world, f"{deep}/metadata/00000-a.metadata.json", {**metadata, "location": deep})
+    before, tables = world.objects(), f"{world.root}/namespaces/{ns}/tables"
+    body = {"name": unique("t"), "schema": SCHEMA, "location": deep}
+    updates = [
+        {"action": "assign-uuid", "uuid": str(uuid.uuid4())},
+        {"action": "set-location", "location": deep},
+        {"action": "add-schema", "schema": SCHEMA},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
+    commit = {"requirements": [{"type": "assert-create"}], "updates": updates}
+    for answer in (
+        register(world.admin, world, ns, unique("t"), file),
+        world.admin.post(tables, body, headers=managed),
+        world.admin.post(tables, {**body, "stage-create": True}, headers=managed),
+        world.admin.post(f"{tables}/{unique('t')}", commit),
+    ):
+        status, type, message = told(answer)
+        assert (status, type) == (400, "PolicyTooLarge"), message
+        assert "shorten the location's path" in message
+    assert world.objects() == before
+    assert world.sql("select 1 from tables where location like $1", f"{location}%") == []
+
+
+def test_a_metadata_file_right_in_the_warehouses_base_is_refused_unread(world: World, ns: str) -> None:
+    """Its folder would be the whole warehouse, for the table and for the credential to read it with."""
+    base = world.ready.s3.profile.get("key-prefix", "demo")
+    answer = register(world.admin, world, ns, unique("t"), f"s3://{world.bucket}/{base}/00000-a.metadata.json")
+    assert told(answer)[:2] == (400, "InvalidLocation")
+    assert "folder below the warehouse's base" in told(answer)[2]

@@ -18,6 +18,7 @@ from gateway.iceberg.errors import CommitStateUnknownException, NotFoundExceptio
 from gateway.iceberg.metadata import TableMetadata
 from gateway.iceberg.wire import CreateTableRequest, decode
 from gateway.scope.location import Location
+from gateway.scope.session_policy import AccessLevel
 from gateway.storage.errors import FileMissing, StorageUnavailable
 from tests.access import world
 
@@ -46,6 +47,7 @@ class Store:
 
     def __init__(self, *, fails_at: int = 0) -> None:
         self.files: dict[str, bytes] = {}
+        self.read_with: list[object] = []
         self._writes = 0
         self._fails_at = fails_at
 
@@ -56,6 +58,7 @@ class Store:
         self.files[location] = data
 
     async def read(self, profile: Any, credential: Any, location: str, *, max_bytes: int) -> bytes:
+        self.read_with.append(credential)
         if location not in self.files:
             raise FileMissing("none")
         return self.files[location]
@@ -82,15 +85,26 @@ class Pending:
 
 
 class Keys:
-    """Some credential."""
+    """The warehouse's own credential."""
 
     async def of(self, warehouse: Any) -> object:
-        return object()
+        return "own"
+
+
+class Narrowing:
+    """A vendor that tells its credential by what it reaches."""
+
+    async def narrowed(self, *, location: Location, level: AccessLevel, credential: object, **_: Any) -> str:
+        assert credential == "own"
+        return f"{level.value} {location.prefix_text}"
 
 
 def files(store: Store, pending: Pending | None = None) -> MetadataFiles:
     return MetadataFiles(
-        files=cast(Any, store), storage=cast(Any, Keys()), pending=cast(Any, pending or Pending(store))
+        files=cast(Any, store),
+        storage=cast(Any, Keys()),
+        vendor=cast(Any, Narrowing()),
+        pending=cast(Any, pending or Pending(store)),
     )
 
 
@@ -154,6 +168,18 @@ async def test_files_that_a_pointer_may_name_stay(unknown: Exception) -> None:
     assert len(store.files) == 1
 
 
+FILE = Location.parse("s3://lake/t1/metadata/1.metadata.json")
+FOLDER = Location.parse("s3://lake/t1/metadata")
+
+
 async def test_a_missing_file_is_told_by_its_location() -> None:
-    with pytest.raises(NotFoundException, match="Failed to open input stream for file: s3://lake/none"):
-        await files(Store()).read(WAREHOUSE, "s3://lake/none")
+    with pytest.raises(NotFoundException, match=f"Failed to open input stream for file: {FILE.text}"):
+        await files(Store()).read(WAREHOUSE, FILE, FOLDER)
+
+
+async def test_somebodys_file_is_read_with_a_credential_for_its_folder_alone() -> None:
+    """D07: what a file could make the gateway read is bounded by what the credential of this read reaches."""
+    store = Store()
+    store.files[FILE.text] = b"{}"
+    assert await files(store).read(WAREHOUSE, FILE, FOLDER) == b"{}"
+    assert store.read_with == ["read s3://lake/t1/metadata/"]

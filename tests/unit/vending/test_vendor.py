@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Credentials for the gateway's own work at one place."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import pytest
+
+from gateway.scope.credential import S3AccessKey
+from gateway.scope.location import Location
+from gateway.scope.profile import S3Profile, decode_profile
+from gateway.scope.session_policy import AccessLevel
+from gateway.vending.errors import ShortTermCredentialError
+from gateway.vending.vendor import Vendor
+
+OWN = S3AccessKey(access_key_id="own", secret_access_key="own-secret")
+PLACE = Location.parse("s3://lake/base/t/metadata")
+
+
+def profile(*, sts: bool) -> S3Profile:
+    document = {"type": "s3", "bucket": "lake", "region": "eu-west-1", "key-prefix": "base", "sts-enabled": sts}
+    return decode_profile(json.dumps({**document, "sts-role-arn": "arn:aws:iam::123456789012:role/n"}).encode())
+
+
+class Store:
+    """STS that hands the policy back, or is away."""
+
+    def __init__(self, *, away: bool = False) -> None:
+        self._away = away
+        self.policies: list[str] = []
+
+    async def assume(self, *, policy: str, session_name: str, **_: Any) -> Any:
+        self.policies.append(policy)
+        if self._away:
+            raise ShortTermCredentialError("away")
+        return cast(Any, type("Temporary", (), {"expires_at": None, "name": session_name})())
+
+
+async def narrowed(store: Store, *, sts: bool) -> Any:
+    return await Vendor(cast(Any, store)).narrowed(
+        profile=profile(sts=sts),
+        profile_version="1",
+        credential=OWN,
+        location=PLACE,
+        level=AccessLevel.READ,
+        seconds=3600,
+        purpose="register",
+    )
+
+
+async def test_work_at_one_place_is_done_with_a_session_for_that_place() -> None:
+    store = Store()
+    made = await narrowed(store, sts=True)
+    assert made is not OWN
+    assert made.name.startswith("register-")
+    assert "arn:aws:s3:::lake/base/t/metadata/*" in store.policies[0]
+    assert "PutObject" not in store.policies[0]
+
+
+async def test_where_the_store_makes_no_sessions_the_warehouses_own_credential_is_what_there_is() -> None:
+    store = Store()
+    assert await narrowed(store, sts=False) is OWN
+    assert store.policies == []
+
+
+async def test_a_session_that_could_not_be_made_is_never_replaced_by_the_wide_credential() -> None:
+    with pytest.raises(ShortTermCredentialError):
+        await narrowed(Store(away=True), sts=True)
