@@ -41,6 +41,7 @@ from gateway.db.pending_files import PendingFiles
 from gateway.db.resolver import DatabaseResolver
 from gateway.db.secrets import Sealer
 from gateway.db.tasks import Queue
+from gateway.db.turns import SharedTurns
 from gateway.fga.client import FgaClient
 from gateway.fga.model import find_model
 from gateway.fga.relationships import FgaRelationships, to_wire
@@ -170,7 +171,8 @@ def _parts(
     )
     credentials = Credentials(vendor=stores.vendor, storage=stores.storage)
     tables = Tables(database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials)
-    views = Views(database=database, door=door, delivery=delivery, files=metadata_files)
+    turns = SharedTurns(database)
+    views = Views(database=database, door=door, delivery=delivery, files=metadata_files, turns=turns)
     default_project = settings.default_project_id if settings.enable_default_project else None
     return Parts(
         door=door,
@@ -190,7 +192,7 @@ def _parts(
             reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
         ),
         tables=tables,
-        commits=Commits(database=database, delivery=delivery, files=metadata_files, tables=tables),
+        commits=Commits(database=database, delivery=delivery, files=metadata_files, tables=tables, turns=turns),
         views=views,
         renames=Renames(database=database, delivery=delivery),
         registrations=Registrations(

@@ -27,6 +27,7 @@ from gateway.db import tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
+from gateway.db.turns import SharedTurns
 from gateway.iceberg.commit import CommitOutcome
 from gateway.iceberg.errors import CatalogError, CommitFailedException, LocationAlreadyTaken, TableIdentifierMismatch
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
@@ -42,8 +43,10 @@ Moved = tuple[Change, CommitOutcome, Written]
 class Commits:
     """Commits of one table, the commit that makes a staged table exist, and transactions over many tables."""
 
-    def __init__(self, *, database: Database, delivery: TupleDelivery, files: MetadataFiles, tables: Tables) -> None:
-        self._turns = Turns()
+    def __init__(
+        self, *, database: Database, delivery: TupleDelivery, files: MetadataFiles, tables: Tables, turns: SharedTurns
+    ) -> None:
+        self._turns = Turns(turns)
         self._database = database
         self._delivery = delivery
         self._files = files

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 from uuid import UUID
@@ -16,11 +17,20 @@ from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.permit import Permit
 from gateway.db import tables
 from gateway.db.engine import Database
+from gateway.db.turns import SharedTurns
 from gateway.iceberg.errors import CommitFailedException, CommitStateUnknownException
 
 Answer = TypeVar("Answer")
 
 _ATTEMPTS = 6
+
+_PATIENCE_SECONDS = 20.0
+"""How long a commit waits for those before it in its process: clients wait longer, and learn that nothing happened."""
+
+_CONTENDED_SECONDS = 5.0
+"""How long after a lost race the commits of a table take turns with those of other processes from the start."""
+
+_MOST_CONTENDED = 1000
 
 
 class LostRace(Exception):
@@ -28,42 +38,74 @@ class LostRace(Exception):
 
 
 class Turns:
-    """Lets the commits of one table in this process come one after the other.
+    """Lets the commits of one table come one after the other.
 
-    Writers of one process would otherwise mostly lose to each other, each with a file written in vain. Between
-    processes the pointer's version decides, as it does for correctness in any case.
+    Writers would otherwise mostly lose to each other, each with a file written in vain. In this process they queue.
+    Between processes they take turns (`shared`) only where commits meet: a table with one writer pays nothing for it.
+    Turns make races rare; the pointer's version decides, as it does for correctness in any case.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shared: SharedTurns | None = None, *, patience: float = _PATIENCE_SECONDS) -> None:
         self._locks: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
+        self._shared = shared
+        self._patience = patience
+        self._contended: dict[UUID, float] = {}
 
     @asynccontextmanager
-    async def _taken(self, ids: Iterable[UUID]) -> AsyncIterator[bool]:
-        """Hold the turns of all `ids`; yields whether one had to be waited for, so that the row has to be read
-        again.
+    async def _taken(self, ids: Sequence[UUID]) -> AsyncIterator[bool]:
+        """Hold the turns of all `ids` in this process; yields whether one had to be waited for, so that the row has to
+        be read again. Raises CommitFailedException when the wait is too long.
         """
         async with AsyncExitStack() as held:
-            waited = False
-            # In one order for everybody, so that two transactions cannot wait for each other.
-            for id in sorted(set(ids)):
-                lock = self._locks.setdefault(id, asyncio.Lock())
-                waited = waited or lock.locked()
-                await held.enter_async_context(lock)
-            yield waited
+            yield await self._queue(held, ids)
+
+    async def _queue(self, held: AsyncExitStack, ids: Sequence[UUID]) -> bool:
+        waited = False
+        try:
+            async with asyncio.timeout(self._patience):
+                # In one order for everybody, so that two transactions cannot wait for each other.
+                for id in sorted(set(ids)):
+                    lock = self._locks.setdefault(id, asyncio.Lock())
+                    waited = waited or lock.locked()
+                    await held.enter_async_context(lock)
+        except TimeoutError:
+            raise CommitFailedException("Commit failed: too many commits wait for this table; try again.") from None
+        return waited
+
+    async def _among_processes(self, held: AsyncExitStack, ids: Sequence[UUID]) -> bool:
+        """Take the turns of other processes too; whether they could be had."""
+        return self._shared is not None and await held.enter_async_context(self._shared.taken(ids))
+
+    def _met(self, ids: Sequence[UUID]) -> bool:
+        """Whether commits of these tables met those of other processes lately."""
+        now = time.monotonic()
+        return any(now - self._contended.get(id, -_CONTENDED_SECONDS) < _CONTENDED_SECONDS for id in ids)
+
+    def _meet(self, ids: Sequence[UUID]) -> None:
+        if len(self._contended) > _MOST_CONTENDED:
+            self._contended.clear()
+        self._contended.update(dict.fromkeys(ids, time.monotonic()))
 
 
-async def until_won(turns: Turns, ids: Iterable[UUID], attempt: Callable[[bool], Awaitable[Answer]]) -> Answer:
+async def until_won(turns: Turns, ids: Sequence[UUID], attempt: Callable[[bool], Awaitable[Answer]]) -> Answer:
     """The answer of the first attempt that loses no race; each is told whether it has to read again first.
 
-    Raises CommitFailedException (409) when others are faster again and again.
+    Raises CommitFailedException (409) when others are faster again and again, or the queue is too long.
     """
-    async with turns._taken(ids) as waited:
+    async with turns._taken(ids) as again, AsyncExitStack() as held:
+        alone = (again or turns._met(ids)) and await turns._among_processes(held, ids)
+        again = again or alone
         for number in range(_ATTEMPTS):
             try:
-                return await attempt(waited or number > 0)
+                return await attempt(again)
             except LostRace:
-                # Full jitter: writers that met once do not meet again in step.
-                await asyncio.sleep(random.uniform(0, 0.02 * 2**number))  # noqa: S311 - spreads load, protects nothing
+                turns._meet(ids)
+                again = True
+                if not alone:
+                    alone = await turns._among_processes(held, ids)
+                if not alone:
+                    # Full jitter: writers that met once do not meet again in step.
+                    await asyncio.sleep(random.uniform(0, 0.02 * 2**number))  # noqa: S311 - protects nothing
     raise CommitFailedException("Commit failed: other commits were faster each time; try again.")
 
 

@@ -38,6 +38,7 @@ from gateway.db.engine import Database
 from gateway.db.ownership import record_gone, record_new
 from gateway.db.resolver import reread_view
 from gateway.db.rows import AnyRow
+from gateway.db.turns import SharedTurns
 from gateway.iceberg.commit import ViewCommitOutcome, commit_view
 from gateway.iceberg.creation import new_view_metadata
 from gateway.iceberg.errors import (
@@ -58,8 +59,10 @@ from gateway.scope.profile import decode_profile
 class Views:
     """Views of a warehouse."""
 
-    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery, files: MetadataFiles) -> None:
-        self._turns = Turns()
+    def __init__(
+        self, *, database: Database, door: Door, delivery: TupleDelivery, files: MetadataFiles, turns: SharedTurns
+    ) -> None:
+        self._turns = Turns(turns)
         self._database = database
         self._door = door
         self._delivery = delivery
