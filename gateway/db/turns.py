@@ -64,6 +64,6 @@ class SharedTurns:
                     text("select pg_advisory_xact_lock(:class, :number)"), {"class": _CLASS, "number": number}
                 )
         except (TimeoutError, SQLAlchemyError, OSError) as without:
-            _log.info("turn.gone_without", reason=type(without).__name__)
+            _log.info("turn.skipped", reason=type(without).__name__)
             return False
         return True
