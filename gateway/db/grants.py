@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on grants: the rows that OpenFGA's tuples are made from."""
+"""Statements on grants: the rows that OpenFGA's tuples are made from, and their history.
+
+A row is one grantor's: several rows may want the same tuple (section 5 of the design, "Grants"). A row that ends goes
+into the history in the statement that removes it, so nothing ends untold.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import IntEnum, StrEnum
 from uuid import UUID
 
-from sqlalchemy import and_, delete, or_, select
+from sqlalchemy import ColumnElement, and_, func, or_, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.tuples import Principal
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.rows import AnyRow
-from gateway.db.schema import grants, namespaces, projects, roles, server, tables, warehouses
+from gateway.db.schema import grant_history, grants, namespaces, projects, roles, server, tables, warehouses
 
 _TABLES = {
     ObjectType.SERVER: server,
@@ -28,24 +34,57 @@ _TABLES = {
 }
 
 
+class Change(IntEnum):
+    """What `give` did; false when it did nothing. What shortens takes rights away: enqueue its keys that way."""
+
+    NOTHING = 0
+    GIVEN = 1
+    SHORTENED = 2
+
+
+class Ended(StrEnum):
+    """Why a grant is history. What is found expired ended for that reason, whoever finds it."""
+
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    OBJECT_DELETED = "object deleted"
+    PRINCIPAL_DELETED = "principal deleted"
+    REPLACED = "replaced"
+
+
 async def give(
-    connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, by: str
-) -> bool:
-    """Record a grant; False when it was there already."""
-    statement = (
-        insert(grants)
-        .values(
-            id=uuid7(),
-            privilege=privilege.value,
-            principal_type=principal.type.value,
-            principal_id=principal.id,
-            object_type=on.type.value,
-            object_id=on.id,
-            granted_by=by,
-        )
-        .on_conflict_do_nothing()
-    )
-    return (await connection.execute(statement)).rowcount == 1
+    connection: AsyncConnection,
+    *,
+    privilege: Privilege,
+    principal: Principal,
+    on: ObjectKey,
+    by: str,
+    reason: str | None = None,
+    expires_at: datetime | None = None,
+) -> Change:
+    """Record that `by` grants this, until `expires_at` (with a zone; None for ever) and for `reason`.
+
+    A grantor has one row for each privilege, principal and object: the same again with another expiry or reason
+    replaces it and puts the old one into the history. Raises ValueError for an end of a role's membership in a role,
+    which the relationship model does not have (`fga_model/VERSIONS.md`), and for a time without a zone.
+    """
+    if expires_at is not None and on.type is ObjectType.ROLE and principal.type is PrincipalType.ROLE:
+        raise ValueError("the membership of a role in a role cannot expire")
+    if expires_at is not None and expires_at.tzinfo is None:
+        raise ValueError(f"a time without a zone: {expires_at.isoformat()}")
+    key = _key(privilege, principal, on)
+    while True:
+        own = select(grants, _live().label("live")).where(_same(key), grants.c.granted_by == by).with_for_update()
+        before = (await connection.execute(own)).one_or_none()
+        if before is not None:
+            if before.live and (before.expires_at, before.reason) == (expires_at, reason):
+                return Change.NOTHING
+            await _end(connection, "g.id = :id", {"id": before.id}, because=Ended.REPLACED, by=by)
+        values = {**key, "granted_by": by, "reason": reason, "expires_at": expires_at}
+        added = await connection.execute(insert(grants).values(id=uuid7(), **values).on_conflict_do_nothing())
+        if added.rowcount == 1:
+            return _difference(before, expires_at)
+        # The same grantor gave the same at the same moment: what they wrote is there now, and is replaced.
 
 
 async def hold_object(connection: AsyncConnection, on: ObjectKey) -> bool:
@@ -59,25 +98,163 @@ async def hold_object(connection: AsyncConnection, on: ObjectKey) -> bool:
     return (await connection.execute(held)).one_or_none() is not None
 
 
-async def take(connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey) -> bool:
-    """Remove a grant; False when there was none."""
-    statement = delete(grants).where(
-        grants.c.privilege == privilege.value,
-        grants.c.principal_type == principal.type.value,
-        grants.c.principal_id == principal.id,
-        grants.c.object_type == on.type.value,
-        grants.c.object_id == on.id,
+async def take(
+    connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, by: str
+) -> bool:
+    """Remove a grant, whoever gave it; False when nobody's was live."""
+    where = (
+        "g.privilege = :privilege and g.principal_type = :principal_type and g.principal_id = :principal_id "
+        "and g.object_type = :object_type and g.object_id = :object_id"
     )
-    return (await connection.execute(statement)).rowcount == 1
+    gone = await _end(connection, where, _key(privilege, principal, on), because=Ended.REVOKED, by=by)
+    return any(row.live for row in gone)
 
 
-async def on_object(connection: AsyncConnection, on: ObjectKey) -> Sequence[AnyRow]:
-    """The grants on one object, oldest first."""
-    statement = select(grants).where(grants.c.object_type == on.type.value, grants.c.object_id == on.id)
-    return (await connection.execute(statement.order_by(grants.c.id))).all()
+async def on_object(
+    connection: AsyncConnection, on: ObjectKey, *, after: UUID | None = None, limit: int | None = None
+) -> Sequence[AnyRow]:
+    """The live grants on one object, oldest first, those after the row `after`; all unless there is a `limit`.
+
+    Rows have the columns of `grants`. A privilege that several gave to one principal has a row of each.
+    """
+    here = and_(grants.c.object_type == on.type.value, grants.c.object_id == on.id)
+    statement = select(grants).where(here, _live()).order_by(grants.c.id).limit(limit)
+    if after is not None:
+        statement = statement.where(grants.c.id > after)
+    return (await connection.execute(statement)).all()
 
 
-async def sweep(connection: AsyncConnection, objects: Sequence[ObjectKey]) -> Sequence[AnyRow]:
+_OF_PRINCIPAL = text(
+    """
+    select g.* from grants g
+    left join roles r on r.id = case g.object_type when 'role' then g.object_id::uuid end
+    left join tables t on t.id = case when g.object_type in ('table', 'view') then g.object_id::uuid end
+    left join namespaces n on n.id = case g.object_type when 'namespace' then g.object_id::uuid end
+    left join warehouses w on w.id = coalesce(
+        t.warehouse_id, n.warehouse_id, case g.object_type when 'warehouse' then g.object_id::uuid end)
+    where g.principal_type = :principal_type and g.principal_id = :principal_id
+        and (cast(:after as uuid) is null or g.id > cast(:after as uuid))
+        and (g.expires_at is null or g.expires_at > clock_timestamp())
+        and case g.object_type when 'server' then true
+            when 'project' then g.object_id = :project_id
+            else coalesce(w.project_id, r.project_id) = :project_id end
+    order by g.id limit :limit
+    """
+)
+
+
+async def of_principal(
+    connection: AsyncConnection, principal: Principal, *, project_id: str, after: UUID | None, limit: int
+) -> Sequence[AnyRow]:
+    """What one principal holds directly in a project and on the server, oldest first; rows as in `on_object`."""
+    values = {"principal_type": principal.type.value, "principal_id": principal.id, "project_id": project_id}
+    return (await connection.execute(_OF_PRINCIPAL, {**values, "after": after, "limit": limit})).all()
+
+
+async def history(
+    connection: AsyncConnection,
+    *,
+    on: ObjectKey | None = None,
+    principal: Principal | None = None,
+    after: int | None = None,
+    limit: int,
+) -> Sequence[AnyRow]:
+    """Grants that ended on an object, of a principal or both, the latest first, those ended before the row `after`.
+
+    Rows have the columns of `grant_history`. Raises ValueError when neither is named: the whole history is no answer.
+    """
+    if on is None and principal is None:
+        raise ValueError("whose history: name an object or a principal")
+    statement = select(grant_history).order_by(grant_history.c.id.desc()).limit(limit)
+    if on is not None:
+        statement = statement.where(grant_history.c.object_type == on.type.value, grant_history.c.object_id == on.id)
+    if principal is not None:
+        of = (
+            grant_history.c.principal_type == principal.type.value,
+            grant_history.c.principal_id == principal.id,
+        )
+        statement = statement.where(*of)
+    if after is not None:
+        statement = statement.where(grant_history.c.id < after)
+    return (await connection.execute(statement)).all()
+
+
+async def sweep(
+    connection: AsyncConnection, objects: Sequence[ObjectKey], *, by: str | None = None
+) -> Sequence[AnyRow]:
     """Remove all grants on objects that go, and tell what they were."""
-    on_any = or_(*(and_(grants.c.object_type == key.type.value, grants.c.object_id == key.id) for key in objects))
-    return (await connection.execute(delete(grants).where(on_any).returning(grants))).all()
+    where = "(g.object_type, g.object_id) in (select * from unnest(cast(:types as text[]), cast(:ids as text[])))"
+    values = {"types": [key.type.value for key in objects], "ids": [key.id for key in objects]}
+    return await _end(connection, where, values, because=Ended.OBJECT_DELETED, by=by)
+
+
+async def sweep_principal(connection: AsyncConnection, principal: Principal, *, by: str) -> Sequence[AnyRow]:
+    """Remove all grants to a user or role that goes, and tell what they were."""
+    where = "g.principal_type = :principal_type and g.principal_id = :principal_id"
+    values = {"principal_type": principal.type.value, "principal_id": principal.id}
+    return await _end(connection, where, values, because=Ended.PRINCIPAL_DELETED, by=by)
+
+
+async def sweep_expired(connection: AsyncConnection, *, limit: int) -> Sequence[AnyRow]:
+    """Remove grants whose time is over, some at a time, and tell what they were. Rows in use are left for later."""
+    over = select(grants.c.id).where(grants.c.expires_at <= func.clock_timestamp()).order_by(grants.c.expires_at)
+    ids = (await connection.execute(over.limit(limit).with_for_update(skip_locked=True))).scalars().all()
+    if not ids:
+        return ()
+    return await _end(connection, "g.id = any(:ids)", {"ids": list(ids)}, because=Ended.EXPIRED, by=None)
+
+
+def tuple_of(row: AnyRow) -> TupleKey:
+    """The tuple that a row of `grants` wants."""
+    principal = Principal(PrincipalType(row.principal_type), row.principal_id)
+    return TupleKey(principal, row.privilege, ObjectKey(ObjectType(row.object_type), row.object_id))
+
+
+async def _end(
+    connection: AsyncConnection, where: str, values: Mapping[str, object], *, because: Ended, by: str | None
+) -> Sequence[AnyRow]:
+    """Move rows into the history; them as they were, each with whether it was `live`.
+
+    They are locked in one order first, so that two that end many cannot wait for each other.
+    """
+    statement = text(
+        f"""
+        with held as materialized (select g.id from grants g where {where} order by g.id for update),
+        gone as (delete from grants g using held where g.id = held.id returning g.*),
+        told as (select *, coalesce(expires_at > clock_timestamp(), true) as live from gone),
+        kept as (
+            insert into grant_history (grant_id, privilege, principal_type, principal_id, object_type, object_id,
+                granted_by, granted_at, reason, expires_at, ended_at, ended_by, ended_because)
+            select id, privilege, principal_type, principal_id, object_type, object_id, granted_by, granted_at, reason,
+                expires_at, case when live then clock_timestamp() else expires_at end,
+                case when live then :ended_by end, case when live then :because else 'expired' end
+            from told order by id)
+        select * from told order by id
+        """  # noqa: S608 - `where` is a literal of this module; every value is a bound parameter
+    )
+    return (await connection.execute(statement, {**values, "because": because.value, "ended_by": by})).all()
+
+
+def _difference(before: AnyRow | None, expires_at: datetime | None) -> Change:
+    if before is None or not before.live or expires_at is None:
+        return Change.GIVEN
+    shorter = before.expires_at is None or expires_at < before.expires_at
+    return Change.SHORTENED if shorter else Change.GIVEN
+
+
+def _key(privilege: Privilege, principal: Principal, on: ObjectKey) -> dict[str, str]:
+    return {
+        "privilege": privilege.value,
+        "principal_type": principal.type.value,
+        "principal_id": principal.id,
+        "object_type": on.type.value,
+        "object_id": on.id,
+    }
+
+
+def _same(key: Mapping[str, str]) -> ColumnElement[bool]:
+    return and_(*(grants.c[name] == value for name, value in key.items()))
+
+
+def _live() -> ColumnElement[bool]:
+    return or_(grants.c.expires_at.is_(None), grants.c.expires_at > func.clock_timestamp())

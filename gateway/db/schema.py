@@ -21,6 +21,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    SmallInteger,
     Table,
     Text,
     UniqueConstraint,
@@ -195,11 +196,17 @@ grants = Table(
     _now("granted_at"),
     Column("reason", Text),
     Column("expires_at", DateTime(timezone=True)),
-    UniqueConstraint("privilege", "principal_type", "principal_id", "object_type", "object_id"),
-    Index(None, "object_type", "object_id"),
-    Index(None, "principal_type", "principal_id"),
+    UniqueConstraint(
+        "privilege", "principal_type", "principal_id", "object_type", "object_id", "granted_by", name="grants_key"
+    ),
+    Index(None, "object_type", "object_id", "id"),
+    Index(None, "principal_type", "principal_id", "id"),
 )
-"""What was granted, to whom, by whom. OpenFGA's tuples are made from these rows (section 5 of the design)."""
+"""What was granted, to whom, by whom. OpenFGA's tuples are made from these rows (section 5 of the design): one tuple of
+all rows that agree but for `granted_by`.
+"""
+
+Index("grants_ending_idx", grants.c.expires_at, postgresql_where=grants.c.expires_at.is_not(None))
 
 Index(
     "grants_roles_of_principal_idx",
@@ -207,6 +214,32 @@ Index(
     grants.c.principal_id,
     postgresql_where=grants.c.object_type == "role",
 )
+
+grant_history = Table(
+    "grant_history",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("grant_id", UUID(as_uuid=True), nullable=False),
+    Column("privilege", Text, nullable=False),
+    Column("principal_type", Text, nullable=False),
+    Column("principal_id", Text, nullable=False),
+    Column("object_type", Text, nullable=False),
+    Column("object_id", Text, nullable=False),
+    Column("granted_by", Text, nullable=False),
+    Column("granted_at", DateTime(timezone=True), nullable=False),
+    Column("reason", Text),
+    Column("expires_at", DateTime(timezone=True)),
+    _now("ended_at"),
+    Column("ended_by", Text),
+    Column("ended_because", Text, nullable=False),
+    CheckConstraint(
+        "ended_because in ('revoked', 'expired', 'object deleted', 'principal deleted', 'replaced')",
+        name="ended_because",
+    ),
+    Index(None, "object_type", "object_id", "id"),
+    Index(None, "principal_type", "principal_id", "id"),
+)
+"""Grants that ended: a row of `grants` as it was, and when, by whom and why it went. Rows are never changed."""
 
 outbox = Table(
     "outbox",
@@ -229,9 +262,16 @@ outbox = Table(
         server_default=text("(pg_current_xact_id()::text::bigint)"),
         index=True,
     ),
+    Column("step", SmallInteger, nullable=False, server_default="0"),
+    Column("sent_at", DateTime(timezone=True)),
     Index(None, "not_before"),
+    Index(None, "object_id", "subject_id", "relation"),
 )
-"""Tuple keys whose state in OpenFGA may differ from what the rows want. A row goes when its key was made so."""
+"""Tuple keys whose state in OpenFGA may differ from what the rows want. A row goes when its key was made so.
+
+Rows of one transaction are delivered in the order of `step`. `sent_at` is set while a write of the key may be under way
+and stays when its end is not known: until some time after it, OpenFGA may still carry it out.
+"""
 
 audit_log = Table(
     "audit_log",

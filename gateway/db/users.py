@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sqlalchemy import delete as delete_from
 from sqlalchemy import func, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -43,9 +44,17 @@ async def get(connection: AsyncConnection, id: str) -> AnyRow | None:
 
 
 async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
-    """Which of the ids are known."""
-    found = await connection.execute(select(users.c.id).where(users.c.id.in_(ids)))
+    """Which of the ids are known. These stay so until the transaction ends: nothing is granted to whom a deletion has
+    just swept the grants of.
+    """
+    known = select(users.c.id).where(users.c.id.in_(ids)).order_by(users.c.id)
+    found = await connection.execute(known.with_for_update(read=True, key_share=True))
     return {row.id for row in found}
+
+
+async def delete(connection: AsyncConnection, id: str) -> bool:
+    """Remove the record; False when there is none. Then `ownership.record_principal_gone` in the same transaction."""
+    return (await connection.execute(delete_from(users).where(users.c.id == id))).rowcount == 1
 
 
 async def page(

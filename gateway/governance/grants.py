@@ -51,12 +51,14 @@ class Grants:
         row = _row(permit, permit.operation.on)
         async with self._database.read() as connection:
             found = await grants.on_object(connection, row.key)
+        # An assignment says who has what: one of it, however many gave it.
+        held = dict.fromkeys((each.privilege, each.principal_type, each.principal_id) for each in found)
         return AssignmentsAnswer(
             assignments=[
-                AssignmentEntry(type=each.privilege, user=each.principal_id)
-                if each.principal_type == PrincipalType.USER
-                else AssignmentEntry(type=each.privilege, role=UUID(each.principal_id))
-                for each in found
+                AssignmentEntry(type=privilege, user=id)
+                if type == PrincipalType.USER
+                else AssignmentEntry(type=privilege, role=UUID(id))
+                for privilege, type, id in held
             ]
         )
 
@@ -75,7 +77,9 @@ class Grants:
                 raise not_found(operation.on)
             await _require_known(connection, operation.writes)
             for entry in operation.deletes:
-                if not await grants.take(connection, privilege=entry.privilege, principal=entry.principal, on=row.key):
+                if not await grants.take(
+                    connection, privilege=entry.privilege, principal=entry.principal, on=row.key, by=permit.actor.id
+                ):
                     raise TupleNotFound(f"There is no {entry.privilege} of {entry.principal.id} here.")
             for entry in operation.writes:
                 if not await grants.give(

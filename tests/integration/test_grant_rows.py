@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grants as rows on a real PostgreSQL: several grantors, ends, and what is remembered of what is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.privileges import Privilege
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.db import grants
+from gateway.db.engine import Database
+from gateway.db.grants import Change
+from gateway.embedded.ready import Ready
+
+SELECT, MODIFY = Privilege.SELECT, Privilege.MODIFY
+
+
+@pytest.fixture
+async def database(stack: Ready) -> AsyncIterator[Database]:
+    made = Database(stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1), pool_size=4, acquire_timeout=5)
+    yield made
+    await made.close()
+
+
+class Undo(Exception):
+    """Ends a transaction without a trace."""
+
+
+@asynccontextmanager
+async def passing(database: Database) -> AsyncIterator[AsyncConnection]:
+    """A transaction that never happened afterwards: nobody delivers what these rows want."""
+    try:
+        async with database.transaction() as connection:
+            yield connection
+            raise Undo
+    except Undo:
+        pass
+
+
+def somebody() -> Principal:
+    return Principal(PrincipalType.USER, f"oidc~{uuid4()}")
+
+
+def something(type: ObjectType = ObjectType.TABLE) -> ObjectKey:
+    return ObjectKey(type, str(uuid4()))
+
+
+def in_seconds(seconds: float) -> datetime:
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+async def test_each_grantor_has_a_row_and_the_same_again_replaces_only_his_own(database: Database) -> None:
+    who, what = somebody(), something()
+    async with passing(database) as connection:
+        assert await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a") is Change.GIVEN
+        assert await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a") is Change.NOTHING
+        assert await grants.give(connection, privilege=SELECT, principal=who, on=what, by="b") is Change.GIVEN
+        told = await grants.give(connection, privilege=SELECT, principal=who, on=what, by="b", reason="audit")
+        assert told is Change.GIVEN
+        rows = await grants.on_object(connection, what)
+        assert [(row.granted_by, row.reason) for row in rows] == [("a", None), ("b", "audit")]
+        [over] = await grants.history(connection, on=what, limit=10)
+        assert (over.granted_by, over.reason, over.ended_because, over.ended_by) == ("b", None, "replaced", "b")
+        assert over.granted_at <= over.ended_at
+
+
+async def test_an_earlier_end_takes_rights_away_and_a_later_one_does_not(database: Database) -> None:
+    who, what = somebody(), something()
+    early, late = in_seconds(600), in_seconds(1200)
+    async with passing(database) as connection:
+
+        async def ends(at: datetime | None) -> Change:
+            return await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a", expires_at=at)
+
+        assert await ends(early) is Change.GIVEN
+        assert await ends(late) is Change.GIVEN
+        assert await ends(None) is Change.GIVEN
+        assert await ends(late) is Change.SHORTENED
+        assert await ends(early) is Change.SHORTENED
+        assert await ends(early) is Change.NOTHING
+        assert [row.expires_at for row in await grants.on_object(connection, what)] == [early]
+        assert await ends(in_seconds(-1)) is Change.SHORTENED
+        assert await grants.on_object(connection, what) == []
+        assert await ends(in_seconds(-2)) is Change.GIVEN, "it was over: nothing is taken away"
+        because = [row.ended_because for row in await grants.history(connection, principal=who, limit=10)]
+        assert because == ["expired", *["replaced"] * 5]
+
+
+async def test_taking_ends_the_rows_of_all_grantors_and_says_whether_there_was_a_live_one(database: Database) -> None:
+    who, other, what = somebody(), somebody(), something()
+    async with passing(database) as connection:
+        for by in ("a", "b"):
+            await grants.give(connection, privilege=SELECT, principal=who, on=what, by=by)
+        await grants.give(connection, privilege=MODIFY, principal=who, on=what, by="a")
+        await grants.give(connection, privilege=SELECT, principal=other, on=what, by="a")
+        assert await grants.take(connection, privilege=SELECT, principal=who, on=what, by="c")
+        assert not await grants.take(connection, privilege=SELECT, principal=who, on=what, by="c")
+        left = {(row.privilege, row.principal_id) for row in await grants.on_object(connection, what)}
+        assert left == {("modify", who.id), ("select", other.id)}
+        over = await grants.history(connection, on=what, limit=10)
+        assert {(row.granted_by, row.ended_by, row.ended_because) for row in over} == {
+            ("a", "c", "revoked"),
+            ("b", "c", "revoked"),
+        }
+        past = in_seconds(-60)
+        await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a", expires_at=past)
+        assert not await grants.take(connection, privilege=SELECT, principal=who, on=what, by="c")
+        [latest] = await grants.history(connection, on=what, limit=1)
+        assert (latest.ended_because, latest.ended_by, latest.ended_at) == ("expired", None, past)
+
+
+async def test_what_one_holds_comes_in_pages_of_one_project_and_the_server(database: Database) -> None:
+    who = somebody()
+    async with passing(database) as connection:
+        found = await connection.execute(
+            text("select s.id as server, w.id as warehouse, w.project_id from server s, warehouses w limit 1")
+        )
+        here = found.one()
+        await connection.execute(text("insert into projects (id, name, name_key) values ('else', 'else', 'else~~')"))
+        role = str(uuid4())
+        await connection.execute(
+            text(
+                "insert into roles (id, project_id, name, name_key, provider_id, source_id) "
+                "values (cast(:id as uuid), 'else', 'r', 'r', 'lakekeeper', 'r')"
+            ).bindparams(id=role)
+        )
+        held = [
+            (Privilege.OPERATOR, ObjectKey(ObjectType.SERVER, str(here.server))),
+            (SELECT, ObjectKey(ObjectType.PROJECT, here.project_id)),
+            (SELECT, ObjectKey(ObjectType.WAREHOUSE, str(here.warehouse))),
+            (MODIFY, ObjectKey(ObjectType.WAREHOUSE, str(here.warehouse))),
+        ]
+        elsewhere = [
+            (SELECT, ObjectKey(ObjectType.PROJECT, "else")),
+            (Privilege.ASSIGNEE, ObjectKey(ObjectType.ROLE, role)),
+        ]
+        for privilege, on in (*held, *elsewhere):
+            await grants.give(connection, privilege=privilege, principal=who, on=on, by="a")
+        await grants.give(
+            connection, privilege=Privilege.CREATE, principal=who, on=held[1][1], by="a", expires_at=in_seconds(-1)
+        )
+        await grants.give(connection, privilege=SELECT, principal=somebody(), on=held[1][1], by="a")
+        pages, after = [], None
+        while page := await grants.of_principal(connection, who, project_id=here.project_id, after=after, limit=3):
+            pages.append([(row.privilege, row.object_type, row.object_id) for row in page])
+            after = page[-1].id
+        assert [len(page) for page in pages] == [3, 1]
+        assert sorted(sum(pages, [])) == sorted((p.value, on.type.value, on.id) for p, on in held)
+        there = await grants.of_principal(connection, who, project_id="else", after=None, limit=9)
+        assert [row.object_type for row in there] == ["server", "project", "role"]
+
+
+async def test_history_comes_in_pages_the_latest_first(database: Database) -> None:
+    who = somebody()
+    things = [something() for _ in range(5)]
+    async with passing(database) as connection:
+        for what in things:
+            await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a")
+            await grants.take(connection, privilege=SELECT, principal=who, on=what, by="a")
+        first = await grants.history(connection, principal=who, limit=3)
+        rest = await grants.history(connection, principal=who, after=first[-1].id, limit=3)
+        assert [row.object_id for row in (*first, *rest)] == [what.id for what in reversed(things)]
+        [one] = await grants.history(connection, principal=who, on=things[2], limit=3)
+        assert one.object_id == things[2].id
+        with pytest.raises(ValueError, match="whose history"):
+            await grants.history(connection, limit=3)
+
+
+async def test_sweeps_say_why(database: Database) -> None:
+    who, what = somebody(), something()
+    async with passing(database) as connection:
+        for on in (what, something()):
+            await grants.give(connection, privilege=SELECT, principal=who, on=on, by="a")
+        assert len(await grants.sweep(connection, [what, something()])) == 1
+        assert len(await grants.sweep_principal(connection, who, by="c")) == 1
+        ended = [(row.ended_because, row.ended_by) for row in await grants.history(connection, principal=who, limit=9)]
+        assert ended == [("principal deleted", "c"), ("object deleted", None)]
+
+
+async def test_only_what_is_over_is_swept_as_expired(database: Database) -> None:
+    who = somebody()
+    async with passing(database) as connection:
+        ends = [in_seconds(-100), in_seconds(600), None]
+        for end in ends:
+            await grants.give(connection, privilege=SELECT, principal=who, on=something(), by="a", expires_at=end)
+        swept = [row for row in await grants.sweep_expired(connection, limit=1000) if row.principal_id == who.id]
+        assert [row.expires_at for row in swept] == ends[:1]
+        [over] = await grants.history(connection, principal=who, limit=9)
+        assert (over.ended_because, over.ended_at) == ("expired", ends[0])
+
+
+async def test_a_membership_of_a_role_in_a_role_has_no_end(database: Database) -> None:
+    role = Principal(PrincipalType.ROLE, str(uuid4()))
+    async with passing(database) as connection:
+        with pytest.raises(ValueError, match="role in a role"):
+            await grants.give(
+                connection,
+                privilege=Privilege.ASSIGNEE,
+                principal=role,
+                on=something(ObjectType.ROLE),
+                by="a",
+                expires_at=in_seconds(60),
+            )
+        with pytest.raises(ValueError, match="without a zone"):
+            naive = datetime(2030, 1, 1)
+            await grants.give(connection, privilege=SELECT, principal=role, on=something(), by="a", expires_at=naive)
+
+
+async def test_of_the_same_grantor_twice_at_once_one_gives_and_the_other_changes_nothing(database: Database) -> None:
+    who, what = somebody(), something()
+
+    async def give() -> Change:
+        async with database.transaction() as connection:
+            return await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a")
+
+    try:
+        told = await asyncio.gather(*(give() for _ in range(4)))
+        assert sorted(told) == [Change.NOTHING] * 3 + [Change.GIVEN]
+    finally:
+        async with database.transaction() as connection:
+            await grants.sweep(connection, [what])
+            await connection.execute(text("delete from grant_history where object_id = :id").bindparams(id=what.id))
