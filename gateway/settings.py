@@ -10,66 +10,19 @@ ignored. Values: durations ``500ms``, ``30s``, ``5m``, ``1h`` or plain seconds; 
 
 from __future__ import annotations
 
-import difflib
-import hmac
 import os
-import re
 import typing
 import uuid
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, get_args, get_origin
+from collections.abc import Mapping
+from typing import Annotated
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Meta
 
-PREFIX = "LAKEGATE__"
-
-_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d)?")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
-_MASK = "********"
-
-
-class SettingsError(ValueError):
-    """Settings that cannot be used; the message has one line for each problem and never shows a secret's value."""
-
-
-class Secret:
-    """A value that ``str``, ``repr``, logging and error messages show as asterisks; :meth:`reveal` gives it."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: str) -> None:
-        self._value = value
-
-    def reveal(self) -> str:
-        """The value itself, for the one call that needs it."""
-        return self._value
-
-    def __repr__(self) -> str:
-        return f"Secret({_MASK})"
-
-    def __str__(self) -> str:
-        return _MASK
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and hmac.compare_digest(self._value.encode(), other._value.encode())
-
-    def __hash__(self) -> int:
-        return hash((Secret, self._value))
-
-    def __bool__(self) -> bool:
-        return bool(self._value)
-
-
-def _parse_duration(text: str) -> float:
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
-        raise ValueError("write a duration as 500ms, 30s, 5m or 1h")
-    return float(found["number"]) * _UNITS[found["unit"]]
-
-
-_SECONDS = {"kind": "duration"}
+from gateway.variables import PREFIX, SECONDS, SettingRow, read, rows_of
+from gateway.variables import Secret as Secret
+from gateway.variables import SettingsError as SettingsError
 
 Port = Annotated[int, Meta(ge=1, le=65535)]
 Count = Annotated[int, Meta(ge=1)]
@@ -90,7 +43,7 @@ class OpenFga(msgspec.Struct, frozen=True, kw_only=True):
     max_batch_check_size: Annotated[
         Count, Meta(description="Most checks in one batch; at most what the server allows.")
     ] = 50
-    timeout: Annotated[float, Meta(description="Longest time for one call.", extra=_SECONDS)] = 3.0
+    timeout: Annotated[float, Meta(description="Longest time for one call.", extra=SECONDS)] = 3.0
 
 
 class Opa(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +51,7 @@ class Opa(msgspec.Struct, frozen=True, kw_only=True):
 
     url: Annotated[str, Meta(description="Address of OPA.")] = "http://127.0.0.1:8182"
     token: Annotated[Secret | None, Meta(description="Bearer token sent to OPA.")] = None
-    timeout: Annotated[float, Meta(description="Longest time for one decision.", extra=_SECONDS)] = 2.0
+    timeout: Annotated[float, Meta(description="Longest time for one decision.", extra=SECONDS)] = 2.0
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +60,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     buffer_size: Annotated[
         Count, Meta(description="Most records of reads and refusals waiting to be written; when full, requests fail.")
     ] = 10_000
-    flush_interval: Annotated[float, Meta(description="Longest time such a record waits.", extra=_SECONDS)] = 0.2
+    flush_interval: Annotated[float, Meta(description="Longest time such a record waits.", extra=SECONDS)] = 0.2
 
 
 class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,10 +68,10 @@ class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
 
     enabled: Annotated[bool, Meta(description="Heed `Idempotency-Key` and advertise it to clients.")] = True
     lifetime: Annotated[
-        float, Meta(ge=60, description="How long a success is remembered; advertised to clients.", extra=_SECONDS)
+        float, Meta(ge=60, description="How long a success is remembered; advertised to clients.", extra=SECONDS)
     ] = 1800.0
     grace_period: Annotated[
-        float, Meta(ge=0, description="How much longer it is really remembered.", extra=_SECONDS)
+        float, Meta(ge=0, description="How much longer it is really remembered.", extra=SECONDS)
     ] = 300.0
 
 
@@ -165,7 +118,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ("system", "examples", "information_schema")
     max_request_body_size: Annotated[Count, Meta(description="Largest request body in bytes.")] = 33_554_432
     max_request_time: Annotated[
-        float, Meta(description="Read, not yet enforced: each outside call has its own limit.", extra=_SECONDS)
+        float, Meta(description="Read, not yet enforced: each outside call has its own limit.", extra=SECONDS)
     ] = 30.0
     pagination_size_default: Annotated[Count, Meta(description="Items on a page when none are asked for.")] = 100
     pagination_size_max: Annotated[Count, Meta(description="Most items on a page.")] = 1000
@@ -193,7 +146,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Count, Meta(description="Most read connections of a worker. Not used yet: one pool serves both.")
     ] = 10
     pg_write_pool_connections: Annotated[Count, Meta(description="Most write connections of a worker.")] = 5
-    pg_acquire_timeout: Annotated[float, Meta(gt=0, description="Longest wait for a connection.", extra=_SECONDS)] = 5.0
+    pg_acquire_timeout: Annotated[float, Meta(gt=0, description="Longest wait for a connection.", extra=SECONDS)] = 5.0
 
     openid_provider_uri: Annotated[str | None, Meta(description="Issuer of the tokens; needed by `serve`.")] = None
     openid_audience: Annotated[tuple[str, ...], Meta(description="Audiences a token may name; needed by `serve`.")] = ()
@@ -255,121 +208,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         self.write_url()
 
 
-class SettingRow(msgspec.Struct, frozen=True):
-    """One line of the settings table: variable, description, and its default as one would write it."""
-
-    variable: str
-    description: str
-    default: str
-
-
-class _Field(typing.NamedTuple):
-    path: tuple[str, ...]
-    hint: Any
-    default: Any
-
-    @property
-    def variable(self) -> str:
-        return PREFIX + "__".join(part.upper() for part in self.path)
-
-    @property
-    def metas(self) -> list[Meta]:
-        return [meta for meta in get_args(self.hint)[1:] if isinstance(meta, Meta)]
-
-
-def _fields(struct: type[msgspec.Struct], path: tuple[str, ...] = ()) -> Iterator[_Field]:
-    hints = typing.get_type_hints(struct, include_extras=True)
-    for field in msgspec.structs.fields(struct):
-        hint = hints[field.name]
-        here = (*path, field.name)
-        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-            yield from _fields(hint, here)
-        else:
-            yield _Field(here, hint, field.default)
-
-
-def _bare(hint: Any) -> Any:
-    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
-
-
-def _secret_from_text(kind: type[Any], value: Any) -> Any:
-    if kind is Secret and isinstance(value, str):
-        return Secret(value)
-    raise NotImplementedError(f"no setting has the type {kind}")
-
-
-def _parse(field: _Field, text: str) -> Any:
-    """One value from its text; raises ValueError with what would be right."""
-    value: Any = text
-    if any((meta.extra or {}).get("kind") == "duration" for meta in field.metas):
-        value = _parse_duration(text)
-    elif get_origin(_bare(field.hint)) is tuple:
-        value = [part for item in text.split(",") if (part := item.strip())]
-    return msgspec.convert(value, field.hint, strict=False, dec_hook=_secret_from_text)
-
-
-def _unknown(variable: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(variable, known, n=1)
-    return f"{variable} is no setting" + (f"; did you mean {near[0]}?" if near else "")
-
-
 def load(environment: Mapping[str, str] | None = None) -> Settings:
     """Read all settings from ``environment`` (default: that of the process).
 
     Raises:
         SettingsError: unknown variables, with the nearest known name, and values that do not fit; all at once.
     """
-    source = os.environ if environment is None else environment
-    fields = {field.variable: field for field in _fields(Settings)}
-    problems: list[str] = []
-    tree: dict[str, Any] = {}
-    for variable in sorted(name for name in source if name.startswith(PREFIX)):
-        field = fields.get(variable)
-        if field is None:
-            problems.append(_unknown(variable, list(fields)))
-            continue
-        try:
-            value = _parse(field, source[variable])
-        except (ValueError, msgspec.ValidationError) as error:
-            problems.append(f"{variable}: {error}")
-            continue
-        branch = tree
-        for part in field.path[:-1]:
-            branch = branch.setdefault(part, {})
-        branch[field.path[-1]] = value
-    if problems:
-        raise SettingsError("\n".join(problems))
-    return _build(Settings, tree)
-
-
-StructT = typing.TypeVar("StructT", bound=msgspec.Struct)
-
-
-def _build(struct: type[StructT], tree: Mapping[str, Any]) -> StructT:
-    hints = typing.get_type_hints(struct)
-    values = {name: _build(hints[name], value) if isinstance(value, dict) else value for name, value in tree.items()}
-    return struct(**values)
+    return read(Settings, os.environ if environment is None else environment)
 
 
 def rows() -> list[SettingRow]:
     """The settings table, in the order of the classes above."""
-
-    def shown(value: Any) -> str:
-        match value:
-            case None | ():
-                return ""
-            case bool():
-                return str(value).lower()
-            case tuple():
-                return ",".join(value)
-            case _:
-                return str(value)
-
-    def row(field: _Field) -> SettingRow:
-        description = next((meta.description for meta in field.metas if meta.description), "")
-        return SettingRow(field.variable, description, shown(field.default))
-
-    return [row(field) for field in _fields(Settings)]
+    return rows_of(Settings)
 
 
 def table() -> str:
