@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-long check policies bench spec-diff lock clean
+.PHONY: help setup demo up test test-long check model policies bench spec-diff lock clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -46,6 +46,9 @@ check: setup ## Format, lint, types, room contracts, relationship model, policie
 	run $(BIN)/lint-imports --no-cache; \
 	run $(BIN)/python -m gateway.embedded.policies; \
 	exit $$failed
+
+model: setup ## Compile fga_model/ to what the gateway ships with
+	@$(BIN)/python -m gateway.fga.compile
 
 policies: setup ## Check and test the relationship model and the Rego policies alone
 	@$(BIN)/python -m gateway.embedded.policies

@@ -9,3 +9,5 @@ contents:
   - namespace.fga
   - table.fga
   - view.fga
+  - generic_table.fga
+  - tag.fga

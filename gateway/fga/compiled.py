@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from importlib import resources
 from typing import Any
+
+#: The version of the compiled model: the last row of `fga_model/VERSIONS.md`, which also names its `content_hash`.
+MODEL_VERSION = "1.2"
 
 
 def compiled_model() -> dict[str, Any]:
@@ -49,6 +53,22 @@ def grantable_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 def same_model(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
     """Whether both say the same, whatever the order of types and subjects and whatever notes on origins they carry."""
     return bool(_canonical(left) == _canonical(right))
+
+
+def content_hash(model: Mapping[str, Any]) -> str:
+    """SHA-256 in hexadecimal of what the model says: equal exactly for those that `same_model` calls equal."""
+    return hashlib.sha256(json.dumps(_canonical(model), sort_keys=True).encode()).hexdigest()
+
+
+def missing_from(model: Mapping[str, Any], demanded: Mapping[str, Set[str]]) -> list[str]:
+    """The relations (`type#relation`) of `demanded` that the model lacks, sorted."""
+    present = relations_of(model)
+    return sorted(
+        f"{type_name}#{relation}"
+        for type_name, relations in demanded.items()
+        for relation in relations
+        if relation not in present.get(type_name, frozenset())
+    )
 
 
 def _canonical(model: Mapping[str, Any]) -> Any:

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The golden table: who holds one thing, and what follows from it. Written by hand after `lakekeeper.md`, appendix B.
+
+One source for three: the model's own tests (`fga_model/tests/golden.fga.yaml`), the table in
+`docs/relationship-model.md`, and the same cells tried over HTTP (`tests/contract/test_golden_matrix.py`). The first two
+are generated and compared by `test_golden_table.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Column:
+    """One kind of effect: `on` is the letter of the object in the world below, `actions` all that must hold or not."""
+
+    title: str
+    on: str
+    actions: tuple[str, ...]
+
+
+#: P project, W warehouse, N namespace in it, T a table in the namespace, T2 the table beside it, H what is held on (W
+#: where it is held on the project or the server).
+COLUMNS: tuple[Column, ...] = (
+    Column("see W", "W", ("can_get_metadata", "can_get_config", "can_include_in_list", "can_list_namespaces")),
+    Column("see N", "N", ("can_get_metadata", "can_include_in_list", "can_list_tables")),
+    Column("see T", "T", ("can_get_metadata", "can_include_in_list")),
+    Column("see T2", "T2", ("can_get_metadata", "can_include_in_list")),
+    Column("T: read data", "T", ("can_read_data",)),
+    Column("T: write, commit, rename, drop", "T", ("can_write_data", "can_commit", "can_rename", "can_drop")),
+    Column("N: create in it", "N", ("can_create_table", "can_create_view", "can_create_namespace")),
+    Column("N: update, delete", "N", ("can_update_properties", "can_delete")),
+    Column("W: create in it", "W", ("can_create_namespace",)),
+    Column(
+        "W: storage, rename, soft deletion, delete",
+        "W",
+        ("can_update_storage", "can_rename", "can_modify_soft_deletion", "can_delete"),
+    ),
+    Column("hand out the same", "H", ()),
+    Column("hand out any", "H", ("can_grant_manage_grants", "can_grant_pass_grants", "can_change_ownership")),
+    Column("see who holds what", "H", ("can_read_assignments",)),
+    Column("P: hand out rights", "P", ("can_grant_select", "can_grant_create", "can_grant_data_admin")),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Who holds `privileges` on the object of the letter `on`, and Y or - for each column."""
+
+    on: str
+    privileges: tuple[str, ...]
+    cells: str
+
+    @property
+    def title(self) -> str:
+        """What heads the row."""
+        return f"{' + '.join(self.privileges)} on {NAMES[self.on]}"
+
+    @property
+    def user(self) -> str:
+        """The name of the holder in the model's tests."""
+        return f"{self.on.lower()}_{'_and_'.join(self.privileges)}"
+
+    def holds(self, column: Column) -> bool:
+        """What the table says."""
+        return self.cells[COLUMNS.index(column)] == "Y"
+
+    def questions(self, column: Column) -> tuple[tuple[str, str], ...]:
+        """(letter of the object, action) behind a cell."""
+        if column.title == "hand out the same":
+            return ((self.on, granting(self.privileges[0])),)
+        at = column.on if column.on != "H" else self.on if self.on in ("W", "N", "T") else "W"
+        return tuple((at, action) for action in column.actions)
+
+
+NAMES = {"S": "the server", "P": "the project", "W": "W", "N": "N", "T": "T", "-": "nothing"}
+
+
+def granting(privilege: str) -> str:
+    """The right that handing out `privilege` takes."""
+    return "can_change_ownership" if privilege == "ownership" else f"can_grant_{privilege}"
+
+
+def _rows() -> Iterator[Row]:
+    # columns:                                       sees rw c  u  c s  grants
+    #                                                WNTt rw N  N  W W  sam P
+    for row in (
+        ("S", "admin", "---- -- - - - - Y-- Y"),
+        ("S", "operator", "YYYY YY Y Y Y Y YYY Y"),
+        ("P", "project_admin", "YYYY YY Y Y Y Y YYY Y"),
+        ("P", "security_admin", "YYYY -- - - - - YYY Y"),
+        ("P", "data_admin", "YYYY YY Y Y Y Y --- -"),
+        ("P", "role_creator", "---- -- - - - - --- -"),
+        ("P", "tag_creator", "---- -- - - - - --- -"),
+        ("P", "describe", "YYYY -- - - - - --- -"),
+        ("P", "select", "YYYY Y- - - - - --- -"),
+        ("P", "create", "YYYY -- Y - Y - --- -"),
+        ("P", "modify", "YYYY YY - Y - Y --- -"),
+        ("W", "describe", "YYYY -- - - - - --- -"),
+        ("W", "describe pass_grants", "YYYY -- - - - - Y-Y -"),
+        ("W", "select", "YYYY Y- - - - - --- -"),
+        ("W", "select pass_grants", "YYYY Y- - - - - Y-Y -"),
+        ("W", "create", "YYYY -- Y - Y - --- -"),
+        ("W", "create pass_grants", "YYYY -- Y - Y - Y-Y -"),
+        ("W", "modify", "YYYY YY - Y - Y --- -"),
+        ("W", "modify pass_grants", "YYYY YY - Y - Y Y-Y -"),
+        ("W", "pass_grants", "---- -- - - - - --- -"),
+        ("W", "manage_grants", "---- -- - - - - YYY -"),
+        ("W", "manage_tags", "---- -- - - - - --- -"),
+        ("W", "ownership", "YYYY YY Y Y Y Y YYY -"),
+        ("N", "describe", "YYYY -- - - - - --- -"),
+        ("N", "describe pass_grants", "YYYY -- - - - - Y-Y -"),
+        ("N", "select", "YYYY Y- - - - - --- -"),
+        ("N", "select pass_grants", "YYYY Y- - - - - Y-Y -"),
+        ("N", "create", "YYYY -- Y - - - --- -"),
+        ("N", "create pass_grants", "YYYY -- Y - - - Y-Y -"),
+        ("N", "modify", "YYYY YY - Y - - --- -"),
+        ("N", "modify pass_grants", "YYYY YY - Y - - Y-Y -"),
+        ("N", "pass_grants", "---- -- - - - - --- -"),
+        ("N", "manage_grants", "---- -- - - - - YYY -"),
+        ("N", "manage_tags", "---- -- - - - - --- -"),
+        ("N", "ownership", "YYYY YY Y Y - - YYY -"),
+        ("T", "describe", "YYY- -- - - - - --- -"),
+        ("T", "describe pass_grants", "YYY- -- - - - - Y-Y -"),
+        ("T", "select", "YYY- Y- - - - - --- -"),
+        ("T", "select pass_grants", "YYY- Y- - - - - Y-Y -"),
+        ("T", "modify", "YYY- YY - - - - --- -"),
+        ("T", "modify pass_grants", "YYY- YY - - - - Y-Y -"),
+        ("T", "pass_grants", "---- -- - - - - --- -"),
+        ("T", "manage_grants", "---- -- - - - - YYY -"),
+        ("T", "manage_tags", "---- -- - - - - --- -"),
+        ("T", "ownership", "YYY- YY - - - - YYY -"),
+    ):
+        yield Row(row[0], tuple(row[1].split()), row[2].replace(" ", ""))
+
+
+ROWS: tuple[Row, ...] = tuple(_rows())
+
+# ---- the world in the model's tests ----
+
+OBJECTS = {
+    "S": "server:golden",
+    "P": "project:golden",
+    "W": "warehouse:golden",
+    "N": "namespace:golden",
+    "T": "table:golden",
+    "T2": "table:beside",
+}
+_EDGES = (
+    ("server:golden", "server", "project:golden"),
+    ("project:golden", "project", "warehouse:golden"),
+    ("warehouse:golden", "parent", "namespace:golden"),
+    ("namespace:golden", "parent", "table:golden"),
+    ("namespace:golden", "parent", "table:beside"),
+)
+_ABOVE = {"W": ("P",), "N": ("P", "W"), "T": ("P", "W", "N")}
+_REASONS = frozenset({"describe", "select", "create", "modify", "ownership"})
+
+
+def render_fga() -> str:
+    """`fga_model/tests/golden.fga.yaml`: each row by a user, by a member of a role within the role that holds it,
+    and by the owner of that role. All of them get the same answers.
+    """
+    lines = [_FGA_HEAD, "tuples:"]
+    lines += [f"  - {_written(*edge)}" for edge in _EDGES]
+    lines.append("tests:")
+    for row in ROWS:
+        # Tuples of the row's own test: with those of all rows at once a check takes twenty times as long.
+        lines += [f"  - name: {row.title}", "    tuples:"]
+        lines += [f"      - {_written(*each)}" for each in _tuples(row)]
+        lines.append("    check:")
+        asked: dict[str, dict[str, bool]] = {}
+        for column in COLUMNS:
+            for letter, action in row.questions(column):
+                holds = asked.setdefault(OBJECTS[letter], {})
+                if holds.setdefault(action, row.holds(column)) != row.holds(column):
+                    raise ValueError(f"the row {row.title!r} says two things of {action} on {letter}")
+        for object, answers in asked.items():
+            said = ", ".join(f"{action}: {str(holds).lower()}" for action, holds in answers.items())
+            lines += [
+                f"      - users: [{', '.join(_holders(row))}]",
+                f"        object: {object}",
+                f"        assertions: {{{said}}}",
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def _written(user: str, relation: str, object: str) -> str:
+    return f'{{user: "{user}", relation: {relation}, object: "{object}"}}'
+
+
+def _holders(row: Row) -> tuple[str, ...]:
+    return tuple(f'"user:{row.user}{how}"' for how in ("", ".nested", ".owner"))
+
+
+def _tuples(row: Row) -> Iterator[tuple[str, str, str]]:
+    role = f"role:{row.user}"
+    yield f"{role}.inner#assignee", "assignee", role
+    yield f"user:{row.user}.nested", "assignee", f"{role}.inner"
+    yield f"user:{row.user}.owner", "ownership", role
+    for subject in (f"user:{row.user}", f"{role}#assignee"):
+        for privilege in row.privileges:
+            yield subject, privilege, OBJECTS[row.on]
+        if _REASONS & set(row.privileges):
+            for letter in _ABOVE.get(row.on, ()):
+                yield subject, "traverse", OBJECTS[letter]
+
+
+_FGA_HEAD = """\
+# SPDX-License-Identifier: Apache-2.0
+#
+# Generated from tests/access/golden_table.py by `python -m pytest tests/access/test_golden_table.py --update-matrix`.
+# Each row is held by a user and by a role, which has an owner and another role with a member in it.
+name: golden
+model_file: ../fga.mod"""
+
+
+def render_markdown() -> str:
+    """The table in `docs/relationship-model.md`."""
+    lines = [
+        f"| held | {' | '.join(column.title for column in COLUMNS)} |",
+        f"|--|{'--|' * len(COLUMNS)}",
+    ]
+    for row in ROWS:
+        cells = (cell if cell == "Y" else "–" for cell in row.cells)
+        lines.append(f"| {row.title} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

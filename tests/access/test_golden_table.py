@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The golden table is told the same everywhere: in the model's tests and in the documentation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.access.privileges import GRANTABLE
+from gateway.fga.compiled import actions_of, compiled_model
+from tests.access import golden_table
+from tests.access.golden_table import COLUMNS, OBJECTS, ROWS
+
+_ROOT = Path(__file__).parents[2]
+FGA = _ROOT / "fga_model" / "tests" / "golden.fga.yaml"
+DOCUMENT = _ROOT / "docs" / "relationship-model.md"
+BEGIN, END = "<!-- golden table: generated -->\n", "<!-- end of the golden table -->\n"
+
+
+def _within(text: str) -> str:
+    assert text.count(BEGIN) == text.count(END) == 1, "the marks around the table"
+    return text.split(BEGIN)[1].split(END)[0]
+
+
+def test_the_models_own_tests_are_the_golden_table(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--update-matrix", default=False):
+        FGA.write_text(golden_table.render_fga())
+    assert FGA.read_text() == golden_table.render_fga(), "run again with --update-matrix if the change is meant"
+
+
+def test_the_documented_table_is_the_golden_table(request: pytest.FixtureRequest) -> None:
+    text = DOCUMENT.read_text()
+    if request.config.getoption("--update-matrix", default=False):
+        _within(text)
+        text = text.split(BEGIN)[0] + BEGIN + golden_table.render_markdown() + END + text.split(END)[1]
+        DOCUMENT.write_text(text)
+    assert _within(text) == golden_table.render_markdown(), "run again with --update-matrix if the change is meant"
+
+
+def test_every_cell_is_filled_and_asks_the_model_something() -> None:
+    actions = actions_of(compiled_model())
+    for row in ROWS:
+        assert len(row.cells) == len(COLUMNS), row.title
+        assert set(row.cells) <= {"Y", "-"}
+        for column in COLUMNS:
+            questions = row.questions(column)
+            assert questions
+            for letter, action in questions:
+                assert action in actions[OBJECTS[letter].split(":")[0]], (row.title, column.title, action)
+
+
+def test_everything_that_can_be_granted_has_a_row() -> None:
+    shown = {(OBJECTS[row.on].split(":")[0], row.privileges[0]) for row in ROWS if len(row.privileges) == 1}
+    types = {OBJECTS[letter].split(":")[0] for letter in ("S", "P", "W", "N", "T")}
+    grantable = {(type.value, each.value) for type, privileges in GRANTABLE.items() for each in privileges}
+    assert {each for each in grantable if each[0] in types} <= shown
+
+
+def test_nothing_is_implied_that_the_reference_denies() -> None:
+    """The rows of appendix B that surprise, once more in words."""
+    by_title = {row.title: row for row in ROWS}
+    column = {each.title: each for each in COLUMNS}
+    assert not by_title["modify on W"].holds(column["N: create in it"]), "modify does not imply create"
+    assert not by_title["manage_grants on W"].holds(column["see W"]), "manage_grants shows nothing"
+    assert by_title["manage_grants on W"].holds(column["see who holds what"]), "but the list of grants"
+    assert not by_title["data_admin on the project"].holds(column["hand out the same"])
+    assert not by_title["admin on the server"].holds(column["see W"])
+    assert not by_title["select on T"].holds(column["see T2"])
