@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The catalog as a Java client of the administrator sees it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.kit.java_client import JavaCatalog
+from tests.contract.world import World
+
+
+@pytest.fixture(scope="session")
+def catalog(world: World) -> JavaCatalog:
+    """One client for all tests."""
+    return JavaCatalog(world)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No answer of the gateway means something else to a Java client than it should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import gateway.api.errors  # noqa: F401 - declares errors of its own
+from gateway.iceberg.errors import CatalogError, CommitStateUnknownException, InternalServerError
+from tests.contract.kit import java_errors as java
+from tests.contract.kit.java_errors import JavaException, Kind, java_error
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "type", "expected"),
+    [
+        (Kind.TABLE, 404, "NoSuchTableException", java.NoSuchTableException),
+        (Kind.TABLE, 404, "NoSuchNamespaceException", java.NoSuchNamespaceException),
+        (Kind.TABLE, 404, "NotFoundException", java.NotFoundException),
+        (Kind.TABLE, 404, "", java.NoSuchTableException),
+        (Kind.CREATE_TABLE, 404, "NoSuchTableException", java.NoSuchNamespaceException),
+        (Kind.COMMIT, 404, "NoSuchNamespaceException", java.NoSuchTableException),
+        (Kind.VIEW, 404, "NoSuchNamespaceException", java.NoSuchNamespaceException),
+        (Kind.COMMIT_VIEW, 404, "", java.NoSuchViewException),
+        (Kind.CONFIG, 404, "NoSuchWarehouseException", java.NoSuchWarehouseException),
+        (Kind.CONFIG, 404, "", java.RESTException),
+        (Kind.CREATE_TABLE, 409, "CommitFailedException", java.AlreadyExistsException),
+        (Kind.COMMIT, 409, "AlreadyExistsException", java.CommitFailedException),
+        (Kind.DROP_NAMESPACE, 409, "", java.NamespaceNotEmptyException),
+        (Kind.NAMESPACE, 422, "", java.RESTException),
+        (Kind.COMMIT, 503, "", java.CommitStateUnknownException),
+        (Kind.TABLE, 503, "", java.ServiceUnavailableException),
+        (Kind.VIEW, 400, "IllegalArgumentException", java.IllegalArgumentException),
+        (Kind.VIEW, 400, "EmptyView", java.BadRequestException),
+        (Kind.TABLE, 429, "", java.RESTException),
+    ],
+)
+def test_code_and_type_make_the_class_by_the_kind_of_operation(
+    kind: Kind, code: int, type: str, expected: type[JavaException]
+) -> None:
+    assert java_error(kind, code, type, "text").__class__ is expected
+
+
+def _errors(above: type[CatalogError] = CatalogError) -> Iterator[type[CatalogError]]:
+    for each in above.__subclasses__():
+        yield each
+        yield from _errors(each)
+
+
+@pytest.mark.parametrize("kind", [Kind.COMMIT, Kind.COMMIT_VIEW])
+def test_only_an_unknown_outcome_is_told_to_the_client_of_a_commit_as_one(kind: Kind) -> None:
+    """It would keep the files of a commit that never happened, or delete those of one that did."""
+    unknown = {
+        error
+        for error in _errors()
+        if isinstance(java_error(kind, error.code, error.type, ""), java.CommitStateUnknownException)
+        and error.code != 503  # told as 429 on every mutation: `gateway.api.errors.told_error`
+    }
+    assert {CommitStateUnknownException, InternalServerError} <= unknown
+    assert all(error.code == 500 for error in unknown)
+
+
+def test_every_error_of_a_type_java_knows_has_the_code_java_expects_of_it() -> None:
+    codes = {error.type: error.code for error in _errors()}
+    for name, code in {
+        "IllegalArgumentException": 400,
+        "NoSuchWarehouseException": 404,
+        "NoSuchNamespaceException": 404,
+        "NoSuchTableException": 404,
+        "NoSuchViewException": 404,
+        "NotFoundException": 404,
+        "AlreadyExistsException": 409,
+        "CommitFailedException": 409,
+        "NamespaceNotEmptyException": 409,
+        "CommitStateUnknownException": 500,
+    }.items():
+        assert codes[name] == code, name
