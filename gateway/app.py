@@ -129,7 +129,7 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
         files=Files(own_role=sts.assume_own_role),
         vendor=Vendor(sts),
     )
-    _work(database, door, stores, stack)
+    _work(settings, database, door, stores, stack)
     return _parts(settings, metrics, database, door, delivery, health, verifier, server_id, stores)
 
 
@@ -143,12 +143,18 @@ class Stores:
     vendor: Vendor
 
 
-def _work(database: Database, door: Door, stores: Stores, stack: AsyncExitStack) -> None:
+def _work(settings: Settings, database: Database, door: Door, stores: Stores, stack: AsyncExitStack) -> None:
     """Start what this process does beside requests."""
     purge = Purge(database=database, door=door, files=stores.files, storage=stores.storage, vendor=stores.vendor)
     expire = ExpireStaged(database=database, door=door)
     worker = Worker(database, {Queue.PURGE_TABLE: purge, Queue.EXPIRE_STAGED_TABLE: expire})
-    housekeeping = Housekeeping(database=database, door=door, files=stores.files, storage=stores.storage)
+    housekeeping = Housekeeping(
+        database=database,
+        door=door,
+        files=stores.files,
+        storage=stores.storage,
+        file_seconds=settings.metadata_cleanup_window,
+    )
     for name, work in (("worker", worker.run()), ("housekeeping", housekeeping.run())):
         stack.callback(asyncio.create_task(work, name=name).cancel)
 

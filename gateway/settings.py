@@ -125,6 +125,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     skip_storage_validation: Annotated[
         bool, Meta(description="Accept a warehouse without trying its storage. Not for production.")
     ] = False
+    metadata_cleanup_window: Annotated[
+        float,
+        Meta(
+            ge=1,
+            description="How long a metadata file that nothing names is kept; a change that takes longer fails.",
+            extra=_SECONDS,
+        ),
+    ] = 3600.0
     health_check_frequency_seconds: Annotated[
         float, Meta(gt=0, description="Time between two checks of each dependency, in seconds.")
     ] = 10.0

@@ -20,10 +20,10 @@ from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.changes import Change, NewTable, TableChange
 from gateway.catalog.credentials import require_vendable
-from gateway.catalog.metadata_files import MetadataFiles, Written
+from gateway.catalog.metadata_files import MetadataFiles, Written, own_files
 from gateway.catalog.races import Turns, learn_outcome, until_won
 from gateway.catalog.tables import Tables, now_ms, place, refuse_chosen_location, taken
-from gateway.db import tables
+from gateway.db import pending_files, tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
@@ -125,10 +125,7 @@ class Commits:
                 raise await self._explained(moved) from clash
             except CommitUnknown as unknown:
                 await self._learn(permit, moved, unknown)
-        for change, outcome in moving:
-            if isinstance(change, TableChange) and outcome.expired_metadata_files:
-                own = Location.parse(change.table.location, escapes_known=True)
-                await self._files.remove(warehouse, own, outcome.expired_metadata_files)
+        await self._files.take_back(warehouse, _expired(moved))
         files = {id(change): file for change, _, file in moved}
         return [_answer(change, files.get(id(change))) for change in changes]
 
@@ -137,6 +134,8 @@ class Commits:
         created: list[tuple[NewTable, str]] = []
         pending: list[Pending] = []
         async with self._database.change(permit) as connection:
+            if moved:
+                await pending_files.hold(connection, [written[0] for _, _, written in moved])
             steps: list[Moved | TableChange] = [*moved, *resting]
             for step in sorted(steps, key=_order):
                 if isinstance(step, TableChange):
@@ -147,6 +146,8 @@ class Commits:
                 pending.extend(applied.pending)
                 if isinstance(change, NewTable):
                     created.append((change, str(applied.id)))
+            if expired := _expired(moved):
+                await pending_files.add(connection, moved[0][0].warehouse.id, expired)
             if created:
                 permit.trail.tell(
                     table_id=",".join(id for _, id in created),
@@ -218,6 +219,16 @@ class Commits:
             requirements=request.requirements,
             updates=[*others, SetLocation(location=location.text)],
         )
+
+
+def _expired(moved: Sequence[Moved]) -> list[str]:
+    """Metadata files that fall out of the logs of their tables with this change."""
+    return [
+        file
+        for change, outcome, _ in moved
+        if isinstance(change, TableChange)
+        for file in own_files(Location.parse(change.table.location, escapes_known=True), outcome.expired_metadata_files)
+    ]
 
 
 def _order(step: Moved | TableChange) -> tuple[int, str]:

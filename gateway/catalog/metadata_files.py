@@ -92,7 +92,7 @@ class MetadataFiles:
             # A cancelled request may have been waiting for its COMMIT: the pointer may name these files.
             raise
         except BaseException as failed:
-            await self._take_back(warehouse, locations)
+            await self.take_back(warehouse, locations)
             if isinstance(failed, BaseExceptionGroup):
                 raise failed.exceptions[0] from None
             raise
@@ -131,16 +131,8 @@ class MetadataFiles:
             raise NotFoundException(f"Failed to open input stream for file: {file.text}") from None
         return await asyncio.to_thread(decompress, data, max_bytes=self._max_bytes)
 
-    async def remove(self, warehouse: ResolvedWarehouse, location: Location, files: Iterable[str]) -> None:
-        """Delete metadata files of the table at `location` that fell out of its log; a store that does not answer keeps
-        them. Those of a registered table may lie elsewhere and are not this table's to delete.
-        """
-        own = [file for file in files if _lies_in(location, file)]
-        if own:
-            await self._delete(warehouse, own)
-
-    async def _take_back(self, warehouse: ResolvedWarehouse, locations: Sequence[str]) -> None:
-        """Delete the files of a change that failed; what cannot be deleted now is left to the sweeper."""
+    async def take_back(self, warehouse: ResolvedWarehouse, locations: Sequence[str]) -> None:
+        """Delete noted files that nothing names; what cannot be deleted now is left to the sweeper."""
         if locations and await self._delete(warehouse, locations):
             await self._pending.forget(locations)
 
@@ -162,6 +154,13 @@ class MetadataFiles:
             raise StorageDenied("The warehouse has no storage credential to look into the location with.")
         if not await self._files.is_empty(decode_profile(warehouse.profile), credential, location):
             raise UnexpectedFilesInLocation(f"Unexpected files in location: {location.text}")
+
+
+def own_files(location: Location, files: Iterable[str]) -> list[str]:
+    """Those of the metadata files that lie in the place of the table or view: the others, of a registered one, may be
+    somebody else's and are not to be deleted with it.
+    """
+    return [file for file in files if _lies_in(location, file)]
 
 
 def _lies_in(location: Location, file: str) -> bool:

@@ -24,7 +24,7 @@ from gateway.catalog.etags import Tagged
 from gateway.catalog.loads import LoadWish, of_creation, of_load
 from gateway.catalog.metadata_files import MetadataFiles, require_inside
 from gateway.catalog.pages import Position, visible_page
-from gateway.db import namespaces, tables, tasks
+from gateway.db import namespaces, pending_files, tables, tasks
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.ownership import record_gone, record_new
@@ -259,6 +259,8 @@ class Tables:
         try:
             async with self._database.change(permit) as connection:
                 await namespaces.hold(connection, namespace.id)
+                if written is not None:
+                    await pending_files.hold(connection, [written[0]])
                 await claim_location(connection, location, explicit=explicit)
                 await tables.create(
                     connection,

@@ -21,7 +21,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.catalog.leftovers import claim_left_location
-from gateway.catalog.metadata_files import MetadataFiles, require_inside
+from gateway.catalog.metadata_files import MetadataFiles, own_files, require_inside
 from gateway.catalog.pages import Position, visible_page
 from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
 from gateway.catalog.tables import (
@@ -32,7 +32,7 @@ from gateway.catalog.tables import (
     refuse_chosen_location,
     refuse_taken_location,
 )
-from gateway.db import namespaces, retired, tables, views
+from gateway.db import namespaces, pending_files, retired, tables, views
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.ownership import record_gone, record_new
@@ -151,7 +151,9 @@ class Views:
         return await until_won(self._turns, [first.id], attempt)
 
     async def drop(self, permit: Permit[DropView]) -> None:
-        """Delete the view's row and grants; its name is free at once. The metadata files stay, so that the view can be
+        """Delete the view's row and grants; its name is free at once, its place when its files are deleted.
+
+        With `purgeRequested=false`, which the protocol has for tables alone, the files stay, so that the view can be
         registered again.
         """
         view = permit.view(permit.operation.view)
@@ -160,6 +162,16 @@ class Views:
             gone = await tables.drop(connection, view.id, by=permit.actor.id)
             if gone is None or gone.namespace_id != namespace.id:
                 raise NoSuchViewException.of(permit.operation.view.identifier)
+            if permit.operation.purge:
+                await tables.schedule_purge(
+                    connection,
+                    view.id,
+                    warehouse_id=namespace.warehouse.id,
+                    location=gone.location,
+                    location_key=gone.location_key,
+                    kind="view",
+                )
+                permit.trail.tell(purge="scheduled", location=gone.location)
             pending = await record_gone(
                 connection, view.key, namespace.key, above=above_table(namespace), warehouse_id=namespace.warehouse.id
             )
@@ -184,6 +196,7 @@ class Views:
                 if isinstance(permit.operation, RegisterView):
                     await claim_left_location(connection, permit, location)
                 else:
+                    await pending_files.hold(connection, [written[0]])
                     await claim_location(connection, location, explicit=explicit)
                 await tables.create(
                     connection,
@@ -242,6 +255,7 @@ class Views:
         self, permit: Permit[CommitView], view: ResolvedView, location: Location, written: tuple[str, bytes]
     ) -> None:
         async with self._database.change(permit) as connection:
+            await pending_files.hold(connection, [written[0]])
             if location.text != view.location:
                 permit.trail.tell(location=location.text)
                 await claim_location(connection, location, explicit=True)
@@ -255,6 +269,10 @@ class Views:
                 metadata=written[1],
             ):
                 raise LostRace
+            # A view keeps no log of its files: nothing names the last one any more.
+            last = own_files(Location.parse(view.location, escapes_known=True), [view.metadata_location])
+            if last:
+                await pending_files.add(connection, view.warehouse.id, last)
             if location.text != view.location:
                 await retired.retired_by(connection, view.id, permit.actor.id)
 

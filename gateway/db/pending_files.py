@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on metadata files that are being written: what a killed process leaves behind is found by its row.
+"""Statements on metadata files that no pointer names: what a killed process leaves behind is found by its row.
 
 A row is committed before its file is written. It goes in the transaction that makes a pointer name the file (by a
-trigger, migration 0002), with the file when the change fails, and else when the sweeper has deleted the file.
+trigger, migration 0002), with the file when the change fails, and else when the sweeper has deleted the file. A file
+that a change makes superfluous gets its row in the transaction of that change.
+
+Whoever is about to name a file or to delete it holds its row: a change that outlives the clean-up window of its file
+finds no row and fails, instead of naming a file that is gone.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import structlog
-from sqlalchemy import delete, func, select
+from sqlalchemy import Exists, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -49,19 +53,47 @@ async def add(connection: AsyncConnection, warehouse_id: UUID, locations: Sequen
     await connection.execute(insert(pending_files).values(rows).on_conflict_do_nothing())
 
 
+async def hold(connection: AsyncConnection, locations: Sequence[str]) -> None:
+    """Keep the sweeper from these files until the transaction ends, which will name them.
+
+    Raises DatabaseUnavailable, which is told as "nothing happened, try again", when it took one of them already.
+    """
+    statement = select(pending_files.c.location).where(pending_files.c.location.in_(list(locations)))
+    held = (await connection.execute(statement.order_by(pending_files.c.location).with_for_update())).all()
+    if len(held) != len(set(locations)):
+        raise DatabaseUnavailable("the change took longer than its files are kept for it")
+
+
 async def forget(connection: AsyncConnection, locations: Sequence[str]) -> None:
     """These files are gone."""
     await connection.execute(delete(pending_files).where(pending_files.c.location.in_(list(locations))))
 
 
 async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) -> Sequence[AnyRow]:
-    """Files (location, warehouse_id) noted longer ago than any change takes, and that no pointer names."""
-    age = func.make_interval(0, 0, 0, 0, 0, 0, seconds)
-    named = select(tables.c.id).where(tables.c.metadata_location == pending_files.c.location).exists()
-    statement = (
-        select(pending_files.c.location, pending_files.c.warehouse_id)
-        .where(pending_files.c.written_at < func.clock_timestamp() - age, ~named)
-        .order_by(pending_files.c.warehouse_id, pending_files.c.written_at)
-        .limit(limit)
+    """Files (location, warehouse_id) noted longer ago than any change takes, and that no pointer names.
+
+    At most `limit` of each warehouse, warehouse by warehouse: one whose store is away holds up no other.
+    """
+    turn = func.row_number().over(partition_by=pending_files.c.warehouse_id, order_by=pending_files.c.written_at)
+    old = (
+        select(pending_files.c.location, pending_files.c.warehouse_id, turn.label("turn"))
+        .where(pending_files.c.written_at < func.clock_timestamp() - _seconds(seconds), ~_named())
+        .subquery()
     )
+    statement = select(old.c.location, old.c.warehouse_id).where(old.c.turn <= limit).order_by(old.c.warehouse_id)
     return (await connection.execute(statement)).all()
+
+
+async def claim(connection: AsyncConnection, locations: Sequence[str]) -> list[str]:
+    """Those of the files that may be deleted in this transaction: nobody is about to name them or deletes them too."""
+    statement = select(pending_files.c.location).where(pending_files.c.location.in_(list(locations)), ~_named())
+    held = statement.order_by(pending_files.c.location).with_for_update(skip_locked=True)
+    return list((await connection.execute(held)).scalars())
+
+
+def _named() -> Exists:
+    return select(tables.c.id).where(tables.c.metadata_location == pending_files.c.location).exists()
+
+
+def _seconds(seconds: float) -> object:
+    return func.make_interval(0, 0, 0, 0, 0, 0, seconds)

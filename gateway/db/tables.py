@@ -135,11 +135,13 @@ def _in_use(location_key: str, ancestors: Sequence[str], other_than: UUID | None
 
 
 async def schedule_purge(
-    connection: AsyncConnection, id: UUID, *, warehouse_id: UUID, location: str, location_key: str
+    connection: AsyncConnection, id: UUID, *, warehouse_id: UUID, location: str, location_key: str, kind: str = "table"
 ) -> None:
     """Have the files below a place deleted, in the transaction that deletes its row."""
     payload = {"location": location, "location_key": location_key}
-    await add_task(connection, Queue.PURGE_TABLE, warehouse_id=warehouse_id, entity_id=id, payload=payload)
+    await add_task(
+        connection, Queue.PURGE_TABLE, warehouse_id=warehouse_id, entity_id=id, entity_type=kind, payload=payload
+    )
 
 
 async def drop_staged(

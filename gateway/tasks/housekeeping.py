@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Throwing away what is over: idempotency keys, old reports and tasks, and metadata files of changes that never were.
+"""Throwing away what is over: idempotency keys, old reports and tasks, and metadata files that nothing names.
 
 Every process does it; two that do the same at once do it twice, which harms nothing.
 """
@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import random
 from typing import Final
+from uuid import UUID
 
 import structlog
 from uuid_utils.compat import uuid7
@@ -32,24 +33,33 @@ _log = structlog.get_logger("tasks.housekeeping")
 KEPT_DAYS: Final = 90
 """How long metrics reports and ended tasks are kept."""
 
-PENDING_FILE_SECONDS: Final = 3600.0
-"""The clean-up window of metadata files: far longer than any change takes from writing its file to its commit."""
-
 _BATCH: Final = 1000
 _FILES: Final = 100
 
 
 class Housekeeping:
-    """One process's housekeeping, `every` so many seconds on average."""
+    """One process's housekeeping, `every` so many seconds on average.
+
+    `file_seconds` is the clean-up window of metadata files: longer than any change takes from writing its file to its
+    commit, or the change fails.
+    """
 
     def __init__(
-        self, *, database: Database, door: Door, files: Files, storage: StorageCredentials, every: float = 10.0
+        self,
+        *,
+        database: Database,
+        door: Door,
+        files: Files,
+        storage: StorageCredentials,
+        file_seconds: float,
+        every: float = 10.0,
     ) -> None:
         self._database = database
         self._door = door
         self._files = files
         self._storage = storage
         self._every = every
+        self._file_seconds = file_seconds
 
     async def run(self) -> None:
         """Tidy up for as long as the process lives."""
@@ -72,18 +82,26 @@ class Housekeeping:
             await tasks.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
 
     async def sweep_files(self) -> None:
-        """Delete files that were written for changes that never happened. Raises the store's and the door's errors."""
+        """Delete files that no pointer names, warehouse by warehouse. Raises the database's errors."""
         async with self._database.read() as connection:
-            overdue = await pending_files.overdue(connection, seconds=PENDING_FILE_SECONDS, limit=_FILES)
+            overdue = await pending_files.overdue(connection, seconds=self._file_seconds, limit=_FILES)
         for warehouse_id, rows in itertools.groupby(overdue, key=lambda row: row.warehouse_id):
-            locations = tuple(row.location for row in rows)
-            operation = SweepMetadataFiles(WarehouseRef(warehouse_id), locations)
-            async with admitted(self._door, "sweep_metadata_files", str(uuid7()), operation) as permit:
-                warehouse = permit.warehouse(operation.warehouse)
-                credential = await self._storage.of(warehouse)
-                if credential is None:
-                    raise StorageDenied("The warehouse has no storage credential to delete files with.")
-                await self._files.delete(decode_profile(warehouse.profile), credential, locations)
-                permit.trail.tell(deleted=" ".join(locations))
-                async with self._database.change(permit) as connection:
-                    await pending_files.forget(connection, locations)
+            try:
+                await self._sweep_warehouse(warehouse_id, tuple(row.location for row in rows))
+            except CatalogError as left:
+                # A store that is away, or a refusal, keeps the files of no other warehouse.
+                _log.warning("metadata_files.left_behind", warehouse=str(warehouse_id), reason=str(left))
+
+    async def _sweep_warehouse(self, warehouse_id: UUID, locations: tuple[str, ...]) -> None:
+        operation = SweepMetadataFiles(WarehouseRef(warehouse_id), locations)
+        async with admitted(self._door, "sweep_metadata_files", str(uuid7()), operation) as permit:
+            warehouse = permit.warehouse(operation.warehouse)
+            credential = await self._storage.of(warehouse)
+            if credential is None:
+                raise StorageDenied("The warehouse has no storage credential to delete files with.")
+            # The rows are held while their files go: a change that is slower than the window cannot name them any more.
+            async with self._database.change(permit) as connection:
+                held = await pending_files.claim(connection, locations)
+                await self._files.delete(decode_profile(warehouse.profile), credential, held)
+                await pending_files.forget(connection, held)
+                permit.trail.tell(deleted=" ".join(held))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deleting the files of dropped tables: below the table's own place, with a credential that reaches nothing else."""
+"""Deleting the files of dropped tables and views: with a credential that reaches the place of each and nothing else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ _RENEW_SECONDS: Final = 400.0
 
 
 class Purge:
-    """Handles `purge_table`. While its task is active nobody can take the place (`tables.location_taken`)."""
+    """Handles `purge_table`, for views too. While its task is active nobody can take the place
+    (`tables.location_taken`).
+    """
 
     def __init__(
         self, *, database: Database, door: Door, files: Files, storage: StorageCredentials, vendor: Vendor

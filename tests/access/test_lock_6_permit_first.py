@@ -33,7 +33,7 @@ EXEMPT = {
     "catalog.metadata_files.MetadataFiles.written": "for use cases: it takes the row that their permit carries",
     "catalog.metadata_files.MetadataFiles.all_written": "as above",
     "catalog.metadata_files.MetadataFiles.read": "as above",
-    "catalog.metadata_files.MetadataFiles.remove": "as above",
+    "catalog.metadata_files.MetadataFiles.take_back": "as above",
     "catalog.metadata_files.MetadataFiles.require_empty": "as above",
     "catalog.credentials.Credentials.place_only": "pure: it reads the place of the store off a row and knows no key",
     "catalog.tables.Tables.clash": "for commits: it looks for the name that an insert ran into",

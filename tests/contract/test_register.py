@@ -293,7 +293,7 @@ def test_overwriting_needs_the_right_to_drop(world: World, ns: str) -> None:
 
 def test_a_dropped_view_can_be_registered_again(world: World, ns: str) -> None:
     view, name = create_view(world, ns), unique("again")
-    world.admin.delete(view["path"])
+    world.admin.delete(f"{view['path']}?purgeRequested=false")
     answer = register_view(world.admin, world, ns, name, view["metadata-location"])
     assert answer.status_code == 200, answer.text
     assert answer.json()["metadata"] == view["metadata"]
@@ -302,7 +302,7 @@ def test_a_dropped_view_can_be_registered_again(world: World, ns: str) -> None:
 
 def test_a_registered_view_over_a_view_or_table_already_exists(world: World, ns: str) -> None:
     gone, view, table = create_view(world, ns), create_view(world, ns), world.table(ns)
-    world.admin.delete(gone["path"])
+    world.admin.delete(f"{gone['path']}?purgeRequested=false")
     file = gone["metadata-location"]
     assert told(register_view(world.admin, world, ns, view["name"], file)) == (
         409,
@@ -318,7 +318,7 @@ def test_a_registered_view_over_a_view_or_table_already_exists(world: World, ns:
 
 def test_one_kind_of_metadata_makes_not_the_other_kind_of_thing(world: World, ns: str) -> None:
     table, view = released(world, ns), create_view(world, ns)
-    world.admin.delete(view["path"])
+    world.admin.delete(f"{view['path']}?purgeRequested=false")
     assert register_view(world.admin, world, ns, "v", table.answer["metadata-location"]).status_code == 400
     assert register(world.admin, world, ns, "t", view["metadata-location"]).status_code == 400
 

@@ -96,12 +96,16 @@ class CommitView(Operation):
 
 @dataclass(frozen=True)
 class DropView(Operation):
-    """A view goes. Its metadata files stay: it can be registered again."""
+    """A view goes; `purge` says whether its metadata files go too. If they stay it can be registered again."""
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     view: ViewRef
+    purge: bool = True
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DROP, self.view),)
+
+    def facts(self) -> Facts:
+        return {"purge": self.purge}

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from gateway.access.outage import CommitUnknown
-from gateway.catalog.metadata_files import MetadataFiles
+from gateway.catalog.metadata_files import MetadataFiles, own_files
 from gateway.catalog.races import LostRace
 from gateway.iceberg.creation import new_table_metadata
 from gateway.iceberg.errors import CommitStateUnknownException, NotFoundException
@@ -143,12 +143,19 @@ async def test_a_file_that_could_not_be_deleted_stays_noted_for_the_sweeper() ->
     assert pending.noted == set(store.files) != set()
 
 
-async def test_only_files_of_the_tables_own_place_are_removed_with_its_log() -> None:
-    store = Store()
+def test_only_files_in_the_tables_own_place_are_its_own() -> None:
     own, other = "s3://lake/t1/metadata/1.metadata.json", "s3://lake/t11/metadata/1.metadata.json"
-    store.files = {own: b"", other: b""}
-    await files(store).remove(WAREHOUSE, Location.parse("s3://lake/t1", escapes_known=True), [own, other, "nonsense"])
-    assert set(store.files) == {other}
+    assert own_files(Location.parse("s3://lake/t1", escapes_known=True), [own, other, "nonsense"]) == [own]
+
+
+async def test_files_are_forgotten_once_they_are_deleted() -> None:
+    store = Store()
+    pending = Pending(store)
+    old = "s3://lake/t1/metadata/1.metadata.json"
+    store.files, pending.noted = {old: b""}, {old}
+    await files(store, pending).take_back(WAREHOUSE, [old])
+    assert store.files == {}
+    assert pending.noted == set()
 
 
 async def test_one_file_that_cannot_be_written_takes_the_others_with_it() -> None:

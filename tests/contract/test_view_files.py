@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of views: what goes with a view that is dropped, replaced or moved, and what a rename leaves alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.contract.test_views import create, replace
+from tests.contract.world import SCHEMA, World, unique
+
+
+def _until(true: Callable[[], bool], what: str, seconds: float = 40.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.3)
+
+
+def _keys(world: World, location: str) -> set[str]:
+    base = f"s3://{world.bucket}/"
+    return {base + key for key, _ in world.objects(location.removeprefix(base).rstrip("/") + "/")}
+
+
+def _noted(world: World, location: str) -> set[str]:
+    return {
+        row["location"]
+        for row in world.sql("select location from pending_files where location like $1 || '%'", location)
+    }
+
+
+def _grow_old(world: World, location: str) -> None:
+    """As if the clean-up window of everything noted below this place were over."""
+    world.sql(
+        "update pending_files set written_at = now() - interval '2 hours' where location like $1 || '%'", location
+    )
+
+
+def _rename(world: World, ns: str, kind: str, name: str, to: str) -> None:
+    body = {"source": {"namespace": [ns], "name": name}, "destination": {"namespace": [ns], "name": to}}
+    assert world.admin.post(f"{world.root}/{kind}s/rename", body).status_code == 204
+
+
+def _replaced(world: World, made: dict[str, Any], sql: str = "select 2") -> dict[str, Any]:
+    answer = world.admin.post(made["path"], replace(made["metadata"]["view-uuid"], sql))
+    assert answer.status_code == 200, answer.text
+    done: dict[str, Any] = answer.json()
+    return done
+
+
+@pytest.mark.parametrize("query", ["", "?purgeRequested=true"])
+def test_a_dropped_views_files_go_with_it_and_no_others(world: World, ns: str, query: str) -> None:
+    gone, neighbour, table = create(world, ns), create(world, ns), world.table(ns)
+    _replaced(world, gone)
+    place = gone["metadata"]["location"]
+    assert len(_keys(world, place)) == 2
+    assert world.admin.delete(f"{gone['path']}{query}").status_code == 204
+    _until(lambda: not _keys(world, place), "the files of the view stayed")
+    assert _keys(world, neighbour["metadata"]["location"]) == {neighbour["metadata-location"]}
+    assert _keys(world, table.location) == {table.answer["metadata-location"]}
+
+
+def test_a_dropped_views_place_is_taken_until_its_files_are_gone_and_free_afterwards(world: World, ns: str) -> None:
+    place = f"s3://{world.bucket}/demo/{unique('view_place')}"
+    gone = create(world, ns, location=place)
+    assert world.admin.delete(gone["path"]).status_code == 204
+    _until(lambda: not _keys(world, place), "the files of the view stayed")
+    body = {"name": unique("t"), "schema": SCHEMA, "location": place}
+    _until(
+        lambda: world.admin.post(f"{world.root}/namespaces/{ns}/tables", body).status_code == 200,
+        "the place did not become free",
+    )
+
+
+def test_a_view_dropped_without_purge_keeps_its_files(world: World, ns: str) -> None:
+    made = create(world, ns)
+    assert world.admin.delete(f"{made['path']}?purgeRequested=false").status_code == 204
+    assert world.sql("select 1 from tasks where payload ->> 'location' = $1", made["metadata"]["location"]) == []
+    assert _keys(world, made["metadata"]["location"]) == {made["metadata-location"]}
+
+
+def test_the_file_of_a_replaced_definition_goes_when_its_window_is_over(world: World, ns: str) -> None:
+    made = create(world, ns)
+    place = made["metadata"]["location"]
+    later = _replaced(world, made)
+    assert _noted(world, place) == {made["metadata-location"]}
+    assert _keys(world, place) == {made["metadata-location"], later["metadata-location"]}, "whoever reads it may finish"
+    _grow_old(world, place)
+    _until(lambda: _keys(world, place) == {later["metadata-location"]}, "the old file stayed")
+    assert world.admin.get(made["path"]).json()["metadata-location"] == later["metadata-location"]
+
+
+def test_a_moved_views_old_place_is_emptied_and_its_new_one_is_not(world: World, ns: str) -> None:
+    old, new = (f"s3://{world.bucket}/demo/{unique('moving')}" for _ in range(2))
+    made = create(world, ns, location=old)
+    _replaced(world, made)
+    moved = world.admin.post(made["path"], {"updates": [{"action": "set-location", "location": new}]})
+    assert moved.status_code == 200, moved.text
+    _grow_old(world, old)
+    _until(lambda: not _keys(world, old), "files stayed where the view was")
+    assert _keys(world, new) == {moved.json()["metadata-location"]}
+    assert world.table(ns, location=old).location == old
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_a_renamed_ones_files_stay_and_a_drop_of_either_leaves_the_others_alone(
+    world: World, ns: str, kind: str
+) -> None:
+    def make(name: str) -> tuple[str, str]:
+        if kind == "view":
+            view = create(world, ns, name)
+            return view["metadata"]["location"], view["metadata-location"]
+        table = world.table(ns, name)
+        return table.location, table.answer["metadata-location"]
+
+    first, moved = unique("first"), unique("moved")
+    place, file = make(first)
+    _rename(world, ns, kind, first, moved)
+    assert _keys(world, place) == {file}
+    other_place, other_file = make(first)
+    assert other_place != place
+    assert world.admin.delete(f"{world.root}/namespaces/{ns}/{kind}s/{moved}").status_code == 204
+    _until(lambda: not _keys(world, place), "the files of the dropped one stayed")
+    assert _keys(world, other_place) == {other_file}
+    assert world.admin.get(f"{world.root}/namespaces/{ns}/{kind}s/{first}").status_code == 200
+
+
+def test_a_registered_file_that_a_replacement_made_superfluous_before_is_kept_from_then_on(
+    world: World, ns: str
+) -> None:
+    made, name = create(world, ns), unique("back")
+    place = made["metadata"]["location"]
+    _replaced(world, made)
+    assert world.admin.delete(f"{made['path']}?purgeRequested=false").status_code == 204
+    body = {"name": name, "metadata-location": made["metadata-location"]}
+    back = world.admin.post(f"{world.root}/namespaces/{ns}/register-view", body)
+    assert back.status_code == 200, back.text
+    assert _noted(world, place) == set()
+
+
+def test_a_table_file_noted_as_superfluous_is_deleted_though_its_commit_could_not(world: World, ns: str) -> None:
+    """What falls out of a log is noted in the transaction of the commit: a kill after it leaves a row."""
+    table = world.table(ns, properties={"write.metadata.previous-versions-max": "1"})
+    for number in range(2):
+        update = {"action": "set-properties", "updates": {"n": str(number)}}
+        assert world.commit(world.admin, table.path, update).status_code == 200
+    assert table.answer["metadata-location"] not in _keys(world, table.location)
+    assert _noted(world, table.location) == set(), "what was deleted at once is noted no more"
+
+
+def test_a_change_whose_file_was_swept_meanwhile_does_not_happen(world: World, ns: str) -> None:
+    """A commit that stood still for longer than the window: its row is gone, and with it the right to name the file."""
+    table = world.table(ns)
+    world.sql(
+        "create or replace function race_gate_sweep() returns trigger language plpgsql as $$ begin "
+        "delete from pending_files where location = new.location; return null; end $$"
+    )
+    world.sql(
+        "create trigger race_gate after insert on pending_files for each row "
+        f"when (new.location like '{table.location}%') execute function race_gate_sweep()"
+    )
+    try:
+        answer = world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "b"}})
+        assert answer.status_code == 429, answer.text
+        assert int(answer.headers["retry-after"]) >= 1
+    finally:
+        world.sql("drop trigger race_gate on pending_files")
+        world.sql("drop function race_gate_sweep()")
+    assert _keys(world, table.location) == {table.answer["metadata-location"]}
+    assert world.admin.get(table.path).json()["metadata-location"] == table.answer["metadata-location"]
