@@ -130,7 +130,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=1,
             description="How long a metadata file that nothing names is kept; a change that takes longer fails.",
-            extra=_SECONDS,
+            extra=SECONDS,
         ),
     ] = 3600.0
     health_check_frequency_seconds: Annotated[
