@@ -45,6 +45,7 @@ from gateway.db.turns import SharedTurns
 from gateway.fga.client import FgaClient
 from gateway.fga.model import find_model
 from gateway.fga.relationships import FgaRelationships, to_wire
+from gateway.fga.remembered import RememberedRelationships
 from gateway.governance.checks import Checks
 from gateway.governance.grants import Grants
 from gateway.governance.projects import Projects
@@ -54,6 +55,7 @@ from gateway.governance.warehouses import Warehouses
 from gateway.identity.bearer import bearer_token
 from gateway.identity.fetch import HttpFetcher
 from gateway.identity.keys import KeyRing
+from gateway.identity.remembered import RememberedTokens
 from gateway.identity.tokens import TokenRules, TokenVerifier
 from gateway.opa.decider import OpaDecider
 from gateway.scope.endpoint import DEFAULT_RULES
@@ -67,6 +69,7 @@ from gateway.tasks.worker import Worker
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
 from gateway.telemetry.metrics import Metrics
+from gateway.vending.cache import CredentialCache, RememberedCredentials, uncached
 from gateway.vending.sts import Sts
 from gateway.vending.vendor import Vendor
 
@@ -100,10 +103,16 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     )
     stack.push_async_callback(opa.aclose)
     audit = await _audit(settings, metrics, database, stack)
-    keys, verifier = await _identity(settings, stack)
+    keys, verifier = await _identity(settings, metrics, stack)
     door = Door(
         resolver=DatabaseResolver(database),
-        relationships=FgaRelationships(fga),
+        relationships=RememberedRelationships(
+            FgaRelationships(fga),
+            model_id=lambda: fga.model_id,
+            entries=settings.memory.allows,
+            seconds=settings.memory.allow_seconds,
+            observer=metrics,
+        ),
         policies=opa,
         audit=audit,
         observer=metrics,
@@ -127,7 +136,7 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
         storage=StorageCredentials(database, Sealer([key.reveal()] if key else [])),
         sts=sts,
         files=Files(own_role=sts.assume_own_role),
-        vendor=Vendor(sts),
+        vendor=Vendor(sts, cache=_credential_cache(settings, metrics)),
     )
     _work(settings, database, door, stores, stack)
     return _parts(settings, metrics, database, door, delivery, health, verifier, server_id, stores)
@@ -166,7 +175,7 @@ def _parts(
     door: Door,
     delivery: TupleDelivery,
     health: HealthMonitor,
-    verifier: TokenVerifier,
+    verifier: RememberedTokens,
     server_id: UUID,
     stores: Stores,
 ) -> Parts:
@@ -175,7 +184,7 @@ def _parts(
     metadata_files = MetadataFiles(
         files=stores.files, storage=stores.storage, vendor=stores.vendor, pending=PendingFiles(database)
     )
-    credentials = Credentials(vendor=stores.vendor, storage=stores.storage)
+    credentials = Credentials(database=database, vendor=stores.vendor, storage=stores.storage)
     tables = Tables(database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials)
     turns = SharedTurns(database)
     views = Views(database=database, door=door, delivery=delivery, files=metadata_files, turns=turns)
@@ -264,7 +273,12 @@ async def _audit(settings: Settings, metrics: Metrics, database: Database, stack
     return audit
 
 
-async def _identity(settings: Settings, stack: AsyncExitStack) -> tuple[KeyRing, TokenVerifier]:
+def _credential_cache(settings: Settings, metrics: Metrics) -> CredentialCache:
+    entries = settings.memory.credentials
+    return RememberedCredentials(entries=entries, observer=metrics) if entries else uncached
+
+
+async def _identity(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> tuple[KeyRing, RememberedTokens]:
     issuer = settings.openid_provider_uri or ""
     fetch = await stack.enter_async_context(HttpFetcher())
     keys = KeyRing(issuer, fetch)
@@ -276,10 +290,17 @@ async def _identity(settings: Settings, stack: AsyncExitStack) -> tuple[KeyRing,
         required_scope=settings.openid_scope,
         subject_claims=settings.openid_subject_claim,
     )
-    return keys, TokenVerifier(rules, keys)
+    verifier = RememberedTokens(
+        TokenVerifier(rules, keys).verify,
+        generation=lambda: keys.generation,
+        entries=settings.memory.tokens,
+        seconds=settings.memory.token_seconds,
+        observer=metrics,
+    )
+    return keys, verifier
 
 
-def _authenticator(verifier: TokenVerifier) -> Callable[[list[bytes]], Awaitable[Actor]]:
+def _authenticator(verifier: RememberedTokens) -> Callable[[list[bytes]], Awaitable[Actor]]:
     async def authenticate(header_values: list[bytes]) -> Actor:
         token = await verifier.verify(bearer_token(header_values))
         return Actor.user(token.user_id, name=token.name, email=token.email, application=token.kind == "application")

@@ -75,6 +75,22 @@ class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
     ] = 300.0
 
 
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker remembers, so that it need not ask again. Nothing of it outlives what it rests on."""
+
+    allows: Annotated[Count, Meta(description="Most allows of OpenFGA; half a kilobyte each.")] = 20_000
+    allow_seconds: Annotated[
+        float, Meta(ge=0, description="Longest life of an allow; 0 asks OpenFGA each time.", extra=_SECONDS)
+    ] = 60.0
+    tokens: Annotated[Count, Meta(description="Most verified tokens.")] = 10_000
+    token_seconds: Annotated[
+        float, Meta(ge=0, description="Longest time a token counts as verified; 0 verifies each time.", extra=_SECONDS)
+    ] = 300.0
+    credentials: Annotated[
+        int, Meta(ge=0, description="Most vended credentials, kept for half their life; 0 mints each time.")
+    ] = 10_000
+
+
 class Embedded(msgspec.Struct, frozen=True, kw_only=True):
     """The stack of `lakegate up` and `lakegate demo`; `serve` uses none of these."""
 
@@ -174,6 +190,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     opa: Opa = Opa()
     audit: Audit = Audit()
     idempotency: Idempotency = Idempotency()
+    memory: Memory = Memory()
     embedded: Embedded = Embedded()
 
     def write_url(self) -> Secret:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from gateway.access.actor import Actor
 from gateway.access.decision import Decision
 from gateway.access.operation import Operation
-from gateway.access.permit import Permit
+from gateway.access.permit import DecideAgain, Permit
 from gateway.access.repetition import Claim
 from gateway.access.resolved import Resolution
 from gateway.access.trail import Trail
@@ -25,6 +25,7 @@ def mint(
     trail: Trail,
     request_id: str,
     claim: Claim | None = None,
+    decide_again: DecideAgain | None = None,
 ) -> Permit[Op]:
     """A permit for a decision that allows. Raises ValueError for any other, whatever the caller believes."""
     if not decision.allowed:
@@ -37,4 +38,5 @@ def mint(
     permit._trail = trail
     permit._request_id = request_id
     permit._claim = claim
+    permit._decide_again = decide_again
     return permit

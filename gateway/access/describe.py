@@ -21,6 +21,7 @@ from gateway.access.resolved import (
     ResolvedTable,
     ResolvedView,
     ResolvedWarehouse,
+    warehouse_of,
 )
 
 _LONGEST_TOLD = 2048
@@ -33,7 +34,7 @@ def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyR
         return PolicyResource(type=refs.ObjectType.SERVER.value)
     ref = about[0]
     row = resolution.get(ref)
-    warehouse = _warehouse_of(row)
+    warehouse = warehouse_of(row)
     name, namespace, warehouse_id = _written(ref)
     return PolicyResource(
         type=ref.type.value,
@@ -95,14 +96,6 @@ def _stored_levels(row: Resolved | None) -> list[str] | None:
             return list(namespace.levels)
         case _:
             return None
-
-
-def _warehouse_of(row: Resolved | None) -> ResolvedWarehouse | None:
-    if isinstance(row, ResolvedWarehouse):
-        return row
-    if isinstance(row, (ResolvedNamespace, ResolvedTable, ResolvedView)):
-        return row.warehouse
-    return None
 
 
 def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:

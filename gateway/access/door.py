@@ -7,32 +7,34 @@ import asyncio
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
-
-from uuid_utils.compat import uuid7
+from uuid import UUID
 
 from gateway.access._mint import mint
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditedResource, AuditRecord
+from gateway.access.audit_record import AuditRecord
 from gateway.access.decision import Decision, DemandAnswer, Failure, Outcome, all_of, combine, undecided
 from gateway.access.demand import Demand
-from gateway.access.describe import audited_obligations, describe_for_policy, describe_resource
+from gateway.access.describe import describe_for_policy
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Durability, Operation
 from gateway.access.outage import AuditUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
-from gateway.access.ports import AuditSink, Observer, Policies, Question, Relationships, Resolver
-from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, Ref
+from gateway.access.ports import AuditSink, Observer, Pin, Policies, Question, Relationships, Resolver
+from gateway.access.recording import Judged, record_of, told_of
+from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType, Ref
 from gateway.access.refusals import NotAuthenticated, forbidden, not_found, unavailable
 from gateway.access.relations import VISIBLE_BY, Can
-from gateway.access.resolved import Resolution
+from gateway.access.resolved import Resolution, warehouse_of
 from gateway.access.trail import Trail
 from gateway.iceberg.errors import CatalogError
 
 Op = TypeVar("Op", bound=Operation)
 Extra = TypeVar("Extra", bound=Operation)
 
+_IN_A_WAREHOUSE = frozenset({ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW})
 _DURABILITY_ORDER = (Durability.BUFFERED, Durability.BEFORE_ANSWER, Durability.WITH_CHANGE)
 
 
@@ -85,14 +87,20 @@ class Door:
         """As `visible`, about somebody else: only for operations that were admitted to ask about others."""
         if not objects:
             return []
+        resolution = permit.resolution
+        # What is known of coming expiries is known of the caller alone.
+        pin = _pin(resolution) if actor == permit.actor else None
+        within = _only_warehouse(resolution)
         try:
-            return await self._check(actor, [Question(relation, key) for key in objects], permit.resolution.now)
+            return await self._check(
+                actor, [Question(relation, key, _revision_of(key, within)) for key in objects], resolution.now, pin
+            )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
-    async def _check(self, actor: Actor, questions: Sequence[Question], now: datetime) -> list[bool]:
+    async def _check(self, actor: Actor, questions: Sequence[Question], now: datetime, pin: Pin | None) -> list[bool]:
         """One answer per question; whatever is not `True` itself is a no."""
-        answers = await self._relationships.check(actor, questions, now=now)
+        answers = await self._relationships.check(actor, questions, now=now, pin=pin)
         if len(answers) != len(questions):
             raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
         return [answer is True for answer in answers]
@@ -106,6 +114,23 @@ class Door:
             _require_stated(each)
         if entrance.actor.kind is ActorKind.ANONYMOUS and not all(each.open_to_all for each in asked):
             raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
+        resolution, decisions, groups = await self._judge(entrance, asked)
+        record = record_of(entrance, told_of(asked, decisions, groups), resolution)
+        if not decisions[0].allowed:
+            raise self._refuse(entrance, operation, decisions[0], record)
+        trail = self._open_trail(record, asked, decisions, operation)
+        entrance.trails.append(trail)
+        entrance.admitted.add(type(operation))
+        permit = self._mint(entrance, operation, decisions[0], resolution, trail)
+        if extra is None or not decisions[1].allowed:
+            return permit, None
+        entrance.admitted.add(type(extra))
+        return permit, self._mint(entrance, extra, decisions[1], resolution, trail)
+
+    async def _judge(
+        self, entrance: Entrance, asked: Sequence[Operation]
+    ) -> tuple[Resolution, list[Decision], list[list[Judged]]]:
+        """(what was resolved, a decision for each operation, the decisions of its parts)."""
         started = time.perf_counter()
         resolution = await self._resolver.resolve(_refs_of(asked), entrance.actor)
         parts = [tuple(each.parts()) or (each,) for each in asked]
@@ -117,17 +142,30 @@ class Door:
             self._observer.decided(
                 operation=each.name(), outcome=decision.outcome, determined_by=decision.determined_by
             )
-        record = _record(entrance, _told(asked, decisions, groups), resolution)
+        return resolution, decisions, groups
+
+    async def _judge_again(
+        self, entrance: Entrance, operation: Operation, before: Resolution, decision: Decision
+    ) -> Resolution:
+        """Decide what was admitted once more, because something may have been taken away since: what the permit stands
+        on now.
+
+        Raises the refusal. Raises the answer for an outage, which makes clients ask anew, when it is allowed otherwise
+        than before: the names mean other things, less is held, or policies oblige to something else.
+        """
+        resolution, decisions, groups = await self._judge(entrance, (operation,))
         if not decisions[0].allowed:
-            raise self._refuse(entrance, operation, decisions[0], record)
-        trail = self._open_trail(record, asked, decisions, operation)
-        entrance.trails.append(trail)
-        entrance.admitted.add(type(operation))
-        permit = self._mint(entrance, operation, decisions[0], resolution, trail)
-        if extra is None or not decisions[1].allowed:
-            return permit, None
-        entrance.admitted.add(type(extra))
-        return permit, self._mint(entrance, extra, decisions[1], resolution, trail)
+            raise self._refuse(
+                entrance,
+                operation,
+                decisions[0],
+                record_of(entrance, told_of((operation,), decisions, groups), resolution),
+            )
+        moved = any(_key(ref, resolution) != _key(ref, before) for ref in _refs_of((operation,)))
+        less = not decisions[0].held >= decision.held or decisions[0].obligations != decision.obligations
+        if moved or less:
+            raise unavailable(operation.is_catalog_mutation())
+        return resolution
 
     def _mint(
         self, entrance: Entrance, operation: Op, decision: Decision, resolution: Resolution, trail: Trail
@@ -140,6 +178,7 @@ class Door:
             trail=trail,
             request_id=entrance.request_id,
             claim=entrance.claim,
+            decide_again=partial(self._judge_again, entrance, operation, resolution, decision),
         )
 
     def _refuse(
@@ -196,7 +235,8 @@ class Door:
                 questions.update(dict.fromkeys(_questions(demand, resolution)))
         ordered = list(questions)
         started = time.perf_counter()
-        answers = await self._check(entrance.actor, ordered, resolution.now) if ordered else []
+        pin = _pin(resolution)
+        answers = await self._check(entrance.actor, ordered, resolution.now, pin) if ordered else []
         self._observer.decision_took("openfga", time.perf_counter() - started)
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
         return [[_answer(demand, resolution, yes) for demand in operation.demands()] for operation in asked]
@@ -283,9 +323,29 @@ def _key(ref: Ref, resolution: Resolution) -> ObjectKey:
 
 def _questions(demand: Demand, resolution: Resolution) -> list[Question]:
     key = _key(demand.on, resolution)
+    warehouse = warehouse_of(resolution.get(demand.on))
+    within = None if warehouse is None else warehouse.revision
     visible_by = VISIBLE_BY.get(key.type)
-    asked = [] if visible_by is None else [Question(visible_by, key)]
-    return [*asked, Question(demand.relation, key)]
+    asked = [] if visible_by is None else [Question(visible_by, key, within)]
+    return [*asked, Question(demand.relation, key, within)]
+
+
+def _pin(resolution: Resolution) -> Pin | None:
+    """What answers may be remembered by; None when the resolver does not say."""
+    if resolution.revision is None or resolution.time_boxes is None:
+        return None
+    return Pin(resolution.revision, resolution.time_boxes, resolution.next_expiry)
+
+
+def _only_warehouse(resolution: Resolution) -> UUID | None:
+    """The revision of the warehouse that everything resolved lies in, if it is one."""
+    revisions = list(resolution.warehouses().values())
+    return revisions[0] if len(revisions) == 1 else None
+
+
+def _revision_of(key: ObjectKey, within: UUID | None) -> UUID | None:
+    """`within` for what lies in a warehouse and is listed with it; a list of warehouses resolves none of them."""
+    return within if key.type in _IN_A_WAREHOUSE else None
 
 
 def _answer(demand: Demand, resolution: Resolution, yes: set[Question]) -> DemandAnswer:
@@ -296,56 +356,6 @@ def _answer(demand: Demand, resolution: Resolution, yes: set[Question]) -> Deman
     # the demanded relation itself has been told of the object by being given it.
     visible = holds or visible_by is None or Question(visible_by, key) in yes
     return DemandAnswer(demand, resolution.get(demand.on), visible, holds)
-
-
-Judged = tuple[Operation, Decision]
-
-
-def _told(
-    asked: Sequence[Operation], decisions: Sequence[Decision], groups: Sequence[Sequence[Judged]]
-) -> list[Judged]:
-    """What the audit tells: each operation, followed by its parts when it has any."""
-    told: list[Judged] = []
-    for operation, decision, group in zip(asked, decisions, groups, strict=True):
-        told.append((operation, decision))
-        if operation.parts():
-            told.extend(group)
-    return told
-
-
-def _record(entrance: Entrance, told: Sequence[Judged], resolution: Resolution) -> AuditRecord:
-    actor = entrance.actor
-    return AuditRecord(
-        id=uuid7(),
-        format=AUDIT_FORMAT,
-        at=resolution.now,
-        request_id=entrance.request_id,
-        actor=AuditedActor(
-            kind=actor.kind.value,
-            id=actor.id,
-            assumed_role=None if actor.assumed_role is None else str(actor.assumed_role),
-        ),
-        user_agent=entrance.user_agent,
-        client_address=entrance.client_address,
-        decisions=tuple(_audited(operation, decision, resolution) for operation, decision in told),
-    )
-
-
-def _audited(operation: Operation, decision: Decision, resolution: Resolution) -> AuditedDecision:
-    demands = operation.demands()
-    resources: dict[AuditedResource, None] = {}
-    for ref in (*(demand.on for demand in demands), *operation.looks_up()):
-        resources[describe_resource(ref, resolution)] = None
-    return AuditedDecision(
-        operation=operation.name(),
-        outcome=decision.outcome.value,
-        determined_by=decision.determined_by.value,
-        relations=tuple(dict.fromkeys(demand.relation.value for demand in demands if demand.required)),
-        resources=tuple(resources),
-        failure=None if decision.failure is None else decision.failure.value,
-        policy_reasons=decision.policy_reasons,
-        obligations=audited_obligations(decision.obligations),
-    )
 
 
 def _rfc3339(moment: datetime) -> str:

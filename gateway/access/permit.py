@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar, final
 
 from gateway.access import resolved
@@ -33,6 +34,10 @@ OpCo = TypeVar("OpCo", bound=Operation, covariant=True)
 Row = TypeVar("Row", bound=resolved.Resolved)
 
 
+DecideAgain = Callable[[], Awaitable[resolved.Resolution]]
+"""Decides the same operation once more: what it stands on now, or the refusal raised."""
+
+
 @final
 class Permit(Generic[OpCo]):
     """Permission to do exactly `operation`, with the rows it was decided on.
@@ -40,7 +45,16 @@ class Permit(Generic[OpCo]):
     There is no public constructor: `gateway.access._mint` makes permits and only the door may import it (lock 7).
     """
 
-    __slots__ = ("_actor", "_claim", "_decision", "_operation", "_request_id", "_resolution", "_trail")
+    __slots__ = (
+        "_actor",
+        "_claim",
+        "_decide_again",
+        "_decision",
+        "_operation",
+        "_request_id",
+        "_resolution",
+        "_trail",
+    )
 
     _operation: OpCo
     _actor: Actor
@@ -49,6 +63,7 @@ class Permit(Generic[OpCo]):
     _trail: Trail
     _request_id: str
     _claim: Claim | None
+    _decide_again: DecideAgain | None
 
     def __init__(self) -> None:
         raise TypeError("a Permit comes from Door.admit")
@@ -87,6 +102,16 @@ class Permit(Generic[OpCo]):
     def resolution(self) -> resolved.Resolution:
         """All rows behind the references of the operation."""
         return self._resolution
+
+    async def decide_again(self) -> resolved.Resolution:
+        """What this permit stands on now, after the same operation was decided once more for the same caller.
+
+        For when a revision moved since the decision (section 5 of the design, "Cache"): then something may have been
+        taken away. Raises the refusal, and asks the caller to try again when less is allowed than this permit says.
+        """
+        if self._decide_again is None:
+            raise LookupError(f"{type(self._operation).__name__} was not admitted by a door that can be asked again")
+        return await self._decide_again()
 
     def holds(self, relation: Can, on: Ref) -> bool:
         """True if the caller was found to have `relation` on `on`; only relations the operation listed were asked."""

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
@@ -18,10 +19,29 @@ from gateway.access.resolved import Resolution
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Does the caller have `relation` on `object`?"""
+    """Does the caller have `relation` on `object`?
+
+    `within` is the revision of the warehouse the object lies in, as it was read with its row; an answer about something
+    in a warehouse is not remembered without it.
+    """
 
     relation: Can
     object: ObjectKey
+    within: UUID | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What an answer about relationships rests on beside the question, read in one statement before anything is asked
+    (section 5 of the design, "Revision" and "Cache").
+
+    `revision` is the server's, `time_boxes` moves whenever a grant with an expiry is made, and `next_expiry` is the
+    first instant at which a grant to the caller or to one of the caller's roles ends.
+    """
+
+    revision: UUID
+    time_boxes: UUID
+    next_expiry: datetime | None
 
 
 class Resolver(Protocol):
@@ -35,10 +55,13 @@ class Resolver(Protocol):
 class Relationships(Protocol):
     """Answers who is related to what (OpenFGA)."""
 
-    async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime) -> list[bool]:
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+    ) -> list[bool]:
         """One answer per question, in order, as things stand at `now`, the database's clock (time-boxed grants).
 
-        Raises DecisionEngineUnavailable rather than guess.
+        Without a `pin` nothing is remembered and nothing remembered is used. Raises DecisionEngineUnavailable rather
+        than guess.
         """
         ...
 

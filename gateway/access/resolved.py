@@ -49,6 +49,8 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
     active: bool
     profile: bytes
     profile_version: int
+    revision: UUID | None = None
+    """Moves whenever something in this warehouse may take an allow away."""
     credential_id: UUID | None
     allowed_format_versions: tuple[int, ...]
     default_format_version: int | None
@@ -162,7 +164,27 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     rows: Mapping[Any, Resolved]
     now: datetime
     caller_roles: tuple[str, ...] = ()
+    revision: UUID | None = None
+    """The server's: moves whenever something outside a warehouse may take an allow away."""
+    time_boxes: UUID | None = None
+    """Moves whenever a grant with an expiry is made."""
+    next_expiry: datetime | None = None
+    """When the first of the grants to the caller, or to one of the caller's roles, ends."""
 
     def get(self, ref: Ref) -> Resolved | None:
         """The row behind `ref`, or None when there is none."""
         return self.rows.get(ref)
+
+    def warehouses(self) -> dict[UUID, UUID | None]:
+        """The revision of each warehouse that something of it lies in."""
+        found = (warehouse_of(row) for row in self.rows.values())
+        return {warehouse.id: warehouse.revision for warehouse in found if warehouse is not None}
+
+
+def warehouse_of(row: Resolved | None) -> ResolvedWarehouse | None:
+    """The warehouse a row is or lies in."""
+    if isinstance(row, ResolvedWarehouse):
+        return row
+    if isinstance(row, (ResolvedNamespace, ResolvedTable, ResolvedView)):
+        return row.warehouse
+    return None

@@ -19,6 +19,8 @@ from gateway.access.permit import Permit
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedWarehouse
 from gateway.db.credentials import StorageCredentials
+from gateway.db.engine import Database
+from gateway.db.standing import require_standing
 from gateway.iceberg.errors import ForbiddenException
 from gateway.iceberg.identifiers import SEPARATOR, TableIdentifier
 from gateway.iceberg.wire import LoadCredentialsResponse, StorageCredential
@@ -52,7 +54,8 @@ class Handed:
 class Credentials:
     """Hands out storage credentials and settles the audit record of each before they leave."""
 
-    def __init__(self, *, vendor: Vendor, storage: StorageCredentials) -> None:
+    def __init__(self, *, database: Database, vendor: Vendor, storage: StorageCredentials) -> None:
+        self._database = database
         self._vendor = vendor
         self._storage = storage
 
@@ -118,6 +121,11 @@ class Credentials:
             return _nothing("a policy forbids vending")
         profile = decode_profile(warehouse.profile)
         bound = obligations.max_credential_seconds
+
+        async def still_allowed() -> None:
+            async with self._database.read() as connection:
+                await require_standing(connection, permit)
+
         try:
             vended = await self._vendor.vend(
                 profile=profile,
@@ -130,6 +138,7 @@ class Credentials:
                     principal=permit.actor.id,
                     role=None if permit.actor.assumed_role is None else str(permit.actor.assumed_role),
                 ),
+                just_before=still_allowed,
             )
         except BelowCredentialFloor as short:
             return _nothing(short.message)

@@ -17,6 +17,7 @@ from gateway.access.operation import Operation
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.permit import Permit
 from gateway.db import audit_log, claims
+from gateway.db.standing import require_standing
 
 Answer = TypeVar("Answer")
 
@@ -77,12 +78,14 @@ class Database:
         """A transaction that commits what is done in it together with the permit's audit record and the success under
         its idempotency key, or nothing of it.
 
-        Raises DatabaseUnavailable when nothing was changed and CommitUnknown when nobody knows.
+        The last thing before COMMIT is to see that nothing was taken away since the permit was decided; the refusal is
+        raised when it was. Raises DatabaseUnavailable when nothing was changed and CommitUnknown when nobody knows.
         """
         with _outage():
             async with self._engine.connect() as connection:
                 await connection.begin()
                 yield connection
+                await require_standing(connection, permit)
                 await audit_log.insert(connection, [permit.trail.record])
                 if permit.claim is not None:
                     await claims.fulfil(

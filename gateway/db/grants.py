@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, text
+from sqlalchemy import ColumnElement, and_, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
@@ -83,8 +83,19 @@ async def give(
         values = {**key, "granted_by": by, "reason": reason, "expires_at": expires_at}
         added = await connection.execute(insert(grants).values(id=uuid7(), **values).on_conflict_do_nothing())
         if added.rowcount == 1:
+            if expires_at is not None:
+                await _move_time_boxes(connection)
             return _difference(before, expires_at)
         # The same grantor gave the same at the same moment: what they wrote is there now, and is replaced.
+
+
+async def _move_time_boxes(connection: AsyncConnection) -> None:
+    """Part what was asked before this grant from what is remembered after it.
+
+    A decision that read its next expiry before this transaction, and asked OpenFGA after the tuple was delivered, may
+    owe its allow to a grant whose end it knows nothing of. It is remembered under the value that goes here.
+    """
+    await connection.execute(update(server).values(time_boxes=uuid7()))
 
 
 async def hold_object(connection: AsyncConnection, on: ObjectKey) -> bool:

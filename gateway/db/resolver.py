@@ -8,7 +8,7 @@ from datetime import UTC
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Label, Select, and_, bindparam, func, select, true, tuple_
+from sqlalchemy import Column, Label, Select, and_, bindparam, func, or_, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access import refs
@@ -40,6 +40,7 @@ _WAREHOUSE = (
     warehouses.c.active.label("w_active"),
     warehouses.c.profile.label("w_profile"),
     warehouses.c.profile_version.label("w_profile_version"),
+    warehouses.c.revision.label("w_revision"),
     warehouses.c.secret_id.label("w_secret_id"),
     warehouses.c.allowed_format_versions.label("w_allowed"),
     warehouses.c.default_format_version.label("w_default"),
@@ -84,10 +85,17 @@ class DatabaseResolver:
                 resolved = _resolved(ref, row)
                 if resolved is not None:
                     found[ref] = resolved
+            # The first statement of all tells the clock and the revisions: what is read after them can only be newer.
             if clock is None:
                 clock = (await connection.execute(_CLOCK, asked_by)).one()
-        roles = tuple(sorted({*(clock.caller_roles or ()), *_assumed(caller)}))
-        return Resolution(rows=found, now=clock.now.astimezone(UTC), caller_roles=roles)
+        return Resolution(
+            rows=found,
+            now=clock.now.astimezone(UTC),
+            caller_roles=tuple(sorted({*(clock.caller_roles or ()), *_assumed(caller)})),
+            revision=clock.revision,
+            time_boxes=clock.time_boxes,
+            next_expiry=None if clock.next_expiry is None else clock.next_expiry.astimezone(UTC),
+        )
 
 
 def _caller(actor: Actor) -> dict[str, str]:
@@ -126,8 +134,11 @@ async def _read_named(
     return rows[0], found
 
 
-def _roles_of_caller() -> Label[Any]:
-    """The ids of the roles the caller is in, or null. Ownership of a role is membership in it, as in the model."""
+def _of_caller() -> tuple[Label[Any], Label[Any]]:
+    """(the ids of the roles the caller is in, or null; when the first grant to the caller or to one of them ends).
+
+    Ownership of a role is membership in it, as in the model.
+    """
     live = grants.c.expires_at.is_(None) | (grants.c.expires_at > func.clock_timestamp())
     membership = and_(grants.c.object_type == "role", grants.c.privilege.in_(["assignee", "ownership"]), live)
     held = (
@@ -143,18 +154,30 @@ def _roles_of_caller() -> Label[Any]:
         membership, grants.c.principal_type == "role", grants.c.principal_id == held.c.role_id
     )
     every = held.union(through)
-    return select(func.array_agg(every.c.role_id)).scalar_subquery().label("caller_roles")
+    to_caller = and_(
+        grants.c.principal_type == bindparam("caller_type"), grants.c.principal_id == bindparam("caller_id")
+    )
+    to_role = and_(grants.c.principal_type == "role", grants.c.principal_id.in_(select(every.c.role_id)))
+    ends = select(func.min(grants.c.expires_at)).where(
+        grants.c.expires_at > func.clock_timestamp(), or_(to_caller, to_role)
+    )
+    roles_held = select(func.array_agg(every.c.role_id)).scalar_subquery()
+    return roles_held.label("caller_roles"), ends.scalar_subquery().label("next_expiry")
 
 
-#: What every resolution reads, whatever else there is: the clock and the caller's roles.
-_CLOCK: Select[Any] = select(_now, _roles_of_caller())
+def _of_server(column: Column[Any]) -> Label[Any]:
+    return select(column).scalar_subquery().label(column.name)
+
+
+#: What every resolution reads beside its rows: the clock, the server's revision, and what is known of the caller.
+_CLOCK: Select[Any] = select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller())
 
 
 def _always(query: Select[Any]) -> Select[Any]:
     """Left-join the query to the clock, so that an absent row still tells the time."""
     found = query.subquery("found")
     clock = _CLOCK.subquery("clock")
-    return select(clock.c.now, clock.c.caller_roles, *found.c).select_from(clock.outerjoin(found, true()))
+    return select(*clock.c, *found.c).select_from(clock.outerjoin(found, true()))
 
 
 def _warehouse_columns() -> Select[Any]:
@@ -299,6 +322,7 @@ def warehouse_from(row: AnyRow) -> ResolvedWarehouse:
         active=row.w_active,
         profile=row.w_profile,
         profile_version=row.w_profile_version,
+        revision=row.w_revision,
         credential_id=row.w_secret_id,
         allowed_format_versions=tuple(row.w_allowed),
         default_format_version=row.w_default,

@@ -54,9 +54,12 @@ server = Table(
     Column("singleton", Boolean, nullable=False, server_default="true", unique=True),
     Column("bootstrapped_at", DateTime(timezone=True)),
     Column("revision", UUID(as_uuid=True), nullable=False),
+    Column("time_boxes", UUID(as_uuid=True), nullable=False, server_default=func.gen_random_uuid()),
     CheckConstraint("singleton", name="one_row"),
 )
-"""One row. `revision` moves whenever something outside a warehouse may take an allow away."""
+"""One row. `revision` moves whenever something outside a warehouse may take an allow away, `time_boxes` in the
+transaction that makes a grant with an expiry: an answer that was asked for before knows nothing of its end.
+"""
 
 users = Table(
     "users",
@@ -213,6 +216,13 @@ Index(
     grants.c.principal_type,
     grants.c.principal_id,
     postgresql_where=grants.c.object_type == "role",
+)
+Index(
+    "grants_ending_idx",
+    grants.c.principal_type,
+    grants.c.principal_id,
+    grants.c.expires_at,
+    postgresql_where=grants.c.expires_at.is_not(None),
 )
 
 grant_history = Table(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.ports import Question
+from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.fga.client import Condition, FgaClient, FgaTuple
@@ -27,8 +27,10 @@ class FgaRelationships:
     def __init__(self, client: FgaClient) -> None:
         self._client = client
 
-    async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime) -> list[bool]:
-        """One answer per question, in order. Raises DecisionEngineUnavailable rather than guess.
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+    ) -> list[bool]:
+        """One answer per question, in order, always asked anew. Raises DecisionEngineUnavailable rather than guess.
 
         Under an assumed role the question is asked for a nameless user who is, for this question, a member of the role
         and nothing else. Asking for the role itself (`role:<id>#assignee`) would give other answers: a flag set for

@@ -122,10 +122,19 @@ class KeyRing:
         self._max_age_seconds = max_age_seconds
         self._clock = clock
         self._keys: tuple[VerificationKey, ...] = ()
+        self._published: bytes | None = None
+        self._generation = 0
         self._loaded_at: float | None = None
         self._attempted_at: float | None = None
         self._failure: str | None = "no key was loaded yet"
         self._loading: asyncio.Task[None] | None = None
+
+    @property
+    def generation(self) -> int:
+        """Another number whenever the provider published other keys than before: what was verified by a key that is
+        gone is verified no longer.
+        """
+        return self._generation
 
     async def candidates(self, kid: str | None, algorithm: str) -> tuple[VerificationKey, ...]:
         """The keys that may have signed a token whose header names `kid` and `algorithm`; never empty.
@@ -212,12 +221,16 @@ class KeyRing:
     async def _load(self, started_at: float) -> None:
         try:
             jwks_uri = await find_jwks_uri(self._issuer, self._fetch)
-            self._keys = parse_jwks(await self._fetch(jwks_uri))
+            published = await self._fetch(jwks_uri)
+            self._keys = parse_jwks(published)
         except (FetchFailed, ValueError) as error:
             self._failure = str(error)
         else:
             self._loaded_at = started_at
             self._failure = None
+            if published != self._published:
+                self._published = published
+                self._generation += 1
 
     def _unavailable(self, reason: str) -> IdentityProviderUnavailable:
         return IdentityProviderUnavailable(reason, retry_after_s=max(1, round(self._refetch_seconds)))

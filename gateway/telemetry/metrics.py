@@ -87,6 +87,13 @@ class Metrics:
             registry=self._registry,
         )
 
+        self._remembered = Counter(
+            "lakegate_memory_lookups",
+            "Questions that a worker could answer from memory, and that it could not.",
+            ("memory", "outcome"),
+            registry=self._registry,
+        )
+
     def _define_audit_and_tuples(self) -> None:
         self._audit_records = Counter(
             "lakegate_audit_records",
@@ -120,6 +127,13 @@ class Metrics:
     def decision_took(self, engine: str, seconds: float) -> None:
         """Record how long one engine, or the whole decision, took."""
         self._decision_seconds.labels(engine).observe(seconds)
+
+    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+        """Count look-ups of `memory`: relationships, policies, tokens or credentials."""
+        if hits:
+            self._remembered.labels(memory, "hit").inc(hits)
+        if misses:
+            self._remembered.labels(memory, "miss").inc(misses)
 
     def sts_took(self, outcome: str, seconds: float) -> None:
         """Record one call to the token service."""

@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where vended credentials would be kept. The key is what matters: all that could make two answers differ is in it.
+"""Vended credentials, kept for half of their life. The key is what matters: all that could make two answers differ is
+in it.
 
-Nothing is kept yet. Leaving the actor out of the key would share one credential between principals, whose uses the
-store's logs could not tell apart and whose revocations would not reach each other.
+Leaving the actor out of the key would share one credential between principals, whose uses the store's logs could not
+tell apart and whose revocations would not reach each other.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from cachetools import LRUCache
 
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.location import Location
 from gateway.scope.session_policy import AccessLevel
 
-__all__ = ["CredentialCache", "VendKey", "uncached"]
+__all__ = ["CredentialCache", "RememberedCredentials", "VendKey", "uncached"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +40,51 @@ class VendKey:
 CredentialCache = Callable[[VendKey, Callable[[], Awaitable[TemporaryCredential]]], Awaitable[TemporaryCredential]]
 
 
+class CredentialObserver(Protocol):
+    """Is told how often memory helps, for metrics."""
+
+    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+        """So many credentials were at hand, and so many had to be made."""
+        ...
+
+
 async def uncached(key: VendKey, make: Callable[[], Awaitable[TemporaryCredential]]) -> TemporaryCredential:
     """Make a new credential for every request."""
     return await make()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class RememberedCredentials:
+    """Hands out again what was made before for an equal key, while at least half of its life is left.
+
+    Whoever asks has been admitted for it now: only minting is saved, never a decision, and each hand-out is audited by
+    the caller. Requests for the same key wait for one another, so that a cluster's workers mint once.
+    """
+
+    def __init__(self, *, entries: int, observer: CredentialObserver, clock: Callable[[], datetime] = _now) -> None:
+        self._kept: LRUCache[VendKey, TemporaryCredential] = LRUCache(maxsize=entries)
+        self._turns: WeakValueDictionary[VendKey, asyncio.Lock] = WeakValueDictionary()
+        self._observer = observer
+        self._clock = clock
+
+    async def __call__(self, key: VendKey, make: Callable[[], Awaitable[TemporaryCredential]]) -> TemporaryCredential:
+        """The credential for `key`. Raises what `make` raises; then nothing is kept."""
+        kept = self._usable(key)
+        if kept is None:
+            async with self._turns.setdefault(key, asyncio.Lock()):
+                kept = self._usable(key)
+                if kept is None:
+                    self._observer.remembered("credentials", hits=0, misses=1)
+                    made = self._kept[key] = await make()
+                    return made
+        self._observer.remembered("credentials", hits=1, misses=0)
+        return kept
+
+    def _usable(self, key: VendKey) -> TemporaryCredential | None:
+        kept = self._kept.get(key)
+        if kept is None or kept.expires_at - self._clock() < timedelta(seconds=key.seconds / 2):
+            return None
+        return kept

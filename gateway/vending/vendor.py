@@ -6,6 +6,7 @@ table left outside by a narrowed warehouse gets no credentials. Policy and life 
 anything.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -63,12 +64,14 @@ class Vendor:
         level: AccessLevel,
         seconds: int,
         session: SessionIdentity,
+        just_before: Callable[[], Awaitable[None]] | None = None,
     ) -> Vended | NoCredentials:
         """A credential for every key below `location` that `level` allows, for at most `seconds`.
 
         `seconds` is the shortest of what policy and grant leave; the profile's `sts-token-validity-seconds` shortens
         it further. Raises `LocationOutsideWarehouse`, `BelowCredentialFloor`, `PolicyTooLarge`, `InvalidLocation`:
-        all of them before the store is asked; then `ShortTermCredentialError`.
+        all of them before the store is asked; then `ShortTermCredentialError`. `just_before` is awaited before a new
+        credential is made, and what it raises keeps it from being made.
         """
         if not profile.sts_enabled:
             return NoCredentials("sts-enabled is false in the storage profile")
@@ -104,6 +107,8 @@ class Vendor:
         )
 
         async def make() -> TemporaryCredential:
+            if just_before is not None:
+                await just_before()
             return await self._sts.assume(
                 profile=profile, credential=credential, policy=policy, session_name=name, seconds=life
             )

@@ -16,7 +16,7 @@ from gateway.access.actor import Actor
 from gateway.access.operation import Operation
 from gateway.access.operations.grants import Assignment
 from gateway.access.permit import Permit
-from gateway.access.ports import Question
+from gateway.access.ports import Pin, Question
 from gateway.access.privileges import GRANTABLE, Privilege
 from gateway.access.resolved import Resolved
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
@@ -129,7 +129,9 @@ class Known:
     def __init__(self, answers: dict[Question, bool]) -> None:
         self._answers = answers
 
-    async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime) -> list[bool]:
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+    ) -> list[bool]:
         return [self._answers[question] for question in questions]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from gateway.access.actor import Actor
@@ -18,7 +19,7 @@ from gateway.access.door import Door
 from gateway.access.entrance import Entrance
 from gateway.access.outage import AuditUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
-from gateway.access.ports import Question
+from gateway.access.ports import Pin, Question
 from gateway.access.refs import (
     NamespaceIdRef,
     NamespaceRef,
@@ -153,11 +154,13 @@ class TableResolver:
     rows: dict[Ref, Resolved] = field(default_factory=lambda: dict(ROWS))
     asked: list[tuple[Ref, ...]] = field(default_factory=list)
     roles: tuple[str, ...] = ()
+    standing: dict[str, Any] = field(default_factory=dict)
+    """What the resolution tells of revisions; without it nothing may be remembered."""
 
     async def resolve(self, refs: Sequence[Ref], caller: Actor) -> Resolution:
         self.asked.append(tuple(refs))
         rows = {ref: self.rows[ref] for ref in refs if ref in self.rows}
-        return Resolution(rows=rows, now=NOW, caller_roles=self.roles)
+        return Resolution(rows=rows, now=NOW, caller_roles=self.roles, **self.standing)
 
 
 @dataclass
@@ -167,7 +170,9 @@ class Judge:
     answer: Callable[[Question], bool] = lambda _: True
     asked: list[tuple[Question, ...]] = field(default_factory=list)
 
-    async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime) -> list[bool]:
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+    ) -> list[bool]:
         self.asked.append(tuple(questions))
         return [self.answer(question) for question in questions]
 

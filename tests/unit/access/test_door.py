@@ -21,7 +21,7 @@ from gateway.access.operations.system import GetHealth
 from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
 from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.policy import Obligations, PolicyAnswer, PolicyRequest
-from gateway.access.ports import Question
+from gateway.access.ports import Pin, Question
 from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType, TableIdRef
 from gateway.access.refusals import NotAuthenticated
 from gateway.access.relations import Can
@@ -122,7 +122,7 @@ class Broken:
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
-    async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime) -> Any:
+    async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None) -> Any:
         return self._given(len(questions))
 
     async def decide(self, request: PolicyRequest) -> Any:
@@ -212,7 +212,9 @@ async def test_both_engines_are_asked_at_the_same_time() -> None:
     both = asyncio.Barrier(2)
 
     class Meeting:
-        async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime) -> list[bool]:
+        async def check(
+            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        ) -> list[bool]:
             await both.wait()
             return [True] * len(questions)
 

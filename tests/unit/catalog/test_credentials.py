@@ -61,7 +61,7 @@ async def test_a_committed_creation_answers_without_credentials_whatever_fails_t
     where: str, error: Exception
 ) -> None:
     part = _Part(where, error)
-    credentials = Credentials(vendor=cast(Any, part), storage=cast(Any, part))
+    credentials = Credentials(database=cast(Any, part), vendor=cast(Any, part), storage=cast(Any, part))
     operation = SimpleNamespace(namespace=SimpleNamespace(namespace=Namespace(("n",))), table="t")
     create = SimpleNamespace(operation=operation, namespace=lambda _: WAREHOUSE_OF)
     vend = SimpleNamespace(

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is remembered of OpenFGA's answers, and above all what is not (section 5 of the design, "Cache")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.access.actor import Actor
+from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.ports import Pin, Question
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.relations import Can
+from gateway.fga.remembered import RememberedRelationships
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+PIN = Pin(revision=UUID(int=1), time_boxes=UUID(int=2), next_expiry=None)
+ALICE = Actor.user("oidc~alice")
+TABLE = ObjectKey(ObjectType.TABLE, "t")
+READ = Question(Can.READ_DATA, TABLE, UUID(int=3))
+WRITE = Question(Can.WRITE_DATA, TABLE, UUID(int=3))
+PROJECT = Question(Can.GET_METADATA, ObjectKey(ObjectType.PROJECT, "p"))
+
+
+@dataclass
+class Engine:
+    """OpenFGA: says yes to `allowed` and counts what it is asked."""
+
+    allowed: set[Question] = field(default_factory=set)
+    asked: list[tuple[Question, ...]] = field(default_factory=list)
+    meanwhile: Any = None
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+    ) -> list[bool]:
+        self.asked.append(tuple(questions))
+        if self.meanwhile is not None:
+            self.meanwhile()
+        return [question in self.allowed for question in questions]
+
+
+@dataclass
+class Setting:
+    engine: Engine
+    memory: RememberedRelationships
+    model: list[str]
+    time: list[float]
+
+
+def setting(*allowed: Question, entries: int = 100, seconds: float = 60.0) -> Setting:
+    engine = Engine(set(allowed))
+    model, time = ["model-1"], [0.0]
+
+    class Silent:
+        def remembered(self, memory: str, *, hits: int, misses: int) -> None: ...
+
+    memory = RememberedRelationships(
+        engine,
+        model_id=lambda: model[0],
+        entries=entries,
+        seconds=seconds,
+        observer=Silent(),
+        clock=lambda: time[0],
+    )
+    return Setting(engine, memory, model, time)
+
+
+async def test_an_allow_is_asked_for_once() -> None:
+    here = setting(READ, PROJECT)
+    for _ in range(3):
+        assert await here.memory.check(ALICE, [READ, PROJECT], now=NOON, pin=PIN) == [True, True]
+    assert here.engine.asked == [(READ, PROJECT)]
+
+
+async def test_a_refusal_is_asked_for_each_time_so_that_a_grant_counts_at_once() -> None:
+    here = setting(READ)
+    assert await here.memory.check(ALICE, [READ, WRITE], now=NOON, pin=PIN) == [True, False]
+    here.engine.allowed.add(WRITE)
+    assert await here.memory.check(ALICE, [WRITE, READ], now=NOON, pin=PIN) == [True, True]
+    assert here.engine.asked == [(READ, WRITE), (WRITE,)]
+
+
+OTHERS: dict[str, tuple[Actor, Question, Pin]] = {
+    "the server's revision moved": (ALICE, READ, replace(PIN, revision=UUID(int=9))),
+    "the warehouse's revision moved": (ALICE, replace(READ, within=UUID(int=9)), PIN),
+    "a time-boxed grant was made": (ALICE, READ, replace(PIN, time_boxes=UUID(int=9))),
+    "somebody else": (Actor.user("oidc~bob"), READ, PIN),
+    "under a role": (msgspec.structs.replace(ALICE, assumed_role=uuid4()), READ, PIN),
+    "another relation": (ALICE, WRITE, PIN),
+    "another object": (ALICE, replace(READ, object=ObjectKey(ObjectType.TABLE, "u")), PIN),
+    "the same id of another type": (ALICE, replace(READ, object=ObjectKey(ObjectType.VIEW, "t")), PIN),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+async def test_whatever_could_change_the_answer_makes_it_another_question(case: str) -> None:
+    here = setting(READ)
+    await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
+    here.engine.allowed.clear()
+    actor, question, pin = OTHERS[case]
+    assert await here.memory.check(actor, [question], now=NOON, pin=pin) == [False]
+
+
+async def test_another_model_knows_nothing_of_the_answers_of_the_last_one() -> None:
+    here = setting(READ)
+    await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
+    here.engine.allowed.clear()
+    here.model[0] = "model-2"
+    assert await here.memory.check(ALICE, [READ], now=NOON, pin=PIN) == [False]
+
+
+async def test_an_answer_that_a_change_of_the_model_overtook_is_not_kept() -> None:
+    here = setting(READ)
+    here.engine.meanwhile = lambda: here.model.__setitem__(0, "model-2")
+    await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
+    here.engine.meanwhile = None
+    here.engine.allowed.clear()
+    for model in ("model-1", "model-2"):
+        here.model[0] = model
+        assert await here.memory.check(ALICE, [READ], now=NOON, pin=PIN) == [False]
+
+
+async def test_an_allow_ends_at_the_very_instant_a_grant_behind_it_may_end() -> None:
+    here = setting(READ)
+    until = NOON + timedelta(seconds=5)
+    pin = replace(PIN, next_expiry=until)
+    await here.memory.check(ALICE, [READ], now=NOON, pin=pin)
+    here.engine.allowed.clear()
+    assert await here.memory.check(ALICE, [READ], now=until - timedelta(microseconds=1), pin=pin) == [True]
+    assert await here.memory.check(ALICE, [READ], now=until, pin=pin) == [False]
+
+
+async def test_an_allow_is_forgotten_after_its_longest_life() -> None:
+    here = setting(READ, seconds=60)
+    await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
+    here.engine.allowed.clear()
+    here.time[0] = 59.9
+    assert await here.memory.check(ALICE, [READ], now=NOON, pin=PIN) == [True]
+    here.time[0] = 60.0
+    assert await here.memory.check(ALICE, [READ], now=NOON, pin=PIN) == [False]
+
+
+async def test_what_is_used_does_not_live_longer_for_it() -> None:
+    here = setting(READ, seconds=60)
+    for second in range(0, 60, 10):
+        here.time[0] = second
+        await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
+    here.engine.allowed.clear()
+    here.time[0] = 60.0
+    assert await here.memory.check(ALICE, [READ], now=NOON, pin=PIN) == [False]
+
+
+@pytest.mark.parametrize(
+    ("question", "pin", "seconds"),
+    [(READ, None, 60), (replace(READ, within=None), PIN, 60), (READ, PIN, 0)],
+    ids=["no pin", "a table of no known warehouse", "memory is off"],
+)
+async def test_without_what_it_rests_on_nothing_is_remembered(
+    question: Question, pin: Pin | None, seconds: float
+) -> None:
+    here = setting(question, seconds=seconds)
+    await here.memory.check(ALICE, [question], now=NOON, pin=pin)
+    here.engine.allowed.clear()
+    assert await here.memory.check(ALICE, [question], now=NOON, pin=pin) == [False]
+
+
+@pytest.mark.parametrize("answer", [[1], ["yes"], [True, True], []])
+async def test_what_is_no_answer_is_neither_believed_nor_kept(answer: Any) -> None:
+    here = setting()
+
+    class Odd:
+        async def check(self, *_: Any, **__: Any) -> Any:
+            return answer
+
+    here.memory._relationships = Odd()
+    told = await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
+    assert told == answer if len(answer) != 1 else told == [False]
+    here.memory._relationships = here.engine
+    assert await here.memory.check(ALICE, [READ], now=NOON, pin=PIN) == [False]
+
+
+async def test_an_outage_is_no_answer() -> None:
+    here = setting(READ)
+
+    def down() -> None:
+        raise DecisionEngineUnavailable("down")
+
+    here.engine.meanwhile = down
+    with pytest.raises(DecisionEngineUnavailable):
+        await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
+
+
+async def test_memory_is_bounded_and_forgets_what_was_used_least_recently() -> None:
+    questions = [Question(Can.READ_DATA, ObjectKey(ObjectType.TABLE, str(n)), UUID(int=3)) for n in range(3)]
+    here = setting(*questions, entries=2)
+    for question in (questions[0], questions[1], questions[0], questions[2], questions[0], questions[1]):
+        await here.memory.check(ALICE, [question], now=NOON, pin=PIN)
+    assert here.engine.asked == [(questions[0],), (questions[1],), (questions[2],), (questions[1],)]
+
+
+@given(st.data())
+async def test_under_changes_that_move_the_revision_memory_and_engine_agree(data: st.DataObject) -> None:
+    """Any sequence of grants (which move nothing), revocations (which move a revision) and questions."""
+    questions = [
+        Question(relation, ObjectKey(ObjectType.TABLE, name))
+        for relation in (Can.READ_DATA, Can.WRITE_DATA)
+        for name in ("a", "b")
+    ]
+    here = setting(entries=data.draw(st.integers(1, 5)))
+    within, server = 1, 1
+    for _ in range(data.draw(st.integers(1, 30))):
+        step = data.draw(st.sampled_from(["grant", "revoke within", "revoke outside", "ask"]))
+        chosen = data.draw(st.sampled_from(questions))
+        if step == "grant":
+            here.engine.allowed.add(chosen)
+        elif step == "ask":
+            asked = [replace(question, within=UUID(int=within)) for question in (chosen, questions[0])]
+            pin = replace(PIN, revision=UUID(int=server))
+            answers = await here.memory.check(ALICE, asked, now=NOON, pin=pin)
+            assert answers == [question in here.engine.allowed for question in asked]
+        else:
+            here.engine.allowed.discard(chosen)
+            within, server = (within + 1, server) if step == "revoke within" else (within, server + 1)

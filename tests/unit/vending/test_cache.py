@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vended credentials that are handed out again."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gateway.scope.credential import TemporaryCredential
+from gateway.scope.location import Location
+from gateway.scope.session_policy import AccessLevel
+from gateway.vending.cache import RememberedCredentials, VendKey
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+KEY = VendKey(
+    principal="oidc~alice",
+    role=None,
+    context="",
+    session_name="alice-0123456789abcdef",
+    location=Location.parse("s3://lake/base/t"),
+    level=AccessLevel.READ,
+    profile_version="w/1",
+    credential_digest="d",
+    seconds=3600,
+)
+
+
+@dataclass
+class Mint:
+    """STS: makes credentials that live an hour, and counts."""
+
+    now: datetime = NOON
+    made: list[TemporaryCredential] = field(default_factory=list)
+    error: Exception | None = None
+
+    async def make(self) -> TemporaryCredential:
+        await asyncio.sleep(0)
+        if self.error is not None:
+            raise self.error
+        number = str(len(self.made))
+        self.made.append(
+            TemporaryCredential(
+                access_key_id=number,
+                secret_access_key="s",
+                session_token="t",
+                expires_at=self.now + timedelta(hours=1),
+            )
+        )
+        return self.made[-1]
+
+    def remembered(self, memory: str, *, hits: int, misses: int) -> None: ...
+
+    def cache(self) -> RememberedCredentials:
+        return RememberedCredentials(entries=10, observer=self, clock=lambda: self.now)
+
+
+async def test_a_credential_is_handed_out_again_for_half_of_its_life() -> None:
+    mint = Mint()
+    cache = mint.cache()
+    first = await cache(KEY, mint.make)
+    mint.now = NOON + timedelta(minutes=30)
+    assert await cache(KEY, mint.make) is first
+    mint.now = NOON + timedelta(minutes=30, seconds=1)
+    assert await cache(KEY, mint.make) is not first
+
+
+OTHERS: dict[str, Any] = {
+    "principal": "oidc~bob",
+    "role": "r",
+    "context": "c",
+    "session_name": "bob-0123456789abcdef",
+    "location": Location.parse("s3://lake/base/u"),
+    "level": AccessLevel.READ_WRITE_DELETE,
+    "profile_version": "w/2",
+    "credential_digest": "e",
+    "seconds": 900,
+}
+
+
+def test_every_part_of_the_key_is_tried() -> None:
+    assert set(OTHERS) == set(VendKey.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("part", OTHERS)
+async def test_two_requests_that_differ_in_anything_share_nothing(part: str) -> None:
+    """Invariant 6."""
+    mint = Mint()
+    cache = mint.cache()
+    first = await cache(KEY, mint.make)
+    assert await cache(replace(KEY, **{part: OTHERS[part]}), mint.make) is not first
+
+
+async def test_requests_at_the_same_time_mint_once() -> None:
+    mint = Mint()
+    cache = mint.cache()
+    handed = await asyncio.gather(*(cache(KEY, mint.make) for _ in range(20)))
+    assert len(mint.made) == 1
+    assert all(one is handed[0] for one in handed)
+
+
+async def test_what_failed_is_not_kept_and_the_next_one_tries_for_itself() -> None:
+    mint = Mint(error=RuntimeError("refused"))
+    cache = mint.cache()
+    refused = asyncio.create_task(cache(KEY, mint.make))
+    with pytest.raises(RuntimeError):
+        await refused
+    mint.error = None
+    assert (await cache(KEY, mint.make)).access_key_id == "0"
+
+
+async def test_one_who_is_refused_takes_nobody_along() -> None:
+    """The first of two is refused just before minting; the second was admitted and mints for itself."""
+    mint = Mint()
+    cache = mint.cache()
+
+    async def refused() -> TemporaryCredential:
+        await asyncio.sleep(0)
+        raise PermissionError("taken away")
+
+    first, second = await asyncio.gather(cache(KEY, refused), cache(KEY, mint.make), return_exceptions=True)
+    assert isinstance(first, PermissionError)
+    assert isinstance(second, TemporaryCredential)
+
+
+async def test_a_credential_that_came_with_less_than_half_a_life_is_not_handed_out_again() -> None:
+    mint = Mint(now=NOON - timedelta(minutes=40))
+    cache = RememberedCredentials(entries=10, observer=mint, clock=lambda: NOON)
+    await cache(KEY, mint.make)
+    await cache(KEY, mint.make)
+    assert len(mint.made) == 2
