@@ -80,11 +80,11 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
     allows: Annotated[Count, Meta(description="Most allows of OpenFGA; half a kilobyte each.")] = 20_000
     allow_seconds: Annotated[
-        float, Meta(ge=0, description="Longest life of an allow; 0 asks OpenFGA each time.", extra=_SECONDS)
+        float, Meta(ge=0, description="Longest life of an allow; 0 asks OpenFGA each time.", extra=SECONDS)
     ] = 60.0
     tokens: Annotated[Count, Meta(description="Most verified tokens.")] = 10_000
     token_seconds: Annotated[
-        float, Meta(ge=0, description="Longest time a token counts as verified; 0 verifies each time.", extra=_SECONDS)
+        float, Meta(ge=0, description="Longest time a token counts as verified; 0 verifies each time.", extra=SECONDS)
     ] = 300.0
     credentials: Annotated[
         int, Meta(ge=0, description="Most vended credentials, kept for half their life; 0 mints each time.")

@@ -218,7 +218,7 @@ Index(
     postgresql_where=grants.c.object_type == "role",
 )
 Index(
-    "grants_ending_idx",
+    "grants_ends_of_principal_idx",
     grants.c.principal_type,
     grants.c.principal_id,
     grants.c.expires_at,

@@ -16,7 +16,7 @@ def upgrade() -> None:
         sa.Column("time_boxes", sa.UUID(), nullable=False, server_default=sa.func.gen_random_uuid()),
     )
     op.create_index(
-        "grants_ending_idx",
+        "grants_ends_of_principal_idx",
         "grants",
         ["principal_type", "principal_id", "expires_at"],
         postgresql_where=sa.text("expires_at is not null"),
@@ -24,5 +24,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.drop_index("grants_ending_idx", table_name="grants")
+    op.drop_index("grants_ends_of_principal_idx", table_name="grants")
     op.drop_column("server", "time_boxes")
