@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -62,7 +63,7 @@ from gateway.scope.endpoint import DEFAULT_RULES
 from gateway.settings import Settings, asyncpg_url, load, metrics_directory
 from gateway.storage.files import Files
 from gateway.tasks.housekeeping import Housekeeping
-from gateway.tasks.outbox import run_delivery
+from gateway.tasks.outbox import run_delivery, run_expiry
 from gateway.tasks.purge import Purge
 from gateway.tasks.staged import ExpireStaged
 from gateway.tasks.worker import Worker
@@ -118,12 +119,14 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
         observer=metrics,
     )
 
-    async def write_tuples(writes: Sequence[TupleKey], deletes: Sequence[TupleKey]) -> None:
-        await fga.write([to_wire(key) for key in writes], [to_wire(key) for key in deletes])
+    async def write_tuples(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+        written = [to_wire(key, expires_at=end) for key, end in writes.items()]
+        await fga.write(written, [to_wire(key) for key in deletes])
 
-    delivery = TupleDelivery(database, write_tuples, metrics)
-    background = asyncio.create_task(run_delivery(delivery, database), name="outbox")
-    stack.callback(background.cancel)
+    settle_seconds = settings.openfga.timeout + settings.openfga.server_timeout + 1.0
+    delivery = TupleDelivery(database, write_tuples, metrics, settle_seconds=settle_seconds)
+    for name, work in (("outbox", run_delivery(delivery, database)), ("expiry", run_expiry(delivery, database))):
+        stack.callback(asyncio.create_task(work, name=name).cancel)
     health = HealthMonitor(interval_seconds=settings.health_check_frequency_seconds)
     health.register("catalog", "write_pool", database.ping)
     health.register("auth", "openfga", fga.ping)

@@ -44,6 +44,13 @@ class OpenFga(msgspec.Struct, frozen=True, kw_only=True):
         Count, Meta(description="Most checks in one batch; at most what the server allows.")
     ] = 50
     timeout: Annotated[float, Meta(description="Longest time for one call.", extra=SECONDS)] = 3.0
+    server_timeout: Annotated[
+        float,
+        Meta(
+            description="OpenFGA's own `--request-timeout`: how long it may go on with a request nobody waits for.",
+            extra=SECONDS,
+        ),
+    ] = 3.0
 
 
 class Opa(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,14 @@ class DecisionEngineUnavailable(Exception):
     """OpenFGA or OPA did not answer, answered late, or answered something that is no decision."""
 
 
+class WriteOutcomeUnknown(DecisionEngineUnavailable):
+    """A write was sent and not answered: it may have happened, and may still happen until the server gives up."""
+
+
+class ConditionConflict(Exception):
+    """A tuple of the write exists with another condition. Nothing was written: first delete it, by another call."""
+
+
 class AuditUnavailable(Exception):
     """An audit record could not be taken or made durable, so what it records must not happen."""
 

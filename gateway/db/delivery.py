@@ -4,25 +4,36 @@ design).
 
 The request that changed something delivers its own keys before it answers (T2 and T3); what is left over (a crash, an
 outage) is delivered in the background by any process.
+
+A write whose end nobody knows (no answer, or its process was killed) may be carried out later, after another delivery
+of the same key. So each write is noted before it is sent, and a key with such a note is written at once but called done
+only when OpenFGA must have given up the earlier write: a revocation is not confirmed before it can last.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
-from uuid import UUID
 
 import structlog
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.outage import (
+    CommitUnknown,
+    ConditionConflict,
+    DatabaseUnavailable,
+    DecisionEngineUnavailable,
+    WriteOutcomeUnknown,
+)
+from gateway.access.refs import ObjectType
 from gateway.access.tuples import TupleKey
 from gateway.db import outbox
-from gateway.db.engine import Database
-from gateway.db.outbox import Pending
+from gateway.db.engine import Database, commit
+from gateway.db.outbox import STRUCTURAL, Pending
 from gateway.db.schema import server, warehouses
 from gateway.db.wanted import wanted
 
@@ -31,6 +42,8 @@ _log = structlog.get_logger("db.delivery")
 _BATCH = 90
 
 _REFUSED_AGAIN_SECONDS = 3600.0
+
+_ENDS = datetime.min
 
 
 class DeliveryObserver(Protocol):
@@ -45,50 +58,69 @@ class DeliveryObserver(Protocol):
         ...
 
 
-WriteTuples = Callable[[Sequence[TupleKey], Sequence[TupleKey]], Awaitable[None]]
+WriteTuples = Callable[[Mapping[TupleKey, datetime | None], Sequence[TupleKey]], Awaitable[None]]
+"""Writes tuples, each with its end or None, and deletes tuples, in one transaction of OpenFGA and idempotently.
+
+Raises ConditionConflict when nothing was written because a tuple is there with another end, WriteOutcomeUnknown when
+nobody knows, DecisionEngineUnavailable when nothing was written, and anything else when OpenFGA will never take it.
+"""
 
 
 class TupleDelivery:
-    """Makes OpenFGA follow the rows. `write` writes and deletes tuples idempotently and raises when unsure."""
+    """Makes OpenFGA follow the rows.
 
-    def __init__(self, database: Database, write: WriteTuples, observer: DeliveryObserver) -> None:
+    `settle_seconds` is how long after it was sent a write may still be carried out: the time limit of a call, plus the
+    server's own limit for a request, plus a margin.
+    """
+
+    def __init__(
+        self, database: Database, write: WriteTuples, observer: DeliveryObserver, *, settle_seconds: float = 7.0
+    ) -> None:
         self._database = database
         self._write = write
         self._observer = observer
+        self._settle_seconds = settle_seconds
 
     async def deliver(self, pending: Sequence[Pending]) -> None:
         """Make these keys so, in batches. Raises DecisionEngineUnavailable or DatabaseUnavailable; then the
-        rest stays due.
+        rest stays due. Of what takes nothing away, some may stay due without that.
         """
+        unsure = await self._deliver(pending)
+        if any(row.takes_away for row in unsure):
+            raise DecisionEngineUnavailable("An earlier write to OpenFGA may still be carried out.")
+
+    async def _deliver(self, pending: Sequence[Pending]) -> list[Pending]:
+        """Make these so; those that are, but that an earlier write may still change, and that therefore stay due."""
+        unsure: list[Pending] = []
         for start in range(0, len(pending), _BATCH):
             batch = pending[start : start + _BATCH]
             started = time.perf_counter()
             try:
-                async with self._database.transaction() as connection:
-                    await self._make_so(connection, batch)
+                unsure += await self._make_so(batch)
             except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown):
                 raise
             except Exception as refused:
-                await self._deliver_each(batch, refused)
+                unsure += await self._deliver_each(batch, refused)
             self._observer.tuple_delivered(time.perf_counter() - started)
+        return unsure
 
-    async def _deliver_each(self, batch: Sequence[Pending], refused: Exception) -> None:
+    async def _deliver_each(self, batch: Sequence[Pending], refused: Exception) -> list[Pending]:
         """Deliver one by one what was refused together, so that one key nobody can deliver holds up no other.
 
         That key stays in the outbox, told in the log and tried again every hour.
         """
+        unsure: list[Pending] = []
         if len(batch) == 1:
             _log.error("tuple.delivery_refused", outbox_id=batch[0].id, error=type(refused).__name__)
             async with self._database.transaction() as connection:
                 await outbox.postpone(connection, [batch[0].id], seconds=_REFUSED_AGAIN_SECONDS)
             if batch[0].takes_away:
                 raise DecisionEngineUnavailable("OpenFGA refuses to delete a tuple") from refused
-            return
+            return unsure
         failed: DecisionEngineUnavailable | None = None
         for row in sorted(batch, key=lambda each: not each.takes_away):
             try:
-                async with self._database.transaction() as connection:
-                    await self._make_so(connection, [row])
+                unsure += await self._make_so([row])
             except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown):
                 raise
             except Exception as alone:
@@ -98,6 +130,7 @@ class TupleDelivery:
                     failed = later
         if failed is not None:
             raise failed
+        return unsure
 
     async def deliver_or_leave(self, pending: Sequence[Pending]) -> bool:
         """As `deliver` for changes that take nothing away: an outage leaves them to the background and is no error."""
@@ -117,30 +150,82 @@ class TupleDelivery:
                 return 0
             # Postponed first and in this transaction: should OpenFGA fail now, others do not try the same at once.
             await outbox.postpone(connection, [row.id for row in due], seconds=5.0)
-        await self.deliver(due)
+        await self._deliver(due)
         return len(due)
 
     def tell_pending(self, count: int) -> None:
         """Tell the metrics how many keys wait."""
         self._observer.outbox_counted(count)
 
-    async def _make_so(self, connection: AsyncConnection, batch: Sequence[Pending]) -> None:
+    async def _make_so(self, batch: Sequence[Pending]) -> list[Pending]:
+        """Make one batch so; those of it that stay due, because an earlier write may still change their keys."""
         keys = list(dict.fromkeys(row.key for row in batch))
-        await outbox.lock_keys(connection, keys)
-        exist = await wanted(connection, keys)
-        await self._write([key for key in keys if key in exist], [key for key in keys if key not in exist])
-        await outbox.done(connection, [row.id for row in batch])
-        await _move_revisions(connection, batch)
+        async with self._database.locked(outbox.lock_names(keys)) as connection:
+            settled_at = await outbox.unsettled(connection, keys, window_seconds=self._settle_seconds)
+            before = await outbox.mark_sent(connection, [row.id for row in batch])
+            await commit(connection)
+            # A row that is gone was delivered by somebody else after its change, and so was its key.
+            batch = [row for row in batch if row.id in before]
+            if not batch:
+                return []
+            keys = list(dict.fromkeys(row.key for row in batch))
+            exist = await wanted(connection, keys)
+            try:
+                await self._apply(
+                    {key: exist[key] for key in keys if key in exist}, [key for key in keys if key not in exist]
+                )
+            except WriteOutcomeUnknown:
+                raise
+            except Exception:
+                # Nothing was written, so nothing can come late.
+                await outbox.unmark(connection, before)
+                await commit(connection)
+                raise
+            unsure = [row for row in batch if row.key in settled_at]
+            if unsure:
+                await outbox.unmark(connection, {row.id: before[row.id] for row in unsure})
+                await outbox.hold_back(connection, {row.id: settled_at[row.key] for row in unsure})
+            await outbox.done(connection, [row.id for row in batch if row.key not in settled_at])
+            await _move_revisions(connection, batch, exist)
+            await commit(connection)
+        return unsure
+
+    async def _apply(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+        """Write and delete in one call if possible. A tuple with another end takes two: it is deleted, then written.
+
+        Which one that is, is found by halves. Edges stay together, so that nothing has two parents, or none.
+        """
+        try:
+            await self._write(writes, deletes)
+        except ConditionConflict:
+            edges = {key: end for key, end in writes.items() if key.relation in STRUCTURAL}
+            others = {key: end for key, end in writes.items() if key not in edges}
+            if others and (edges or deletes):
+                await self._apply(edges, deletes)
+                await self._apply(others, ())
+            elif len(writes) > 1:
+                pairs = list(writes.items())
+                await self._apply(dict(pairs[: len(pairs) // 2]), ())
+                await self._apply(dict(pairs[len(pairs) // 2 :]), ())
+            else:
+                await self._write({}, [*deletes, *writes])
+                await self._write(writes, ())
 
 
-async def _move_revisions(connection: AsyncConnection, batch: Sequence[Pending]) -> None:
-    """Give fresh revisions to what may have lost an allow, so that no cached one outlives it."""
-    taking = [row for row in batch if row.takes_away]
-    if not taking:
-        return
-    within: set[UUID] = {row.warehouse_id for row in taking if row.warehouse_id is not None}
-    if within:
-        for id in sorted(within):
-            await connection.execute(update(warehouses).where(warehouses.c.id == id).values(revision=uuid7()))
-    if any(row.warehouse_id is None for row in taking):
+#: A cached answer about one of these is held under its warehouse's revision, about anything else under the global one.
+_IN_WAREHOUSE = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW})
+
+
+async def _move_revisions(
+    connection: AsyncConnection, batch: Sequence[Pending], exist: Mapping[TupleKey, datetime | None]
+) -> None:
+    """Give fresh revisions to what may have lost an allow, so that no cached one outlives it.
+
+    That is what was to take something away and did: its tuple is gone, or it ends, perhaps sooner than it did.
+    """
+    losing = [row for row in batch if row.takes_away and exist.get(row.key, _ENDS) is not None]
+    within = {row.warehouse_id if row.key.object.type in _IN_WAREHOUSE else None for row in losing}
+    for id in sorted(each for each in within if each is not None):
+        await connection.execute(update(warehouses).where(warehouses.c.id == id).values(revision=uuid7()))
+    if None in within:
         await connection.execute(update(server).values(revision=uuid7()))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias, TypeVar
 
@@ -21,6 +21,12 @@ from gateway.db.standing import require_standing
 
 Answer = TypeVar("Answer")
 
+
+_LOCK = text(
+    "select pg_advisory_lock(h) from "
+    "(select distinct hashtextextended(n, 7) as h from unnest(cast(:names as text[])) n order by h) locks"
+)
+_UNLOCK = text("select pg_advisory_unlock_all()")
 
 Connection: TypeAlias = AsyncConnection
 """What statements of this room run on; use cases pass it on and know nothing else of it."""
@@ -71,7 +77,7 @@ class Database:
             async with self._engine.connect() as connection:
                 await connection.begin()
                 yield connection
-                await _commit(connection)
+                await commit(connection)
 
     @asynccontextmanager
     async def change(self, permit: Permit[Operation]) -> AsyncIterator[AsyncConnection]:
@@ -94,10 +100,30 @@ class Database:
                         status=permit.operation.returns,
                         detail=permit.trail.record.detail,
                     )
-                await _commit(connection)
+                await commit(connection)
                 permit.trail.settle()
                 if permit.claim is not None:
                     permit.claim.fulfilled = True
+
+    @asynccontextmanager
+    async def locked(self, names: Sequence[str]) -> AsyncIterator[AsyncConnection]:
+        """A connection that holds advisory locks on these names until the end of the block, over all transactions that
+        are committed inside. They are taken in one order, so that two who want many cannot wait for each other.
+
+        Raises DatabaseUnavailable, also when somebody else holds one for too long.
+        """
+        with _outage():
+            async with self._engine.connect() as connection:
+                try:
+                    await connection.execute(_LOCK, {"names": list(names)})
+                    await connection.commit()
+                    yield connection
+                    await connection.execute(_UNLOCK)
+                    await connection.commit()
+                except BaseException:
+                    # Closing it gives its locks back, whatever state it is in.
+                    await connection.invalidate()
+                    raise
 
     async def ping(self) -> None:
         """Raise DatabaseUnavailable unless the database answers."""
@@ -121,7 +147,8 @@ async def retry_serialization(attempt: Callable[[], Awaitable[Answer]], *, tries
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-async def _commit(connection: AsyncConnection) -> None:
+async def commit(connection: AsyncConnection) -> None:
+    """Commit. Raises CommitUnknown when nobody knows whether it happened."""
     try:
         await connection.commit()
     except (SQLAlchemyError, OSError, TimeoutError) as error:

@@ -7,11 +7,12 @@ and the number of deliveries do not matter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, select, text, update
+from sqlalchemy import delete, exists, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey, ObjectType
@@ -20,6 +21,7 @@ from gateway.db.rows import AnyRow
 from gateway.db.schema import outbox
 
 _FIRST_BACKGROUND_TRY_SECONDS = 5.0
+_HOLDS_BACK_SECONDS = 600.0
 
 #: Relations whose subject is the object's parent: the edges of the hierarchy.
 STRUCTURAL = frozenset({"server", "project", "parent"})
@@ -36,46 +38,136 @@ class Pending:
 
 
 async def enqueue(
-    connection: AsyncConnection, keys: Sequence[TupleKey], *, takes_away: bool, warehouse_id: UUID | None = None
+    connection: AsyncConnection,
+    keys: Sequence[TupleKey],
+    *,
+    takes_away: bool,
+    warehouse_id: UUID | None = None,
+    step: int = 0,
 ) -> list[Pending]:
-    """Note, in the transaction of the change, that these keys are to be made so."""
-    if not keys:
+    """Note, in the transaction of the change, that these keys are to be made so, after those of its earlier steps."""
+    return await enqueue_each(connection, [(key, warehouse_id) for key in keys], takes_away=takes_away, step=step)
+
+
+async def enqueue_each(
+    connection: AsyncConnection, keys: Sequence[tuple[TupleKey, UUID | None]], *, takes_away: bool, step: int = 0
+) -> list[Pending]:
+    """As `enqueue`, for keys with the warehouse of each."""
+    unique = dict(keys)
+    if not unique:
         return []
-    unique = list(dict.fromkeys(keys))
     # The request that enqueues delivers at once; background delivery waits so that the two do not meet for nothing.
-    later = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, _FIRST_BACKGROUND_TRY_SECONDS)
+    later = func.clock_timestamp() + _seconds(_FIRST_BACKGROUND_TRY_SECONDS)
     statement = insert(outbox).values(not_before=later).returning(outbox.c.id, sort_by_parameter_order=True)
+    shared = {"takes_away": takes_away, "step": step}
     rows = await connection.execute(
-        statement,
-        [{**_columns(key), "takes_away": takes_away, "warehouse_id": warehouse_id} for key in unique],
+        statement, [{**_columns(key), "warehouse_id": within, **shared} for key, within in unique.items()]
     )
     return [
-        Pending(id=row.id, key=key, takes_away=takes_away, warehouse_id=warehouse_id)
-        for row, key in zip(rows, unique, strict=True)
+        Pending(id=row.id, key=key, takes_away=takes_away, warehouse_id=within)
+        for row, (key, within) in zip(rows, unique.items(), strict=True)
     ]
 
 
 async def lock_keys(connection: AsyncConnection, keys: Sequence[TupleKey]) -> None:
-    """One delivery of a key at a time, in any process; ordered, so that two deliveries cannot wait for each other."""
-    names = sorted({_name(key) for key in keys})
+    """As `Database.locked` with `lock_names`, until this transaction ends."""
     await connection.execute(
         text(
             "select pg_advisory_xact_lock(h) from "
             "(select distinct hashtextextended(n, 7) as h from unnest(cast(:names as text[])) n order by h) locks"
         ),
-        {"names": names},
+        {"names": lock_names(keys)},
     )
 
 
+def lock_names(keys: Sequence[TupleKey]) -> list[str]:
+    """What `Database.locked` is to hold while these keys are delivered: one delivery of a key at a time, anywhere."""
+    return sorted({_name(key) for key in keys})
+
+
+_MARK = text(
+    """
+    with mine as materialized (select id, sent_at from outbox where id = any(:ids) order by id for update),
+    marked as (update outbox o set sent_at = clock_timestamp() from mine where o.id = mine.id)
+    select id, sent_at from mine
+    """
+)
+
+
+async def mark_sent(connection: AsyncConnection, ids: Sequence[int]) -> dict[int, datetime | None]:
+    """Note that a write for these rows is under way; the notes they had, of those that are still there.
+
+    A row that is gone was delivered by somebody else. Hold the locks of the keys, and commit before writing: whatever
+    happens to this process then, others know. The commit does not wait for the disk: it has to outlive this process,
+    not a power cut of the database's machine.
+    """
+    await connection.execute(text("select set_config('synchronous_commit', 'off', true)"))
+    return {row.id: row.sent_at for row in await connection.execute(_MARK, {"ids": list(ids)})}
+
+
+_UNMARK = text(
+    """
+    update outbox o set sent_at = b.sent_at
+    from unnest(cast(:ids as bigint[]), cast(:times as timestamptz[])) as b(id, sent_at) where o.id = b.id
+    """
+)
+
+
+async def unmark(connection: AsyncConnection, before: Mapping[int, datetime | None]) -> None:
+    """Give rows back the notes they had: this write ended, one way or the other."""
+    await connection.execute(_UNMARK, {"ids": list(before), "times": list(before.values())})
+
+
+_UNSETTLED = text(
+    """
+    select a.ord, max(o.sent_at) + make_interval(secs => :window) as settled_at
+    from unnest(cast(:subject_types as text[]), cast(:subject_ids as text[]), cast(:relations as text[]),
+                cast(:object_types as text[]), cast(:object_ids as text[]))
+        with ordinality as a(subject_type, subject_id, relation, object_type, object_id, ord)
+    join outbox o on o.object_id = a.object_id and o.subject_id = a.subject_id and o.relation = a.relation
+        and o.object_type = a.object_type and o.subject_type = a.subject_type
+    where o.sent_at > clock_timestamp() - make_interval(secs => :window)
+    group by a.ord
+    """
+)
+
+
+async def unsettled(
+    connection: AsyncConnection, keys: Sequence[TupleKey], *, window_seconds: float
+) -> dict[TupleKey, datetime]:
+    """Which keys an earlier write may still change, and until when. Hold their locks, and ask before `mark_sent`."""
+    columns = [_columns(key) for key in keys]
+    values = {f"{name}s": [each[name] for each in columns] for name in columns[0]} if columns else {}
+    rows = await connection.execute(_UNSETTLED, {**values, "window": window_seconds})
+    return {keys[row.ord - 1]: row.settled_at for row in rows}
+
+
+async def hold_back(connection: AsyncConnection, until: Mapping[int, datetime]) -> None:
+    """Look at these rows again at the moments given."""
+    statement = text(
+        "update outbox o set not_before = b.at, attempts = attempts + 1 "
+        "from unnest(cast(:ids as bigint[]), cast(:times as timestamptz[])) as b(id, at) where o.id = b.id"
+    )
+    await connection.execute(statement, {"ids": list(until), "times": list(until.values())})
+
+
 async def due(connection: AsyncConnection, *, limit: int) -> list[Pending]:
-    """Keys that wait for delivery and are nobody's at the moment."""
+    """Keys that wait for delivery and are nobody's at the moment, none before the earlier steps of its transaction.
+
+    An earlier step that OpenFGA refuses is tried again much later; it holds nothing back.
+    """
+    earlier = outbox.alias("earlier")
+    soon = func.clock_timestamp() + _seconds(_HOLDS_BACK_SECONDS)
+    held_back = exists().where(
+        earlier.c.written_in == outbox.c.written_in, earlier.c.step < outbox.c.step, earlier.c.not_before < soon
+    )
     statement = (
         select(outbox)
-        .where(outbox.c.not_before <= func.clock_timestamp())
+        .where(outbox.c.not_before <= func.clock_timestamp(), ~held_back)
         # What takes rights away comes first; within that, in the order of the changes.
         .order_by(outbox.c.takes_away.desc(), outbox.c.id)
         .limit(limit)
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=True, of=outbox)
     )
     return [_pending(row) for row in await connection.execute(statement)]
 
@@ -106,7 +198,7 @@ async def postpone(connection: AsyncConnection, ids: Sequence[int], *, seconds: 
         .where(outbox.c.id.in_(list(ids)))
         .values(
             attempts=outbox.c.attempts + 1,
-            not_before=func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, seconds),
+            not_before=func.clock_timestamp() + _seconds(seconds),
         )
     )
 
@@ -116,9 +208,21 @@ async def done(connection: AsyncConnection, ids: Sequence[int]) -> None:
     await connection.execute(delete(outbox).where(outbox.c.id.in_(list(ids))))
 
 
+async def revocations(connection: AsyncConnection, *, after: int | None = None, limit: int) -> Sequence[AnyRow]:
+    """Rows of `outbox` that take something away and are not in force yet, in the order of the changes."""
+    statement = select(outbox).where(outbox.c.takes_away).order_by(outbox.c.id).limit(limit)
+    if after is not None:
+        statement = statement.where(outbox.c.id > after)
+    return (await connection.execute(statement)).all()
+
+
 async def count(connection: AsyncConnection) -> int:
     """How many keys wait."""
     return int((await connection.execute(select(func.count()).select_from(outbox))).scalar_one())
+
+
+def _seconds(seconds: float) -> object:
+    return func.make_interval(0, 0, 0, 0, 0, 0, seconds)
 
 
 def _columns(key: TupleKey) -> dict[str, str]:

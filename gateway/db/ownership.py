@@ -10,11 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.actor import Actor
 from gateway.access.privileges import TRAVERSE_REASONS, Privilege
-from gateway.access.refs import ObjectKey
+from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, outbox
 from gateway.db.outbox import Pending
-from gateway.db.wanted import TRAVERSE
+from gateway.db.rows import AnyRow
+from gateway.db.wanted import TRAVERSE, places, principals_below
 
 
 def owner_of_new(actor: Actor) -> Principal:
@@ -46,22 +47,68 @@ async def record_new(
     return await outbox.enqueue(connection, keys, takes_away=False, warehouse_id=warehouse_id)
 
 
+_EDGE_TO_PARENT = {
+    ObjectType.PROJECT: "server",
+    ObjectType.WAREHOUSE: "project",
+    ObjectType.ROLE: "project",
+}
+"""The relation to the parent, where it is not `parent`."""
+
+
 async def record_gone(
     connection: AsyncConnection,
     gone: ObjectKey,
     parent: ObjectKey,
     *,
     above: Sequence[ObjectKey],
-    warehouse_id: UUID,
+    warehouse_id: UUID | None,
+    by: str | None = None,
 ) -> list[Pending]:
-    """Sweep the grants of an object that goes and enqueue what its tuples are to become: nothing."""
-    keys = [TupleKey(parent, "parent", gone)]
-    for row in await grants.sweep(connection, [gone]):
-        principal = Principal(PrincipalType(row.principal_type), row.principal_id)
-        keys.append(TupleKey(principal, row.privilege, gone))
-        keys.append(TupleKey(principal, TRAVERSE, gone))
-        keys.extend(TupleKey(principal, TRAVERSE, container) for container in above)
-    return await outbox.enqueue(connection, list(dict.fromkeys(keys)), takes_away=True, warehouse_id=warehouse_id)
+    """Sweep the grants of an object that goes and enqueue what its tuples are to become: nothing.
+
+    `by` is who let it go, for the history. A role's own grants are `record_principal_gone`'s.
+    """
+    keys = [TupleKey(parent, _EDGE_TO_PARENT.get(gone.type, "parent"), gone)]
+    for row in await grants.sweep(connection, [gone], by=by):
+        key = grants.tuple_of(row)
+        keys.append(key)
+        keys.extend(TupleKey(key.subject, TRAVERSE, container) for container in (gone, *above) if _traversed(container))
+    return await outbox.enqueue(connection, keys, takes_away=True, warehouse_id=warehouse_id)
+
+
+async def record_principal_gone(connection: AsyncConnection, principal: Principal, *, by: str) -> list[Pending]:
+    """Sweep all that a user or role that goes was granted, anywhere, and enqueue what its tuples are to become:
+    nothing. Call it after the row of the user or role is deleted: then no grant can come after.
+    """
+    keys = await _wanted_by(connection, await grants.sweep_principal(connection, principal, by=by))
+    return await outbox.enqueue_each(connection, keys, takes_away=True)
+
+
+async def record_expired(connection: AsyncConnection, *, limit: int) -> list[Pending]:
+    """Sweep some grants whose time is over and enqueue what their tuples are to become.
+
+    Nothing is taken away by that: their end did, to the instant, and cached answers died with it.
+    """
+    keys = await _wanted_by(connection, await grants.sweep_expired(connection, limit=limit))
+    return await outbox.enqueue_each(connection, keys, takes_away=False)
+
+
+async def _wanted_by(connection: AsyncConnection, rows: Sequence[AnyRow]) -> list[tuple[TupleKey, UUID | None]]:
+    """The keys of all tuples that these rows of `grants` are or were a reason for, each with its warehouse."""
+    own = [grants.tuple_of(row) for row in rows]
+    lies = await places(connection, [key.object for key in own])
+    reasons = {privilege.value for privilege in TRAVERSE_REASONS}
+    keys: list[tuple[TupleKey, UUID | None]] = []
+    for key in own:
+        place = lies[key.object]
+        keys.append((key, place.warehouse_id))
+        if key.relation in reasons:
+            keys.extend((TupleKey(key.subject, TRAVERSE, above), place.warehouse_id) for above in place.above)
+    return keys
+
+
+def _traversed(container: ObjectKey) -> bool:
+    return container.type in (ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE)
 
 
 Steps = Sequence[Sequence[Pending]]
@@ -81,19 +128,15 @@ async def record_moved(
     """Enqueue what a move means for the tuples: the way to the new place, the parent's edge, the way to the old one.
 
     Section 5 of the design, "Traverse". Call it with the object's row locked, after it names its new parent: then the
-    grants read here are all there are. The containers are given from the project down.
+    grants read here are all there are. The containers are given from the project down. Each step is delivered after
+    the one before it, also when another process has to finish; all are part of what may take rights away, so the move
+    is answered after them.
     """
-    reasons = {privilege.value for privilege in TRAVERSE_REASONS}
-    principals = dict.fromkeys(
-        Principal(PrincipalType(row.principal_type), row.principal_id)
-        for row in await grants.on_object(connection, moved)
-        if row.privilege in reasons
-    )
+    principals = await principals_below(connection, moved)
     arriving = [TupleKey(p, TRAVERSE, c) for c in above_after if c not in above_before for p in principals]
     leaving = [TupleKey(p, TRAVERSE, c) for c in reversed(above_before) if c not in above_after for p in principals]
     edges = [TupleKey(after, "parent", moved), TupleKey(before, "parent", moved)]
-    return (
-        await outbox.enqueue(connection, arriving, takes_away=False, warehouse_id=warehouse_id),
-        await outbox.enqueue(connection, edges, takes_away=True, warehouse_id=warehouse_id),
-        await outbox.enqueue(connection, leaving, takes_away=True, warehouse_id=warehouse_id),
-    )
+    return [
+        await outbox.enqueue(connection, keys, takes_away=True, warehouse_id=warehouse_id, step=step)
+        for step, keys in enumerate((arriving, edges, leaving))
+    ]

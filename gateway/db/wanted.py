@@ -8,28 +8,33 @@ privileges from live grants, and `traverse` from live grants on something below.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.privileges import TRAVERSE_REASONS
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.tuples import TupleKey
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.outbox import STRUCTURAL
 
 TRAVERSE = "traverse"
 
 
-async def wanted(connection: AsyncConnection, keys: Sequence[TupleKey]) -> set[TupleKey]:
-    """Those of `keys` whose tuple is to exist, as the rows stand in this transaction."""
+async def wanted(connection: AsyncConnection, keys: Sequence[TupleKey]) -> dict[TupleKey, datetime | None]:
+    """Those of `keys` whose tuple is to exist, as the rows stand now, with its end: the latest of its live rows, None
+    when one of them has none.
+    """
     edges = [key for key in keys if key.relation in STRUCTURAL]
     derived = [key for key in keys if key.relation == TRAVERSE]
     granted = [key for key in keys if key.relation not in STRUCTURAL and key.relation != TRAVERSE]
-    found: set[TupleKey] = set()
+    found: dict[TupleKey, datetime | None] = {}
     for some, statement in ((edges, _EDGES), (granted, _GRANTED), (derived, _TRAVERSED)):
         if some:
             rows = await connection.execute(statement, _parameters(some))
-            found.update(some[row.ord - 1] for row in rows)
+            found.update((some[row.ord - 1], row.until) for row in rows)
     return found
 
 
@@ -52,7 +57,7 @@ _ASKED = """
 _EDGES = text(
     f"""
     with asked as ({_ASKED})
-    select a.ord from asked a where case a.object_type
+    select a.ord, null::timestamptz as until from asked a where case a.object_type
         when 'project' then a.relation = 'server' and a.subject_type = 'server'
             and exists (select 1 from projects p where p.id = a.object_id)
             and exists (select 1 from server s where s.id = a.subject_id::uuid)
@@ -76,35 +81,45 @@ _EDGES = text(
 _GRANTED = text(
     f"""
     with asked as ({_ASKED})
-    select a.ord from asked a join grants g
+    select a.ord, case when bool_and(g.expires_at is not null) then max(g.expires_at) end as until
+    from asked a join grants g
         on g.privilege = a.relation and g.principal_type = a.subject_type and g.principal_id = a.subject_id
         and g.object_type = a.object_type and g.object_id = a.object_id
     where g.expires_at is null or g.expires_at > clock_timestamp()
+    group by a.ord
     """  # noqa: S608 - as above
 )
 
 _REASONS = ", ".join(f"'{privilege.value}'" for privilege in sorted(TRAVERSE_REASONS))
 
+# Live grants of a reason below the container `a` to its subject.
+_BELOW = f"""
+    from grants g
+    left join tables t on t.kind = g.object_type
+        and t.id = case when g.object_type in ('table', 'view') then g.object_id::uuid end
+    left join namespaces n on n.id = coalesce(
+        t.namespace_id, case g.object_type when 'namespace' then g.object_id::uuid end)
+    left join warehouses w on w.id = coalesce(
+        n.warehouse_id, case g.object_type when 'warehouse' then g.object_id::uuid end)
+    where g.principal_type = a.subject_type and g.principal_id = a.subject_id and g.privilege in ({_REASONS})
+        and case a.object_type
+            when 'namespace' then a.object_id::uuid = any(n.ancestors)
+                or (t.id is not null and n.id = a.object_id::uuid)
+            when 'warehouse' then n.id is not null and w.id = a.object_id::uuid
+            when 'project' then w.project_id = a.object_id
+            else false end
+"""
+
+# Most reasons have no end, and the first of them that is found decides.
 _TRAVERSED = text(
     f"""
-    with asked as ({_ASKED})
-    select a.ord from asked a where exists (
-        select 1 from grants g
-        left join tables t on t.kind = g.object_type
-            and t.id = case when g.object_type in ('table', 'view') then g.object_id::uuid end
-        left join namespaces n on n.id = coalesce(
-            t.namespace_id, case g.object_type when 'namespace' then g.object_id::uuid end)
-        left join warehouses w on w.id = coalesce(
-            n.warehouse_id, case g.object_type when 'warehouse' then g.object_id::uuid end)
-        where g.principal_type = a.subject_type and g.principal_id = a.subject_id and g.privilege in ({_REASONS})
-            and (g.expires_at is null or g.expires_at > clock_timestamp())
-            and case a.object_type
-                when 'namespace' then a.object_id::uuid = any(n.ancestors)
-                    or (t.id is not null and n.id = a.object_id::uuid)
-                when 'warehouse' then n.id is not null and w.id = a.object_id::uuid
-                when 'project' then w.project_id = a.object_id
-                else false end)
-    """  # noqa: S608 - as above; the reasons are members of a closed enumeration
+    with asked as ({_ASKED}), found as (
+        select a.*, exists (select 1 {_BELOW} and g.expires_at is null) as endless from asked a),
+    ends as (
+        select a.ord, a.endless, case when not a.endless then
+            (select max(g.expires_at) {_BELOW} and g.expires_at > clock_timestamp()) end as until from found a)
+    select ord, until from ends where endless or until is not null
+    """  # noqa: S608 - as above
 )
 
 
@@ -115,3 +130,67 @@ def path_above(project_id: str, warehouse_id: str, namespaces: Sequence[str]) ->
         ObjectKey(ObjectType.WAREHOUSE, warehouse_id),
         *(ObjectKey(ObjectType.NAMESPACE, id) for id in namespaces),
     ]
+
+
+_PRINCIPALS_BELOW = text(
+    f"""
+    select distinct held.principal_type, held.principal_id from (
+        select g.principal_type, g.principal_id from grants g where g.privilege in ({_REASONS})
+        and (g.expires_at is null or g.expires_at > clock_timestamp())
+        and ((g.object_type = :type and g.object_id = :id) or :type = 'namespace' and (
+            g.object_type = 'namespace' and exists (select 1 from namespaces n
+                where n.id = case g.object_type when 'namespace' then g.object_id::uuid end
+                and cast(:id as uuid) = any(n.ancestors))
+            or g.object_type in ('table', 'view') and exists (
+                select 1 from tables t join namespaces n on n.id = t.namespace_id
+                where t.id = case when g.object_type in ('table', 'view') then g.object_id::uuid end
+                and (n.id = cast(:id as uuid) or cast(:id as uuid) = any(n.ancestors)))))
+        order by g.id for key share) held
+    order by held.principal_type, held.principal_id
+    """  # noqa: S608 - as above
+)
+
+
+async def principals_below(connection: AsyncConnection, moved: ObjectKey) -> list[Principal]:
+    """Who has a reason to see the way to this object: a live grant on it or on something in it.
+
+    These grants stay until the transaction ends: who ends one then finds the object where it was moved to.
+    """
+    rows = await connection.execute(_PRINCIPALS_BELOW, {"type": moved.type.value, "id": moved.id})
+    return [Principal(PrincipalType(row.principal_type), row.principal_id) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something lies: its warehouse, if it has one, and the containers above it from the project down."""
+
+    warehouse_id: UUID | None
+    above: tuple[ObjectKey, ...]
+
+
+_PLACES = text(
+    """
+    select a.ord, w.project_id, w.id as warehouse_id, n.id as namespace_id, n.ancestors
+    from unnest(cast(:types as text[]), cast(:ids as text[])) with ordinality as a(type, id, ord)
+    left join tables t on t.kind = a.type and t.id = case when a.type in ('table', 'view') then a.id::uuid end
+    left join namespaces n on n.id = coalesce(t.namespace_id, case a.type when 'namespace' then a.id::uuid end)
+    left join warehouses w on w.id = coalesce(n.warehouse_id, case a.type when 'warehouse' then a.id::uuid end)
+    order by a.ord
+    """
+)
+
+
+async def places(connection: AsyncConnection, objects: Sequence[ObjectKey]) -> dict[ObjectKey, Place]:
+    """Where these lie now. Above what lies in no warehouse, or is gone, there is nothing."""
+    unique = list(dict.fromkeys(objects))
+    values = {"types": [key.type.value for key in unique], "ids": [key.id for key in unique]}
+    found: dict[ObjectKey, Place] = {}
+    for key, row in zip(unique, await connection.execute(_PLACES, values), strict=True):
+        above: list[ObjectKey] = []
+        if row.warehouse_id is not None and key.type is not ObjectType.WAREHOUSE:
+            inside = row.ancestors if key.type is ObjectType.NAMESPACE else (*row.ancestors, row.namespace_id)
+            above = path_above(row.project_id, str(row.warehouse_id), [str(id) for id in inside])
+        elif row.warehouse_id is not None:
+            above = [ObjectKey(ObjectType.PROJECT, row.project_id)]
+        found[key] = Place(row.warehouse_id, tuple(above))
+    return found

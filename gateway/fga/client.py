@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import aiohttp
 import msgspec
 
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
 
 #: Tuples in one write, and contextual tuples with one check, that OpenFGA accepts by default.
 MAX_TUPLES_PER_WRITE = 100
@@ -46,14 +46,6 @@ class FgaTuple(msgspec.Struct, frozen=True, omit_defaults=True):
     relation: str
     object: str
     condition: Condition | None = None
-
-
-class WriteOutcomeUnknown(DecisionEngineUnavailable):
-    """A write was sent and not answered: it may have happened, and may still happen until the server gives up."""
-
-
-class ConditionConflict(Exception):
-    """A tuple of the write exists with another condition. Nothing was written: first delete it, by another call."""
 
 
 class TuplesRefused(Exception):

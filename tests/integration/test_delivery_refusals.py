@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from uuid import uuid4
 
 import pytest
@@ -70,7 +71,7 @@ async def test_a_key_that_is_refused_for_ever_does_not_keep_a_revocation_from_be
     poison = key("poison")
     delivered: list[TupleKey] = []
 
-    async def write(writes: Sequence[TupleKey], deletes: Sequence[TupleKey]) -> None:
+    async def write(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         if poison in (*writes, *deletes):
             raise Refused
         delivered.extend((*writes, *deletes))
@@ -86,7 +87,7 @@ async def test_a_key_that_is_refused_for_ever_does_not_keep_a_revocation_from_be
 
 
 async def test_a_revocation_that_is_refused_itself_is_not_called_done(database: Database) -> None:
-    async def write(writes: Sequence[TupleKey], deletes: Sequence[TupleKey]) -> None:
+    async def write(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         raise Refused
 
     pending = await enqueued(database, [key("revoked")], takes_away=True)

@@ -212,7 +212,8 @@ def test_a_grant_that_meets_a_drop_leaves_nothing_behind(world: World, ns: str) 
             ]
             dropped = pool.submit(world.admin.delete, table.path)
         assert dropped.result().status_code == 204
-        assert {each.result() for each in given} <= {204, 404}
+        # 403: seen by the first of a batch of checks, gone for the second.
+        assert {each.result() for each in given} <= {204, 403, 404}
         assert world.sql("select 1 from grants where object_id = $1", table.uuid) == []
         assert world.tuples(f"table:{table.uuid}") == set()
 

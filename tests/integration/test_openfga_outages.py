@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateway.access.outage import DecisionEngineUnavailable
-from gateway.fga.client import ConditionConflict, FgaClient, FgaTuple, TuplesRefused, WriteOutcomeUnknown
+from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
+from gateway.fga.client import FgaClient, FgaTuple, TuplesRefused
 
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 KEY = "very-secret-key"
