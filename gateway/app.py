@@ -17,7 +17,7 @@ from uuid import UUID
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
 from gateway.access.door import Door
-from gateway.access.relations import DEMANDED
+from gateway.access.relations import ACTIONS
 from gateway.access.tuples import TupleKey
 from gateway.api.build import Application, build_api
 from gateway.api.context import Parts
@@ -50,6 +50,7 @@ from gateway.fga.remembered import RememberedRelationships
 from gateway.governance.checks import Checks
 from gateway.governance.grants import Grants
 from gateway.governance.projects import Projects
+from gateway.governance.rights import Rights
 from gateway.governance.servers import Servers
 from gateway.governance.users import Users
 from gateway.governance.warehouses import Warehouses
@@ -232,6 +233,7 @@ def _parts(
         ),
         grants=Grants(database=database, delivery=delivery),
         checks=Checks(door=door),
+        rights=Rights(door=door),
         met=set(),
         reports=Reports(database=database),
         repetitions=(
@@ -246,7 +248,7 @@ async def _openfga(settings: Settings, stack: AsyncExitStack) -> FgaClient:
         settings.openfga.endpoint,
         key,
         settings.openfga.store_name,
-        demanded={type.value: {can.value for can in relations} for type, relations in DEMANDED.items() if relations},
+        demanded={type.value: {can.value for can in relations} for type, relations in ACTIONS.items() if relations},
     )
     client = FgaClient(
         settings.openfga.endpoint,

@@ -20,8 +20,17 @@ class Demand:
 
     With `required=False` it is only asked: the answer decides *how* the operation is done (read or write credentials,
     all rows or filtered ones) and is read from `Permit.holds`, never whether it is done.
+
+    `alternative` is a second relation that serves as well: whoever hands out the rights on an object need not see it
+    otherwise (`manage_grants`, `lakekeeper.md` appendix B).
     """
 
     relation: Can
     on: Ref
     required: bool = True
+    alternative: Can | None = None
+
+    @property
+    def relations(self) -> tuple[Can, ...]:
+        """The relations of which one is enough."""
+        return (self.relation,) if self.alternative is None else (self.relation, self.alternative)

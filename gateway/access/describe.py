@@ -32,7 +32,11 @@ def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyR
     about = (*(demand.on for demand in operation.demands()), *operation.looks_up())
     if not about:
         return PolicyResource(type=refs.ObjectType.SERVER.value)
-    ref = about[0]
+    return describe_target(about[0], resolution)
+
+
+def describe_target(ref: refs.Ref, resolution: Resolution) -> PolicyResource:
+    """One reference, as policies see it."""
     row = resolution.get(ref)
     warehouse = warehouse_of(row)
     name, namespace, warehouse_id = _written(ref)

@@ -28,6 +28,7 @@ from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType, Ref
 from gateway.access.refusals import NotAuthenticated, forbidden, not_found, unavailable
 from gateway.access.relations import VISIBLE_BY, Can
 from gateway.access.resolved import Resolution, warehouse_of
+from gateway.access.suppositions import Supposition, weigh
 from gateway.access.trail import Trail
 from gateway.iceberg.errors import CatalogError
 
@@ -94,6 +95,26 @@ class Door:
         try:
             return await self._check(
                 actor, [Question(relation, key, _revision_of(key, within)) for key in objects], resolution.now, pin
+            )
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def would(self, permit: Permit[Operation], supposed: Sequence[Supposition]) -> list[bool]:
+        """What both engines would say if these came to the door now, in order: only for operations that were admitted
+        to ask it.
+
+        Raises the refusal for an outage.
+        """
+        try:
+            return await weigh(
+                supposed,
+                asked_by=permit.actor,
+                record=permit.trail.record,
+                resolution=permit.resolution,
+                resolver=self._resolver,
+                relationships=self._relationships,
+                policies=self._policies,
+                pin=_pin(permit.resolution),
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
@@ -327,7 +348,7 @@ def _questions(demand: Demand, resolution: Resolution) -> list[Question]:
     within = None if warehouse is None else warehouse.revision
     visible_by = VISIBLE_BY.get(key.type)
     asked = [] if visible_by is None else [Question(visible_by, key, within)]
-    return [*asked, Question(demand.relation, key, within)]
+    return [*asked, *(Question(relation, key, within) for relation in demand.relations)]
 
 
 def _pin(resolution: Resolution) -> Pin | None:
@@ -351,7 +372,7 @@ def _revision_of(key: ObjectKey, within: UUID | None) -> UUID | None:
 def _answer(demand: Demand, resolution: Resolution, yes: set[Question]) -> DemandAnswer:
     key = _key(demand.on, resolution)
     visible_by = VISIBLE_BY.get(key.type)
-    holds = Question(demand.relation, key) in yes
+    holds = any(Question(relation, key) in yes for relation in demand.relations)
     # manage_grants opens the grants of an object that is otherwise invisible (lakekeeper.md, appendix B): whoever holds
     # the demanded relation itself has been told of the object by being given it.
     visible = holds or visible_by is None or Question(visible_by, key) in yes

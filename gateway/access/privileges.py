@@ -18,6 +18,7 @@ class Privilege(StrEnum):
     SECURITY_ADMIN = "security_admin"
     DATA_ADMIN = "data_admin"
     ROLE_CREATOR = "role_creator"
+    TAG_CREATOR = "tag_creator"
     OWNERSHIP = "ownership"
     PASS_GRANTS = "pass_grants"
     MANAGE_GRANTS = "manage_grants"
@@ -46,6 +47,7 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
         Privilege.SECURITY_ADMIN,
         Privilege.DATA_ADMIN,
         Privilege.ROLE_CREATOR,
+        Privilege.TAG_CREATOR,
         Privilege.DESCRIBE,
         Privilege.SELECT,
         Privilege.CREATE,

@@ -58,7 +58,9 @@ def _audited(operation: Operation, decision: Decision, resolution: Resolution) -
         operation=operation.name(),
         outcome=decision.outcome.value,
         determined_by=decision.determined_by.value,
-        relations=tuple(dict.fromkeys(demand.relation.value for demand in demands if demand.required)),
+        relations=tuple(
+            dict.fromkeys("|".join(each.value for each in demand.relations) for demand in demands if demand.required)
+        ),
         resources=tuple(resources),
         failure=None if decision.failure is None else decision.failure.value,
         policy_reasons=decision.policy_reasons,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every relation the gateway demands, by the name it has in the relationship model.
 
-The names are those of the reference system (`lakekeeper.md` 3.5 and 4.2). That each exists on the demanded type, and
-that each `can_*` of the model is demanded somewhere or listed as reserved, is tested in
-`tests/access/test_model_parity.py`.
+The names are those of the reference system (`lakekeeper.md` 3.5 and 4.2). That each exists on the demanded type, that
+each `can_*` of the model is demanded somewhere or listed as reserved, and that ACTIONS is what the model decides, is
+tested in `tests/access/test_lock_6_model_parity.py`.
 """
 
 from __future__ import annotations
@@ -14,26 +14,41 @@ from gateway.access.refs import ObjectType
 
 
 class Can(StrEnum):
-    """A relation that an operation may demand."""
+    """A relation that an operation may demand, or somebody may ask about."""
 
+    ACCEPT_MOVED_NAMESPACE = "can_accept_moved_namespace"
     ACTIVATE = "can_activate"
+    ASSUME = "can_assume"
     CHANGE_OWNERSHIP = "can_change_ownership"
     COMMIT = "can_commit"
+    CONTROL_ALL_TASKS = "can_control_all_tasks"
+    CONTROL_PROJECT_TASKS = "can_control_project_tasks"
+    CONTROL_TASKS = "can_control_tasks"
+    CREATE_GENERIC_TABLE = "can_create_generic_table"
     CREATE_NAMESPACE = "can_create_namespace"
     CREATE_PROJECT = "can_create_project"
     CREATE_ROLE = "can_create_role"
     CREATE_TABLE = "can_create_table"
+    CREATE_TAG = "can_create_tag"
     CREATE_VIEW = "can_create_view"
     CREATE_WAREHOUSE = "can_create_warehouse"
+    DEACTIVATE = "can_deactivate"
+    DELEGATE = "can_delegate"
     DELETE = "can_delete"
     DELETE_USERS = "can_delete_users"
     DROP = "can_drop"
+    GET_ALL_TASKS = "can_get_all_tasks"
     GET_CONFIG = "can_get_config"
+    GET_ENDPOINT_STATISTICS = "can_get_endpoint_statistics"
     GET_METADATA = "can_get_metadata"
+    GET_PROJECT_TASKS = "can_get_project_tasks"
+    GET_TASK_QUEUE_CONFIG = "can_get_task_queue_config"
+    GET_TASKS = "can_get_tasks"
     GRANT_ADMIN = "can_grant_admin"
     GRANT_ASSIGNEE = "can_grant_assignee"
     GRANT_CREATE = "can_grant_create"
     GRANT_DATA_ADMIN = "can_grant_data_admin"
+    GRANT_DELEGATE = "can_grant_delegate"
     GRANT_DESCRIBE = "can_grant_describe"
     GRANT_MANAGE_GRANTS = "can_grant_manage_grants"
     GRANT_MANAGE_TAGS = "can_grant_manage_tags"
@@ -44,20 +59,41 @@ class Can(StrEnum):
     GRANT_ROLE_CREATOR = "can_grant_role_creator"
     GRANT_SECURITY_ADMIN = "can_grant_security_admin"
     GRANT_SELECT = "can_grant_select"
+    GRANT_TAG_CREATOR = "can_grant_tag_creator"
     INCLUDE_IN_LIST = "can_include_in_list"
+    LIST_ALL_PROJECTS = "can_list_all_projects"
+    LIST_DELETED_TABULARS = "can_list_deleted_tabulars"
     LIST_EVERYTHING = "can_list_everything"
+    LIST_GENERIC_TABLES = "can_list_generic_tables"
     LIST_NAMESPACES = "can_list_namespaces"
     LIST_ROLES = "can_list_roles"
     LIST_TABLES = "can_list_tables"
+    LIST_TAGS = "can_list_tags"
     LIST_USERS = "can_list_users"
     LIST_VIEWS = "can_list_views"
     LIST_WAREHOUSES = "can_list_warehouses"
+    MANAGE_ROLE_ASSIGNMENTS = "can_manage_role_assignments"
+    MANAGE_TAGS = "can_manage_tags"
+    MODIFY_SOFT_DELETION = "can_modify_soft_deletion"
+    MODIFY_TASK_QUEUE_CONFIG = "can_modify_task_queue_config"
+    MOVE = "can_move"
     PROVISION_USERS = "can_provision_users"
     READ = "can_read"
     READ_ASSIGNMENTS = "can_read_assignments"
     READ_DATA = "can_read_data"
+    READ_GRANTS = "can_read_grants"
+    READ_METADATA = "can_read_metadata"
+    READ_ROLE_ASSIGNMENTS = "can_read_role_assignments"
     RENAME = "can_rename"
+    SEARCH_ROLES = "can_search_roles"
+    SELECT = "can_select"
+    SET_FORMAT_VERSION_POLICY = "can_set_format_version_policy"
+    SET_MANAGED_ACCESS = "can_set_managed_access"
+    SET_PROTECTION = "can_set_protection"
+    UNDROP = "can_undrop"
+    UPDATE = "can_update"
     UPDATE_PROPERTIES = "can_update_properties"
+    UPDATE_SOURCE_SYSTEM = "can_update_source_system"
     UPDATE_STORAGE = "can_update_storage"
     UPDATE_USERS = "can_update_users"
     USE = "can_use"
@@ -112,6 +148,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
             Can.GRANT_ROLE_CREATOR,
             Can.GRANT_SECURITY_ADMIN,
             Can.GRANT_SELECT,
+            Can.GRANT_TAG_CREATOR,
             Can.INCLUDE_IN_LIST,
             Can.LIST_WAREHOUSES,
             Can.READ_ASSIGNMENTS,
@@ -148,5 +185,145 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
     ObjectType.VIEW: _GRANTING_BELOW_PROJECT
     | {Can.COMMIT, Can.DROP, Can.GET_METADATA, Can.INCLUDE_IN_LIST, Can.RENAME},
     ObjectType.ROLE: frozenset({Can.CHANGE_OWNERSHIP, Can.GRANT_ASSIGNEE, Can.READ, Can.READ_ASSIGNMENTS}),
+    ObjectType.USER: frozenset(),
+}
+
+_EVERYWHERE_BELOW_PROJECTS = frozenset(
+    {
+        Can.CHANGE_OWNERSHIP,
+        Can.GET_METADATA,
+        Can.GRANT_DESCRIBE,
+        Can.GRANT_MANAGE_GRANTS,
+        Can.GRANT_MANAGE_TAGS,
+        Can.GRANT_MODIFY,
+        Can.GRANT_PASS_GRANTS,
+        Can.GRANT_SELECT,
+        Can.INCLUDE_IN_LIST,
+        Can.MANAGE_TAGS,
+        Can.READ_ASSIGNMENTS,
+        Can.READ_GRANTS,
+        Can.SET_PROTECTION,
+    }
+)
+_ON_LEAVES = _EVERYWHERE_BELOW_PROJECTS | {
+    Can.COMMIT,
+    Can.CONTROL_TASKS,
+    Can.DROP,
+    Can.GET_TASKS,
+    Can.RENAME,
+    Can.UNDROP,
+}
+
+#: Every action the relationship model decides, by type: what can be asked about (`lakekeeper.md` 3.5 and 3.6), and what
+#: `serve` requires of a model. The operations of this gateway demand some of them (DEMANDED).
+ACTIONS: dict[ObjectType, frozenset[Can]] = {
+    ObjectType.SERVER: frozenset(
+        {
+            Can.CREATE_PROJECT,
+            Can.DELETE_USERS,
+            Can.GRANT_ADMIN,
+            Can.GRANT_OPERATOR,
+            Can.LIST_ALL_PROJECTS,
+            Can.LIST_USERS,
+            Can.PROVISION_USERS,
+            Can.READ_ASSIGNMENTS,
+            Can.READ_GRANTS,
+            Can.UPDATE_USERS,
+        }
+    ),
+    ObjectType.PROJECT: frozenset(
+        {
+            Can.CONTROL_PROJECT_TASKS,
+            Can.CREATE_ROLE,
+            Can.CREATE_TAG,
+            Can.CREATE_WAREHOUSE,
+            Can.DELEGATE,
+            Can.DELETE,
+            Can.GET_ENDPOINT_STATISTICS,
+            Can.GET_METADATA,
+            Can.GET_PROJECT_TASKS,
+            Can.GET_TASK_QUEUE_CONFIG,
+            Can.GRANT_CREATE,
+            Can.GRANT_DATA_ADMIN,
+            Can.GRANT_DELEGATE,
+            Can.GRANT_DESCRIBE,
+            Can.GRANT_MODIFY,
+            Can.GRANT_PROJECT_ADMIN,
+            Can.GRANT_ROLE_CREATOR,
+            Can.GRANT_SECURITY_ADMIN,
+            Can.GRANT_SELECT,
+            Can.GRANT_TAG_CREATOR,
+            Can.INCLUDE_IN_LIST,
+            Can.LIST_ROLES,
+            Can.LIST_TAGS,
+            Can.LIST_WAREHOUSES,
+            Can.MODIFY_TASK_QUEUE_CONFIG,
+            Can.READ_ASSIGNMENTS,
+            Can.READ_GRANTS,
+            Can.RENAME,
+            Can.SEARCH_ROLES,
+        }
+    ),
+    ObjectType.WAREHOUSE: _EVERYWHERE_BELOW_PROJECTS
+    | {
+        Can.ACCEPT_MOVED_NAMESPACE,
+        Can.ACTIVATE,
+        Can.CONTROL_ALL_TASKS,
+        Can.CREATE_NAMESPACE,
+        Can.DEACTIVATE,
+        Can.DELEGATE,
+        Can.DELETE,
+        Can.GET_ALL_TASKS,
+        Can.GET_CONFIG,
+        Can.GET_ENDPOINT_STATISTICS,
+        Can.GET_TASK_QUEUE_CONFIG,
+        Can.GRANT_CREATE,
+        Can.GRANT_DELEGATE,
+        Can.LIST_DELETED_TABULARS,
+        Can.LIST_EVERYTHING,
+        Can.LIST_NAMESPACES,
+        Can.MODIFY_SOFT_DELETION,
+        Can.MODIFY_TASK_QUEUE_CONFIG,
+        Can.RENAME,
+        Can.SET_FORMAT_VERSION_POLICY,
+        Can.SET_MANAGED_ACCESS,
+        Can.UPDATE_STORAGE,
+        Can.USE,
+    },
+    ObjectType.NAMESPACE: _EVERYWHERE_BELOW_PROJECTS
+    | {
+        Can.ACCEPT_MOVED_NAMESPACE,
+        Can.CREATE_GENERIC_TABLE,
+        Can.CREATE_NAMESPACE,
+        Can.CREATE_TABLE,
+        Can.CREATE_VIEW,
+        Can.DELETE,
+        Can.GRANT_CREATE,
+        Can.LIST_EVERYTHING,
+        Can.LIST_GENERIC_TABLES,
+        Can.LIST_NAMESPACES,
+        Can.LIST_TABLES,
+        Can.LIST_VIEWS,
+        Can.MOVE,
+        Can.SET_MANAGED_ACCESS,
+        Can.UPDATE_PROPERTIES,
+    },
+    ObjectType.TABLE: _ON_LEAVES | {Can.READ_DATA, Can.WRITE_DATA},
+    ObjectType.VIEW: _ON_LEAVES | {Can.SELECT},
+    ObjectType.ROLE: frozenset(
+        {
+            Can.ASSUME,
+            Can.CHANGE_OWNERSHIP,
+            Can.DELETE,
+            Can.GRANT_ASSIGNEE,
+            Can.MANAGE_ROLE_ASSIGNMENTS,
+            Can.READ,
+            Can.READ_ASSIGNMENTS,
+            Can.READ_METADATA,
+            Can.READ_ROLE_ASSIGNMENTS,
+            Can.UPDATE,
+            Can.UPDATE_SOURCE_SYSTEM,
+        }
+    ),
     ObjectType.USER: frozenset(),
 }

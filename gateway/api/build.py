@@ -25,6 +25,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     projects,
     registrations,
     renames,
+    rights,
     server,
     system,
     tables,

@@ -3,16 +3,24 @@
 
 from __future__ import annotations
 
-from gateway.access.operations.checks import CheckPermission
-from gateway.access.wire import CheckAnswer, CheckRequest
+from gateway.access.operations.checks import BatchCheck, CheckPermission
+from gateway.access.wire_rights import BatchCheckAnswer, BatchCheckRequest, CheckAnswer, CheckRequest
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
-from gateway.governance.checks import parse_check
+from gateway.governance.checks import parse_batch, parse_check
 
 
 @serves(CheckPermission)
 async def check_permission(ctx: Ctx) -> CheckAnswer:
     """Whether the caller, or somebody else, has a right."""
     request = await ctx.body(CheckRequest)
-    operation = parse_check(request, default_project_id=ctx.parts.default_project_id)
+    operation = parse_check(request, caller=ctx.actor, default_project_id=ctx.parts.default_project_id)
     return await ctx.parts.checks.check(await ctx.admit(operation))
+
+
+@serves(BatchCheck)
+async def batch_check(ctx: Ctx) -> BatchCheckAnswer:
+    """Many such questions at once."""
+    request = await ctx.body(BatchCheckRequest)
+    operation = parse_batch(request, caller=ctx.actor, default_project_id=ctx.parts.default_project_id)
+    return await ctx.parts.checks.batch(await ctx.admit(operation))

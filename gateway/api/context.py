@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
+import msgspec
 from litestar import Request
 
 from gateway.access.actor import Actor
@@ -18,6 +19,8 @@ from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.access.refs import NamespaceRef, ProjectRef, TableRef, ViewRef, WarehouseRef
 from gateway.access.repetition import Claim, Remembered, RepeatableRequest, Repetitions
+from gateway.access.tuples import Principal
+from gateway.access.wire_rights import Identity
 from gateway.api.latch import ENTRANCE, REQUEST_ID
 from gateway.api.repeat import parse_key
 from gateway.api.serves import OPERATIONS_OF
@@ -33,7 +36,9 @@ from gateway.catalog.views import Views
 from gateway.governance.checks import Checks
 from gateway.governance.errors import ProjectIdMissing
 from gateway.governance.grants import Grants
+from gateway.governance.principals import principal_of, unless_own
 from gateway.governance.projects import Projects
+from gateway.governance.rights import Rights
 from gateway.governance.servers import Servers
 from gateway.governance.users import Users
 from gateway.governance.warehouses import Warehouses
@@ -71,6 +76,7 @@ class Parts:
     warehouses: Warehouses
     grants: Grants
     checks: Checks
+    rights: Rights
     met: set[str]
     """Ids of callers this process has seen to have a user record; bounded by `Ctx.meet`."""
     reports: Reports
@@ -148,6 +154,39 @@ class Ctx:
         if values and "\x00" in values[0]:
             raise BadRequestException(f"The query parameter {name} holds U+0000.")
         return values[0] if values else None
+
+    def queries(self, name: str) -> list[str]:
+        """A query parameter that may be given several times, or once with commas. Raises 400 for U+0000."""
+        given = ",".join(self._request.query_params.getall(name, []))
+        if "\x00" in given:
+            raise BadRequestException(f"The query parameter {name} holds U+0000.")
+        return [part.strip() for part in given.split(",") if part.strip()]
+
+    def principal(self) -> Principal | None:
+        """Whom a question is about, by `principalUser` or `principalRole`; None when it names neither, or the caller.
+
+        Raises 400 for both, and for what is no id.
+        """
+        user, role = self.query("principalUser"), self.query("principalRole")
+        if user is None and role is None:
+            return None
+        given = {name: value for name, value in (("user", user), ("role", role)) if value is not None}
+        try:
+            identity = msgspec.convert(given, Identity)
+        except msgspec.ValidationError:
+            raise BadRequestException("principalUser is `<provider>~<subject>`, principalRole a UUID.") from None
+        return unless_own(principal_of(identity), self.actor)
+
+    def uuid(self, name: str) -> UUID:
+        """An id in the path. Raises 400 when it is none."""
+        try:
+            return UUID(self._request.path_params[name])
+        except ValueError:
+            raise BadRequestException(f"{name} in the path is not a UUID.") from None
+
+    def project_in_path(self) -> ProjectRef:
+        """The project that the path names."""
+        return ProjectRef(self._request.path_params["project_id"])
 
     def flag(self, name: str, default: bool) -> bool:
         """A boolean query parameter."""

@@ -109,6 +109,12 @@ async def hold_object(connection: AsyncConnection, on: ObjectKey) -> bool:
     return (await connection.execute(held)).one_or_none() is not None
 
 
+async def lock_object(connection: AsyncConnection, on: ObjectKey) -> None:
+    """Keep the grants on an object to this transaction until it ends, against others that lock them too."""
+    name = f"grants\x1f{on.type}\x1f{on.id}"
+    await connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 7))))
+
+
 async def take(
     connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, by: str
 ) -> bool:

@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from gateway.access.actor import Actor, ActorKind
+from gateway.access.actor import Actor
+from gateway.access.demand import Fact, Facts
 from gateway.access.door import Door
-from gateway.access.operations.checks import CheckPermission
+from gateway.access.operations.checks import BatchCheck, Check, CheckPermission
 from gateway.access.permit import Permit
-from gateway.access.principal_ids import require_fitting
 from gateway.access.refs import (
     NamespaceIdRef,
     NamespaceRef,
+    ObjectType,
     ProjectRef,
     Ref,
+    RoleRef,
     ServerRef,
     TableIdRef,
     TableRef,
@@ -23,68 +26,162 @@ from gateway.access.refs import (
     ViewRef,
     WarehouseRef,
 )
-from gateway.access.relations import Can
-from gateway.access.tuples import Principal, PrincipalType
-from gateway.access.wire import CheckAnswer, CheckRequest
+from gateway.access.refusals import not_found
+from gateway.access.relations import VISIBLE_BY, Can
+from gateway.access.suppositions import Supposition
+from gateway.access.wire_rights import (
+    MAX_CHECKS,
+    BatchCheckAnswer,
+    BatchCheckRequest,
+    CheckAnswer,
+    CheckRequest,
+    CheckResult,
+    Identity,
+)
+from gateway.governance.errors import CannotInspectPermissions, TooManyChecks
+from gateway.governance.principals import actor_of, principal_of, unless_own
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
+#: Principals in one batch. Each costs a look-up of their roles and a call to each engine, so this bounds the cost of a
+#: request; the checks themselves are bounded by MAX_CHECKS.
+MAX_PRINCIPALS = 100
+
 
 class Checks:
-    """`POST /permissions/check`."""
+    """`POST /permissions/check` and `POST /action/batch-check`."""
 
     def __init__(self, *, door: Door) -> None:
         self._door = door
 
     async def check(self, permit: Permit[CheckPermission]) -> CheckAnswer:
-        """Whether the relation holds. What does not exist, or the caller may not see, is simply not allowed."""
-        operation = permit.operation
-        if operation.principal is None:
-            return CheckAnswer(allowed=permit.holds(operation.relation, operation.on))
-        row = permit.resolution.get(operation.on)
-        if row is None:
-            return CheckAnswer(allowed=False)
-        answers = await self._door.related(permit, _as_actor(operation.principal), operation.relation, [row.key])
+        """Whether both engines would say yes. What does not exist is simply not allowed."""
+        answers = await self._door.would(permit, [_supposed(permit.operation.check, permit.actor)])
         return CheckAnswer(allowed=answers[0])
 
+    async def batch(self, permit: Permit[BatchCheck]) -> BatchCheckAnswer:
+        """One answer per check, in order.
 
-def parse_check(request: CheckRequest, *, default_project_id: str | None) -> CheckPermission:
+        About somebody else only on objects whose assignments the caller may read, else CannotInspectPermissions. An
+        object the caller does not see is as one that does not exist: not allowed, or with `error-on-not-found` the
+        refusal of an absent one; who asks learns nothing from it.
+        """
+        operation = permit.operation
+        told = [self._may_be_told(permit, check) for check in operation.checks]
+        asked = [_supposed(check, permit.actor) for check, tell in zip(operation.checks, told, strict=True) if tell]
+        answers = iter(await self._door.would(permit, asked))
+        return BatchCheckAnswer(
+            results=[
+                CheckResult(allowed=next(answers) if tell else False, id=check.id)
+                for check, tell in zip(operation.checks, told, strict=True)
+            ]
+        )
+
+    @staticmethod
+    def _may_be_told(permit: Permit[BatchCheck], check: Check) -> bool:
+        """Whether the check has an answer. Raises CannotInspectPermissions and the 404 of `error-on-not-found`."""
+        strict = permit.operation.error_on_not_found
+        there = permit.resolution.get(check.on) is not None
+        if there and check.principal is not None and permit.holds(Can.READ_ASSIGNMENTS, check.on):
+            return True
+        visible_by = VISIBLE_BY.get(check.on.type)
+        asked_to_see = check.principal is not None or strict
+        seen = there and (not asked_to_see or visible_by is None or permit.holds(visible_by, check.on))
+        if not seen and strict:
+            raise not_found(check.on)
+        if seen and check.principal is not None:
+            raise CannotInspectPermissions(
+                f"Rights of {check.principal.id} on this {check.on.type} are told to who may read its assignments."
+            )
+        return seen
+
+
+def _supposed(check: Check, caller: Actor) -> Supposition:
+    actor = caller if check.principal is None else actor_of(check.principal)
+    return Supposition(actor, check.relation, check.on, check.facts)
+
+
+def parse_check(request: CheckRequest, *, caller: Actor, default_project_id: str | None) -> CheckPermission:
     """The operation behind a request body. Raises 400 naming what is wrong in it."""
-    if len(request.operation) != 1:
+    return CheckPermission(_check(request.operation, request.identity, None, caller, default_project_id))
+
+
+def parse_batch(request: BatchCheckRequest, *, caller: Actor, default_project_id: str | None) -> BatchCheck:
+    """The operation behind a batch. Raises 400 naming what is wrong in it, and TooManyChecks."""
+    if len(request.checks) > MAX_CHECKS:
+        raise TooManyChecks(f"{len(request.checks)} checks; one request may hold {MAX_CHECKS}.")
+    checks = tuple(
+        _check(each.operation, each.identity, each.id, caller, default_project_id) for each in request.checks
+    )
+    if len({check.principal for check in checks}) > MAX_PRINCIPALS:
+        raise TooManyChecks(f"One request may ask about {MAX_PRINCIPALS} principals.")
+    return BatchCheck(checks, request.error_on_not_found)
+
+
+def _check(
+    operation: dict[str, dict[str, Any]],
+    identity: Identity | None,
+    id: str | None,
+    caller: Actor,
+    default_project_id: str | None,
+) -> Check:
+    if len(operation) != 1:
         raise BadRequestException(f"`operation` names exactly one of {', '.join(_REFS)}.")
-    ((kind, fields),) = request.operation.items()
+    ((kind, fields),) = operation.items()
     if kind not in _REFS:
         raise BadRequestException(f"`operation` cannot be about {kind!r}: possible are {', '.join(_REFS)}")
     fields = dict(fields)
-    relation = _relation(fields.pop("action", None))
+    relation, facts = _action(fields.pop("action", None))
     try:
         ref = _REFS[kind](fields, default_project_id)
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, AttributeError):
         raise BadRequestException(f"`operation.{kind}` does not name one {kind} by its ids or names.") from None
     if fields:
         raise BadRequestException(f"`operation.{kind}` has unknown fields: {', '.join(sorted(fields))}")
-    return CheckPermission(on=ref, relation=relation, principal=_principal(request))
+    principal = None if identity is None else unless_own(principal_of(identity), caller)
+    return Check(on=ref, relation=relation, principal=principal, facts=_named(ref.type, relation, facts), id=id)
 
 
-def _principal(request: CheckRequest) -> Principal | None:
-    identity = request.identity
-    if identity is None:
-        return None
-    if (identity.user is None) == (identity.role is None):
-        raise BadRequestException("`identity` names exactly one of user and role.")
-    if identity.role is not None:
-        return Principal(PrincipalType.ROLE, str(identity.role))
-    return Principal(PrincipalType.USER, require_fitting(identity.user or ""))
-
-
-def _relation(action: object) -> Can:
+def _action(action: object) -> tuple[Can, Facts]:
+    """(the relation, what policies are told): `"drop"` or `{"action": "drop", "purge": true}`."""
+    context: dict[str, Any] = {}
     if isinstance(action, dict):
+        context = {key: value for key, value in action.items() if key != "action"}
         action = action.get("action")
     if isinstance(action, str):
         for name in (action, f"can_{action}"):
-            if name in set(Can):
-                return Can(name)
+            if name in _RELATIONS:
+                return Can(name), {key.replace("-", "_"): _fact(key, value) for key, value in context.items()}
     raise BadRequestException(f"`action` {action!r} is not an action this server decides.")
+
+
+_RELATIONS = frozenset(Can)
+
+#: What operations call the name of what they create; a question names it `name` (`lakekeeper.md` 3.5).
+_NAME_FACTS = {
+    Can.CREATE_PROJECT: "project_name",
+    Can.CREATE_WAREHOUSE: "warehouse_name",
+    Can.CREATE_TABLE: "table",
+    Can.CREATE_VIEW: "view",
+}
+
+
+def _named(type: ObjectType, relation: Can, facts: Facts) -> Facts:
+    """The facts under the names that policies know from the operations themselves."""
+    name = _NAME_FACTS.get(relation)
+    named = {name if key == "name" and name is not None else key: value for key, value in facts.items()}
+    if "properties" in named:
+        named["property_names"] = named.pop("properties")
+    return named
+
+
+def _fact(key: str, value: object) -> Fact:
+    """A scalar, a list of texts, or of a map its keys: policies are told which properties are touched, not to what."""
+    if value is None or isinstance(value, (str, int, bool)):
+        return value
+    if isinstance(value, (list, dict)) and all(isinstance(each, str) for each in value):
+        return tuple(sorted(value) if isinstance(value, dict) else value)
+    raise BadRequestException(f"`action.{key}` is a text, a number, true, false, a list of texts or a map.")
 
 
 def _server(fields: dict[str, Any], default: str | None) -> Ref:
@@ -92,8 +189,7 @@ def _server(fields: dict[str, Any], default: str | None) -> Ref:
 
 
 def _project(fields: dict[str, Any], default: str | None) -> Ref:
-    id = fields.pop("project-id", None) or default
-    return ProjectRef(_text(id))
+    return ProjectRef(_text(fields.pop("project-id", None) or default))
 
 
 def _warehouse(fields: dict[str, Any], default: str | None) -> Ref:
@@ -133,17 +229,16 @@ def _text(value: object) -> str:
     return value
 
 
-_REFS = {
+def _role(fields: dict[str, Any], default: str | None) -> Ref:
+    return RoleRef(UUID(fields.pop("role-id")))
+
+
+_REFS: dict[str, Callable[[dict[str, Any], str | None], Ref]] = {
     "server": _server,
     "project": _project,
     "warehouse": _warehouse,
     "namespace": _namespace,
     "table": _table,
     "view": _view,
+    "role": _role,
 }
-
-
-def _as_actor(principal: Principal) -> Actor:
-    if principal.type is PrincipalType.ROLE:
-        return Actor(kind=ActorKind.ROLE, id="", assumed_role=UUID(principal.id))
-    return Actor.user(principal.id)

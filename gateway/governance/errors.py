@@ -58,6 +58,30 @@ class SelfAssignment(CatalogError, code=400):
     """A role cannot be assigned to itself."""
 
 
+class CannotInspectPermissions(CatalogError, code=403):
+    """The rights of others on an object are told to those who may read its assignments."""
+
+
+class TooManyChecks(CatalogError, code=400):
+    """One request asks more than this server answers at once."""
+
+
+class TooManyEntries(CatalogError, code=400, type="BadRequestException"):
+    """One request gives and takes more than can be done in one piece."""
+
+
+class InvalidGrantExpiry(CatalogError, code=400):
+    """A grant cannot end at this time, or not on this kind of object."""
+
+
+class RoleMembershipCycle(CatalogError, code=409):
+    """A role would become a member of itself through other roles."""
+
+
+class RoleMembershipDepthExceeded(CatalogError, code=409):
+    """Roles would be nested deeper than checks follow."""
+
+
 class RevocationPending(CatalogError, code=503):
     """The revocation is recorded and not yet confirmed by OpenFGA; it is delivered as soon as it answers."""
 

@@ -4,38 +4,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from uuid import UUID
 
-from gateway.access.operations.grants import Assignment, ReadAssignments, WriteAssignments
+from gateway.access.operation import Operation
+from gateway.access.operations.grants import Assignment, ReadAssignments, WriteAssignments, WritingGrants
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
-from gateway.access.principal_ids import require_fitting
 from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege
-from gateway.access.refs import ObjectKey, ObjectType, Ref
+from gateway.access.refs import ObjectKey, ObjectType, Ref, RoleRef
 from gateway.access.refusals import not_found
 from gateway.access.resolved import (
     Resolved,
     ResolvedNamespace,
+    ResolvedProject,
     ResolvedRole,
     ResolvedTable,
     ResolvedView,
     ResolvedWarehouse,
 )
-from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.access.wire import AssignmentEntry, AssignmentsAnswer
+from gateway.access.tuples import PrincipalType, TupleKey
+from gateway.access.wire_rights import MAX_ENTRIES, AssignmentEntry, AssignmentsAnswer, Identity
 from gateway.db import grants, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
+from gateway.db.role_nesting import MAX_DEPTH, nesting
 from gateway.db.wanted import TRAVERSE, path_above
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
+    InvalidGrantExpiry,
     InvalidGrantPrivilege,
     RevocationPending,
+    RoleMembershipCycle,
+    RoleMembershipDepthExceeded,
     SelfAssignment,
+    TooManyEntries,
     TupleAlreadyExists,
     TupleNotFound,
 )
+from gateway.governance.principals import principal_of
 from gateway.iceberg.errors import BadRequestException
 
 
@@ -47,57 +55,79 @@ class Grants:
         self._delivery = delivery
 
     async def read(self, permit: Permit[ReadAssignments]) -> AssignmentsAnswer:
-        """The assignments on one object, oldest first."""
-        row = _row(permit, permit.operation.on)
+        """The assignments on one object, oldest first, each once whoever gave it."""
+        operation = permit.operation
+        row = _row(permit, operation.on)
         async with self._database.read() as connection:
             found = await grants.on_object(connection, row.key)
-        # An assignment says who has what: one of it, however many gave it.
-        held = dict.fromkeys((each.privilege, each.principal_type, each.principal_id) for each in found)
+        told = dict.fromkeys(
+            (each.privilege, each.principal_type, each.principal_id)
+            for each in found
+            if not operation.privileges or each.privilege in operation.privileges
+        )
         return AssignmentsAnswer(
             assignments=[
                 AssignmentEntry(type=privilege, user=id)
                 if type == PrincipalType.USER
                 else AssignmentEntry(type=privilege, role=UUID(id))
-                for privilege, type, id in held
-            ]
+                for privilege, type, id in told
+            ],
+            project_id=row.id if isinstance(row, ResolvedProject) else None,
         )
 
     async def write(self, permit: Permit[WriteAssignments]) -> None:
-        """Give and take, all or nothing.
+        """Give and take, all or nothing, by the rules of assignments: what is there already or not there is an error.
 
-        Raises TupleAlreadyExists, TupleNotFound, GrantPrincipalUnknown, InvalidGrantPrivilege, SelfAssignment: nothing
-        was changed. Raises RevocationPending when what was taken is recorded but OpenFGA has not confirmed it yet.
+        Raises TupleAlreadyExists, TupleNotFound, GrantPrincipalUnknown, InvalidGrantExpiry, RoleMembershipCycle,
+        RoleMembershipDepthExceeded: nothing was changed. Raises RevocationPending when what was taken is recorded but
+        OpenFGA has not confirmed it yet.
         """
-        operation = permit.operation
-        row = _row(permit, operation.on)
-        _refuse_nonsense(row.key, (*operation.writes, *operation.deletes))
+        await self._apply(permit, permit.operation, strict=True)
+
+    async def _apply(self, permit: Permit[Operation], change: WritingGrants, *, strict: bool) -> None:
+        """`strict` as `write` says; without it what is there already or gone already is fine, and is made so again: who
+        repeats a request after RevocationPending is answered when the revocation is in force.
+        """
+        row = _row(permit, change.on)
         warehouse_id = _warehouse_id(row)
+        require_to_come(change.writes, permit.resolution.now)
+        shortened: list[Assignment] = []
         async with self._database.change(permit) as connection:
+            # One change of an object's grants at a time: two that give and take the same in another order wait for each
+            # other here, not for ever.
+            await grants.lock_object(connection, row.key)
             if not await grants.hold_object(connection, row.key):
-                raise not_found(operation.on)
-            await _require_known(connection, operation.writes)
-            for entry in operation.deletes:
-                if not await grants.take(
+                raise not_found(change.on)
+            await _require_known(connection, change.writes)
+            await _refuse_circles(connection, row.key, change.writes)
+            for entry in change.deletes:
+                taken = await grants.take(
                     connection, privilege=entry.privilege, principal=entry.principal, on=row.key, by=permit.actor.id
-                ):
+                )
+                if strict and not taken:
                     raise TupleNotFound(f"There is no {entry.privilege} of {entry.principal.id} here.")
-            for entry in operation.writes:
-                if not await grants.give(
+            if strict:
+                await _refuse_given(connection, row.key, change.writes)
+            for entry in change.writes:
+                done = await grants.give(
                     connection,
                     privilege=entry.privilege,
                     principal=entry.principal,
                     on=row.key,
                     by=permit.actor.id,
-                ):
-                    raise TupleAlreadyExists(f"{entry.principal.id} has {entry.privilege} here already.")
+                    reason=entry.reason,
+                    expires_at=entry.expires_at,
+                )
+                if done is grants.Change.SHORTENED:
+                    shortened.append(entry)
             above = await _above_now(connection, row)
+            longer = [entry for entry in change.writes if entry not in shortened]
             given = await outbox.enqueue(
-                connection, _keys(row, above, operation.writes), takes_away=False, warehouse_id=warehouse_id
+                connection, _keys(row, above, longer), takes_away=False, warehouse_id=warehouse_id
             )
-            taken = await outbox.enqueue(
-                connection, _keys(row, above, operation.deletes), takes_away=True, warehouse_id=warehouse_id
-            )
-        await self._answer_when_so(given, taken)
+            less = _keys(row, above, (*change.deletes, *shortened))
+            lost = await outbox.enqueue(connection, less, takes_away=True, warehouse_id=warehouse_id)
+        await self._answer_when_so(given, lost)
 
     async def _answer_when_so(self, given: Sequence[Pending], taken: Sequence[Pending]) -> None:
         if taken:
@@ -112,36 +142,67 @@ class Grants:
 
 def parse_entries(entries: Iterable[AssignmentEntry]) -> tuple[Assignment, ...]:
     """Wire entries as values. Raises InvalidGrantPrivilege and 400 for an entry without exactly one principal."""
-    parsed: dict[Assignment, None] = {}
-    for entry in entries:
-        if (entry.user is None) == (entry.role is None):
-            raise BadRequestException("Each assignment names exactly one of user and role.")
-        try:
-            privilege = Privilege(entry.type)
-        except ValueError:
-            raise InvalidGrantPrivilege(f"{entry.type!r} is no privilege.") from None
-        principal = (
-            Principal(PrincipalType.ROLE, str(entry.role))
-            if entry.role is not None
-            else Principal(PrincipalType.USER, require_fitting(entry.user or ""))
-        )
-        parsed[Assignment(privilege, principal)] = None
-    return tuple(parsed)
+    return tuple(
+        Assignment(known_privilege(entry.type), principal_of(Identity(user=entry.user, role=entry.role)))
+        for entry in entries
+    )
 
 
-def require_grantable(kind: ObjectType, entries: Iterable[Assignment]) -> None:
-    """Raise InvalidGrantPrivilege when one of the privileges does not exist on this type of object."""
-    for entry in entries:
-        if entry.privilege not in GRANTABLE[kind]:
-            raise InvalidGrantPrivilege(
-                f"{entry.privilege} cannot be granted on a {kind}: possible are {', '.join(GRANTABLE[kind])}"
-            )
+def known_privilege(name: str) -> Privilege:
+    """Raises InvalidGrantPrivilege for what is no privilege anywhere."""
+    try:
+        return Privilege(name)
+    except ValueError:
+        raise InvalidGrantPrivilege(f"{name!r} is no privilege.") from None
 
 
-def _refuse_nonsense(on: ObjectKey, entries: Iterable[Assignment]) -> None:
-    for entry in entries:
-        if on.type is ObjectType.ROLE and entry.principal == Principal(PrincipalType.ROLE, on.id):
+def parse_privileges(kind: ObjectType, names: Iterable[str]) -> tuple[Privilege, ...]:
+    """The privileges that a list is narrowed to. Raises InvalidGrantPrivilege for one that this type does not have."""
+    return tuple(_privilege(kind, name) for name in dict.fromkeys(names))
+
+
+def require_writable(
+    on: Ref, writes: tuple[Assignment, ...], deletes: tuple[Assignment, ...]
+) -> tuple[tuple[Assignment, ...], tuple[Assignment, ...]]:
+    """(writes, deletes), when they can be done in one piece and mean something.
+
+    Raises InvalidGrantPrivilege, SelfAssignment, InvalidGrantExpiry, TooManyEntries, and 400 for one grant that stands
+    twice in the request.
+    """
+    if len(writes) + len(deletes) > MAX_ENTRIES:
+        raise TooManyEntries(f"{len(writes) + len(deletes)} entries; one request may hold {MAX_ENTRIES}.")
+    if len({entry.key for entry in (*writes, *deletes)}) != len(writes) + len(deletes):
+        raise BadRequestException("The same assignment is in the request twice.")
+    for entry in (*writes, *deletes):
+        _privilege(on.type, entry.privilege)
+        within_roles = on.type is ObjectType.ROLE and entry.principal.type is PrincipalType.ROLE
+        if within_roles and isinstance(on, RoleRef) and entry.principal.id == str(on.role_id):
             raise SelfAssignment("A role cannot be assigned to itself.")
+        if within_roles and entry.expires_at is not None:
+            raise InvalidGrantExpiry("A role's membership in a role cannot end by itself; take it away then.")
+    return writes, deletes
+
+
+def _privilege(kind: ObjectType, name: str) -> Privilege:
+    for privilege in GRANTABLE[kind]:
+        if privilege == name:
+            return privilege
+    raise InvalidGrantPrivilege(f"{name!r} cannot be granted on a {kind}: possible are {', '.join(GRANTABLE[kind])}")
+
+
+def require_to_come(entries: Iterable[Assignment], now: datetime) -> None:
+    """Raise InvalidGrantExpiry for an end that is over, by the database's clock."""
+    for entry in entries:
+        if entry.expires_at is not None and entry.expires_at <= now:
+            raise InvalidGrantExpiry(f"expires-at {entry.expires_at.isoformat()} is not in the future.")
+
+
+async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
+    """Raise TupleAlreadyExists when one of these is held here already, whoever gave it."""
+    held = {(row.privilege, row.principal_type, row.principal_id) for row in await grants.on_object(connection, on)}
+    for entry in entries:
+        if (entry.privilege, entry.principal.type, entry.principal.id) in held:
+            raise TupleAlreadyExists(f"{entry.principal.id} has {entry.privilege} here already.")
 
 
 async def _require_known(connection: Connection, entries: Sequence[Assignment]) -> None:
@@ -154,7 +215,23 @@ async def _require_known(connection: Connection, entries: Sequence[Assignment]) 
         raise GrantPrincipalUnknown(f"Not known here: {', '.join(missing)}")
 
 
-def _row(permit: Permit[ReadAssignments] | Permit[WriteAssignments], ref: Ref) -> Resolved:
+async def _refuse_circles(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
+    """Raise RoleMembershipCycle and RoleMembershipDepthExceeded.
+
+    Circles give nobody more rights than the roles in them have, but nobody who takes a role away from somebody would
+    see that it still comes by another way.
+    """
+    members = [e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE]
+    if on.type is not ObjectType.ROLE or not members:
+        return
+    found = await nesting(connection, on.id, members)
+    if found.around:
+        raise RoleMembershipCycle(f"The role is a member of {', '.join(found.around)} itself.")
+    if found.depth > MAX_DEPTH:
+        raise RoleMembershipDepthExceeded(f"Roles would be nested {found.depth} deep; possible are {MAX_DEPTH}.")
+
+
+def _row(permit: Permit[Operation], ref: Ref) -> Resolved:
     row = permit.resolution.get(ref)
     if row is None:
         raise LookupError(f"{type(permit.operation).__name__} was not admitted on {ref!r}")

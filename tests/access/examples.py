@@ -21,6 +21,7 @@ from gateway.access.operations import (
     projects,
     registrations,
     renames,
+    rights,
     server,
     system,
     tables,
@@ -29,9 +30,10 @@ from gateway.access.operations import (
     views,
     warehouses,
 )
+from gateway.access.operations.checks import Check
 from gateway.access.operations.grants import Assignment
 from gateway.access.privileges import GRANTABLE, Privilege
-from gateway.access.refs import NamespaceIdRef, ObjectType, TableIdRef, ViewIdRef
+from gateway.access.refs import NamespaceIdRef, ObjectType, Ref, TableIdRef, ViewIdRef
 from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.access.wire import BootstrapRequest, CreateWarehouseRequest
@@ -301,58 +303,54 @@ def _management() -> list[Example]:
 def _checks() -> list[Example]:
     about = {"table": {"warehouse-id": str(world.WAREHOUSE_ID), "table-id": str(world.TABLE_ID), "action": "read_data"}}
     on = TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)
+    own, other = Check(on, Can.READ_DATA), Check(on, Can.READ_DATA, _BOB)
+    of_other = {"operation": about, "identity": {"user": world.BOB_ID}}
     return [
-        Example("check own", checks.CheckPermission(on, Can.READ_DATA), body={"operation": about}),
-        Example(
-            "check other",
-            checks.CheckPermission(on, Can.READ_DATA, _BOB),
-            body={"operation": about, "identity": {"user": world.BOB_ID}},
-        ),
+        Example("check own", checks.CheckPermission(own), body={"operation": about}),
+        Example("check other", checks.CheckPermission(other), body=of_other),
+        Example("check many", checks.BatchCheck((own, other)), body={"checks": [{"operation": about}, of_other]}),
     ]
+
+
+#: The objects that rights are held on: the word in the names of operations, the reference, and what fills the path.
+_HELD_ON: Sequence[tuple[str, Ref, Mapping[str, str]]] = (
+    ("Server", world.SERVER, {}),
+    ("DefaultProject", world.PROJECT, {}),
+    ("Project", world.PROJECT, {"project_id": world.PROJECT_ID}),
+    ("Warehouse", world.WAREHOUSE, {"warehouse_id": str(world.WAREHOUSE_ID)}),
+    ("Namespace", NamespaceIdRef(world.INNER_ID), {"namespace_id": str(world.INNER_ID)}),
+    (
+        "Table",
+        TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID),
+        {"warehouse_id": str(world.WAREHOUSE_ID), "table_id": str(world.TABLE_ID)},
+    ),
+    (
+        "View",
+        ViewIdRef(world.WAREHOUSE_ID, world.VIEW_ID),
+        {"warehouse_id": str(world.WAREHOUSE_ID), "view_id": str(world.VIEW_ID)},
+    ),
+    ("Role", world.ROLE, {"role_id": str(world.ROLE_ID)}),
+)
+
+
+def _rights() -> list[Example]:
+    of_bob = {"principalUser": world.BOB_ID}
+    made: list[Example] = []
+    for name, on, path in _HELD_ON:
+        for suffix, label in (("Access", "access"), ("AuthorizerActions", "actions")):
+            operation = getattr(rights, f"Get{name}{suffix}")
+            made.append(Example(label, operation(on), path))
+            made.append(Example(f"{label} of other", operation(on, _BOB), path, of_bob))
+    return made
 
 
 def _grants() -> list[Example]:
-    warehouse, namespace, table = str(world.WAREHOUSE_ID), str(world.INNER_ID), str(world.TABLE_ID)
-    view = str(world.VIEW_ID)
-    on_namespace, on_table = NamespaceIdRef(world.INNER_ID), TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)
-    on_view = ViewIdRef(world.WAREHOUSE_ID, world.VIEW_ID)
-    made: list[Example] = [
-        Example("grants", grants.ReadServerAssignments()),
-        Example("grants", grants.ReadProjectAssignments(world.PROJECT), {"project_id": world.PROJECT_ID}),
-        Example("grants", grants.ReadWarehouseAssignments(world.WAREHOUSE), {"warehouse_id": warehouse}),
-        Example("grants", grants.ReadNamespaceAssignments(on_namespace), {"namespace_id": namespace}),
-        Example("grants", grants.ReadTableAssignments(on_table), {"warehouse_id": warehouse, "table_id": table}),
-        Example("grants", grants.ReadViewAssignments(on_view), {"warehouse_id": warehouse, "view_id": view}),
-        Example("grants", grants.ReadRoleAssignments(world.ROLE), {"role_id": str(world.ROLE_ID)}),
-    ]
-    for kind, privileges in GRANTABLE.items():
-        for privilege in privileges:
-            to_bob = (Assignment(privilege, _BOB),)
-            operation: Operation
-            path: dict[str, str] = {}
-            match kind:
-                case ObjectType.SERVER:
-                    operation = grants.WriteServerAssignments(to_bob, ())
-                case ObjectType.PROJECT:
-                    operation = grants.WriteProjectAssignments(world.PROJECT, to_bob, ())
-                    path = {"project_id": world.PROJECT_ID}
-                case ObjectType.WAREHOUSE:
-                    operation = grants.WriteWarehouseAssignments(world.WAREHOUSE, to_bob, ())
-                    path = {"warehouse_id": warehouse}
-                case ObjectType.NAMESPACE:
-                    operation = grants.WriteNamespaceAssignments(on_namespace, to_bob, ())
-                    path = {"namespace_id": namespace}
-                case ObjectType.TABLE:
-                    operation = grants.WriteTableAssignments(on_table, to_bob, ())
-                    path = {"warehouse_id": warehouse, "table_id": table}
-                case ObjectType.VIEW:
-                    operation = grants.WriteViewAssignments(on_view, to_bob, ())
-                    path = {"warehouse_id": warehouse, "view_id": view}
-                case ObjectType.ROLE:
-                    operation = grants.WriteRoleAssignments(world.ROLE, to_bob, ())
-                    path = {"role_id": str(world.ROLE_ID)}
-                case _:
-                    raise AssertionError(f"no example of granting on a {kind}")
+    made: list[Example] = []
+    for name, on, path in _HELD_ON:
+        made.append(Example("grants", getattr(grants, f"Read{name}Assignments")(on), path))
+        write = getattr(grants, f"Write{name}Assignments")
+        for privilege in GRANTABLE[on.type] if name != "DefaultProject" else (Privilege.SELECT,):
+            operation = write(on, (Assignment(privilege, _BOB),), ())
             made.append(Example(f"give {privilege}", operation, path, body=_giving(privilege)))
     return made
 
@@ -370,4 +368,5 @@ EXAMPLES: Sequence[Example] = (
     *_namespaces(),
     *_management(),
     *_grants(),
+    *_rights(),
 )

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the door would say: questions about rights, of anybody, that both engines answer and that open nothing.
+
+The answer to "may Bob drop this table?" is the one Bob would get: the relationship model judges Bob, and the policies
+are asked with Bob as the actor, in the roles Bob is in. What is not known of a visit that nobody makes (user agent,
+address) is told as unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gateway.access.actor import Actor
+from gateway.access.audit_record import AuditRecord
+from gateway.access.demand import Facts
+from gateway.access.describe import describe_target
+from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.policy import PolicyActor, PolicyContext, PolicyQuestion, PolicyRequest
+from gateway.access.ports import Pin, Policies, Question, Relationships, Resolver
+from gateway.access.refs import Ref
+from gateway.access.relations import Can
+from gateway.access.resolved import Resolution, warehouse_of
+from gateway.access.told_as import told_as
+
+#: People asked about at the same time. Each costs one call to OPA and few to OpenFGA, however many questions there are.
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Supposition:
+    """If `actor` came to use `relation` on `on`, with these facts: would it be allowed? `on` is resolved already."""
+
+    actor: Actor
+    relation: Can
+    on: Ref
+    facts: Facts = field(default_factory=dict)
+
+
+async def weigh(
+    supposed: Sequence[Supposition],
+    *,
+    asked_by: Actor,
+    record: AuditRecord,
+    resolution: Resolution,
+    resolver: Resolver,
+    relationships: Relationships,
+    policies: Policies,
+    pin: Pin | None,
+) -> list[bool]:
+    """One answer per supposition, in order; what does not exist is a no.
+
+    Questions about one actor are one array for OPA, and the actors are asked a few at a time. `pin` is what answers
+    about `asked_by` may be remembered by; what is known of coming expiries is known of nobody else. Raises
+    DecisionEngineUnavailable rather than guess.
+    """
+    answers = [False] * len(supposed)
+    of_actor: dict[Actor, list[int]] = {}
+    for index, each in enumerate(supposed):
+        if resolution.get(each.on) is not None:
+            of_actor.setdefault(each.actor, []).append(index)
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def about(actor: Actor, indexes: Sequence[int]) -> None:
+        async with room:
+            same = actor == asked_by
+            roles = resolution.caller_roles if same else (await resolver.resolve((), actor)).caller_roles
+            some = [supposed[index] for index in indexes]
+            request = _policy_request(some, actor, roles, record, resolution, visiting=same)
+            questions = _questions(some, resolution)
+            async with asyncio.TaskGroup() as both:
+                allowing = both.create_task(policies.decide(request))
+                relating = both.create_task(
+                    relationships.check(actor, questions, now=resolution.now, pin=pin if same else None)
+                )
+        allowed, related = allowing.result(), relating.result()
+        if not len(allowed) == len(related) == len(some):
+            raise DecisionEngineUnavailable("an engine answered another number of questions than were asked")
+        for index, policy, holds in zip(indexes, allowed, related, strict=True):
+            answers[index] = holds is True and policy.allow
+
+    try:
+        async with asyncio.TaskGroup() as everybody:
+            for actor, indexes in of_actor.items():
+                everybody.create_task(about(actor, indexes))
+    except ExceptionGroup as failed:
+        raise _first(failed) from None
+    return answers
+
+
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    error: Exception = group
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _questions(supposed: Sequence[Supposition], resolution: Resolution) -> list[Question]:
+    questions = []
+    for each in supposed:
+        row = resolution.get(each.on)
+        if row is not None:
+            warehouse = warehouse_of(row)
+            questions.append(Question(each.relation, row.key, None if warehouse is None else warehouse.revision))
+    return questions
+
+
+def _policy_request(
+    supposed: Sequence[Supposition],
+    actor: Actor,
+    roles: tuple[str, ...],
+    record: AuditRecord,
+    resolution: Resolution,
+    *,
+    visiting: bool,
+) -> PolicyRequest:
+    return PolicyRequest(
+        actor=PolicyActor(
+            id=actor.id,
+            kind=actor.kind.value,
+            assumed_role=None if actor.assumed_role is None else str(actor.assumed_role),
+            roles=roles,
+        ),
+        context=PolicyContext(
+            request_id=record.request_id,
+            time=resolution.now.isoformat().replace("+00:00", "Z"),
+            user_agent=record.user_agent if visiting else None,
+            client_address=record.client_address if visiting else None,
+        ),
+        questions=tuple(
+            PolicyQuestion(
+                operation=told_as(each.on.type, each.relation),
+                resource=describe_target(each.on, resolution),
+                facts=dict(each.facts),
+            )
+            for each in supposed
+        ),
+    )

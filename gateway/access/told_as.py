@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""By which operation policies are asked about an action: a rule on `drop_table` answers whether one may drop."""
+
+from __future__ import annotations
+
+from gateway.access.refs import ObjectType
+from gateway.access.relations import Can
+
+#: Actions whose operation has another name than `<action>_<type>`. Where several operations demand one action, the one
+#: that a caller of the catalog meets first.
+_OPERATIONS: dict[tuple[ObjectType, Can], str] = {
+    (ObjectType.SERVER, Can.CREATE_PROJECT): "create_project",
+    (ObjectType.SERVER, Can.LIST_USERS): "list_users",
+    (ObjectType.SERVER, Can.PROVISION_USERS): "provision_user",
+    (ObjectType.SERVER, Can.LIST_ALL_PROJECTS): "list_projects",
+    (ObjectType.PROJECT, Can.CREATE_WAREHOUSE): "create_warehouse",
+    (ObjectType.PROJECT, Can.GET_METADATA): "get_project",
+    (ObjectType.PROJECT, Can.LIST_WAREHOUSES): "list_warehouses",
+    (ObjectType.WAREHOUSE, Can.CREATE_NAMESPACE): "create_namespace",
+    (ObjectType.WAREHOUSE, Can.GET_CONFIG): "get_config",
+    (ObjectType.WAREHOUSE, Can.GET_METADATA): "get_warehouse",
+    (ObjectType.WAREHOUSE, Can.LIST_NAMESPACES): "list_namespaces",
+    (ObjectType.NAMESPACE, Can.CREATE_NAMESPACE): "create_namespace",
+    (ObjectType.NAMESPACE, Can.CREATE_TABLE): "create_table",
+    (ObjectType.NAMESPACE, Can.CREATE_VIEW): "create_view",
+    (ObjectType.NAMESPACE, Can.DELETE): "drop_namespace",
+    (ObjectType.NAMESPACE, Can.GET_METADATA): "load_namespace",
+    (ObjectType.NAMESPACE, Can.LIST_NAMESPACES): "list_namespaces",
+    (ObjectType.NAMESPACE, Can.LIST_TABLES): "list_tables",
+    (ObjectType.NAMESPACE, Can.LIST_VIEWS): "list_views",
+    (ObjectType.NAMESPACE, Can.UPDATE_PROPERTIES): "update_namespace_properties",
+    (ObjectType.TABLE, Can.GET_METADATA): "load_table",
+    (ObjectType.TABLE, Can.READ_DATA): "vend_credentials",
+    (ObjectType.TABLE, Can.WRITE_DATA): "vend_credentials",
+    (ObjectType.VIEW, Can.GET_METADATA): "load_view",
+    (ObjectType.VIEW, Can.SELECT): "load_view",
+}
+
+
+def told_as(type: ObjectType, relation: Can) -> str:
+    """The operation's name for policies: `drop_table`, `load_table`, `write_table_assignments`."""
+    named = _OPERATIONS.get((type, relation))
+    if named is not None:
+        return named
+    if relation in (Can.READ_ASSIGNMENTS, Can.READ_GRANTS):
+        return f"read_{type.value}_assignments"
+    if relation is Can.CHANGE_OWNERSHIP or relation.value.startswith("can_grant_"):
+        return f"write_{type.value}_assignments"
+    return f"{relation.value.removeprefix('can_')}_{type.value}"

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roles in roles: what the edges that are there already mean for edges that are to come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+#: Edges from a role to the outermost role it is in (`lakekeeper.md`, appendix D). OpenFGA follows 25 before it refuses.
+MAX_DEPTH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """What roles becoming members of a role would mean: those that are around it already, and the longest chain."""
+
+    around: tuple[str, ...]
+    depth: int
+
+
+async def nesting(connection: AsyncConnection, role_id: str, members: Sequence[str]) -> Nesting:
+    """What it would mean for `members` to become members (or owners, which is the same) of the role.
+
+    One such change at a time in all processes until the transaction ends: two edges that are harmless alone may close a
+    circle together.
+    """
+    await connection.execute(text("select pg_advisory_xact_lock(hashtextextended('role nesting', 7))"))
+    found = await connection.execute(_NESTING, {"role": role_id, "members": list(members), "deep": MAX_DEPTH + 1})
+    row = found.one()
+    return Nesting(around=tuple(row.around or ()), depth=1 + row.above + row.below)
+
+
+# Steps are counted, so that each walk ends even if circles exist from elsewhere (tuples adopted from outside).
+_NESTING = text(
+    """
+    with recursive edges as (
+        select principal_id as inner_id, object_id as outer_id from grants
+        where principal_type = 'role' and object_type = 'role' and privilege in ('assignee', 'ownership')
+            and (expires_at is null or expires_at > clock_timestamp())
+    ), up(id, n) as (
+        select cast(:role as text), 0
+        union select e.outer_id, u.n + 1 from up u join edges e on e.inner_id = u.id where u.n < :deep
+    ), down(id, n) as (
+        select m, 0 from unnest(cast(:members as text[])) m
+        union select e.inner_id, d.n + 1 from down d join edges e on e.outer_id = d.id where d.n < :deep
+    )
+    select (select array_agg(distinct up.id) from up where up.id = any(cast(:members as text[]))) as around,
+        (select max(n) from up) as above, (select max(n) from down) as below
+    """
+)
