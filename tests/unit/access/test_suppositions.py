@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the door would say of somebody, in the words of both engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.access.actor import Actor, ActorKind
+from gateway.access.operations.checks import BatchCheck, Check
+from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
+from gateway.access.refs import TableIdRef
+from gateway.access.refusals import DecisionUnavailable
+from gateway.access.relations import Can
+from gateway.access.suppositions import Supposition
+from gateway.access.tuples import Principal, PrincipalType
+from tests.access import world
+from tests.access.world import House, entrance
+
+ON = TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)
+BOB = Actor.user(world.BOB_ID)
+READ = Supposition(BOB, Can.READ_DATA, ON)
+DROP = Supposition(BOB, Can.DROP, ON, {"purge": True})
+
+
+async def _would(house: House, *supposed: Supposition) -> list[bool]:
+    checks = tuple(Check(each.on, each.relation, Principal(PrincipalType.USER, world.BOB_ID)) for each in supposed)
+    permit = await house.door.admit(entrance(), BatchCheck(checks))
+    house.rules.asked.clear()
+    house.judge.asked.clear()
+    house.resolver.asked.clear()
+    return await house.door.would(permit, supposed)
+
+
+async def test_policies_are_asked_about_somebody_as_that_person_in_one_call() -> None:
+    house = House()
+    house.resolver.roles = ("a-role",)
+    assert await _would(house, READ, DROP) == [True, True]
+    (asked,) = house.rules.asked
+    assert (asked.actor.id, asked.actor.kind, asked.actor.roles) == (world.BOB_ID, "user", ("a-role",))
+    assert [question.operation for question in asked.questions] == ["vend_credentials", "drop_table"]
+    assert asked.questions[1].facts == {"purge": True}
+    assert asked.questions[0].resource.name == "orders"
+    assert len(house.judge.asked) == 1
+
+
+async def test_the_circumstances_of_who_asks_are_not_those_of_who_is_asked_about() -> None:
+    house = House()
+    at = entrance()
+    at.user_agent, at.client_address = "trino", "10.0.0.1"
+    permit = await house.door.admit(at, BatchCheck((Check(ON, Can.DROP),)))
+    house.rules.asked.clear()
+    await house.door.would(permit, [READ, Supposition(world.ALICE, Can.DROP, ON)])
+    told = {asked.actor.id: asked.context for asked in house.rules.asked}
+    assert (told[world.BOB_ID].user_agent, told[world.BOB_ID].client_address) == (None, None)
+    assert (told[world.ALICE.id].user_agent, told[world.ALICE.id].client_address) == ("trino", "10.0.0.1")
+
+
+async def test_either_engine_can_say_no() -> None:
+    house = House()
+    house.judge.answer = lambda question: question.relation is not Can.DROP
+    assert await _would(house, READ, DROP) == [True, False]
+
+    class NoDrops:
+        async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
+            no = PolicyAnswer(allow=False, reasons=(Reason(code="x", message="No."),))
+            return tuple(no if each.operation == "drop_table" else PolicyAnswer(allow=True) for each in request.questions)
+
+    house = House()
+    house.rules.decide = NoDrops().decide  # type: ignore[method-assign]  # the same port with rules of its own
+    assert await _would(house, DROP, READ) == [False, True]
+
+
+async def test_what_is_not_there_is_a_no_and_nobody_is_asked() -> None:
+    house = House()
+    house.resolver.rows.clear()
+    assert await _would(house, READ) == [False]
+    assert (house.rules.asked, house.judge.asked) == ([], [])
+
+
+async def test_too_few_answers_of_an_engine_are_an_outage() -> None:
+    class Silent:
+        async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
+            return tuple(PolicyAnswer(allow=True) for _ in request.questions[:1])
+
+    house = House()
+    permit = await house.door.admit(entrance(), BatchCheck((Check(ON, Can.DROP),)))
+    house.rules.decide = Silent().decide  # type: ignore[method-assign]  # as above
+    with pytest.raises(DecisionUnavailable):
+        await house.door.would(permit, [READ, DROP])
+
+
+async def test_a_role_is_judged_as_somebody_who_acts_as_it() -> None:
+    house = House()
+    permit = await house.door.admit(entrance(), BatchCheck((Check(ON, Can.DROP),)))
+    house.rules.asked.clear()
+    role = Actor(kind=ActorKind.ROLE, id="", assumed_role=world.ROLE_ID)
+    await house.door.would(permit, [Supposition(role, Can.DROP, ON)])
+    (asked,) = house.rules.asked
+    assert (asked.actor.kind, asked.actor.id, asked.actor.assumed_role) == ("role", "", str(world.ROLE_ID))
