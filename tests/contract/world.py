@@ -303,6 +303,13 @@ class World:
         found.raise_for_status()
         return {(each["key"]["relation"], each["key"]["object"]) for each in found.json()["tuples"]}
 
+    def delivered(self) -> None:
+        """Return once every tuple key in the outbox was made so."""
+        deadline = time.monotonic() + 60
+        while self.sql("select count(*) as n from outbox")[0]["n"]:
+            assert time.monotonic() < deadline, "the outbox is not delivered"
+            time.sleep(0.2)
+
     def quiet(self) -> None:
         """Return once no background work is due: purges of earlier tests, and keys whose time is over."""
         busy = """

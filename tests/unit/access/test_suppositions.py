@@ -63,7 +63,9 @@ async def test_either_engine_can_say_no() -> None:
     class NoDrops:
         async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
             no = PolicyAnswer(allow=False, reasons=(Reason(code="x", message="No."),))
-            return tuple(no if each.operation == "drop_table" else PolicyAnswer(allow=True) for each in request.questions)
+            return tuple(
+                no if each.operation == "drop_table" else PolicyAnswer(allow=True) for each in request.questions
+            )
 
     house = House()
     house.rules.decide = NoDrops().decide  # type: ignore[method-assign]  # the same port with rules of its own

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions about rights, as engines and consoles ask them: batch-check, allowed actions, checks about others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.contract.world import Person, World, error_of, told
+from tests.security.test_role_policies import contractors, make_role, put_in
+
+BATCH = "/management/v1/action/batch-check"
+RIGHTS = "/management/v1/permissions"
+
+
+def _batch(person: Person, *checks: dict[str, Any], **more: Any) -> list[Any]:
+    answer = person.post(BATCH, {"checks": checks, **more})
+    assert answer.status_code == 200, answer.text
+    results: list[Any] = answer.json()["results"]
+    return results
+
+
+def _allowed(person: Person, *checks: dict[str, Any]) -> list[bool]:
+    return [each["allowed"] for each in _batch(person, *checks)]
+
+
+def _on(world: World, kind: str, action: object, **ids: object) -> dict[str, Any]:
+    return {"operation": {kind: {"warehouse-id": world.warehouse, "action": action, **ids}}}
+
+
+def test_every_shape_of_a_check_is_answered_in_order_under_its_id(world: World, ns: str) -> None:
+    table = world.table(ns)
+    namespace = world.namespace_id(ns)
+    checks: Sequence[dict[str, Any]] = [
+        {"id": "server", "operation": {"server": {"action": {"action": "create_project"}}}},
+        {"id": "project", "operation": {"project": {"project-id": world.project, "action": {"action": "list_tags"}}}},
+        {"id": "default", "operation": {"project": {"action": "create_warehouse"}}},
+        {"id": "warehouse", **_on(world, "warehouse", {"action": "create_namespace", "name": "x", "properties": {}})},
+        {"id": "ns id", **_on(world, "namespace", {"action": "create_table"}, **{"namespace-id": namespace})},
+        {"id": "ns name", **_on(world, "namespace", {"action": "delete", "recursive": True}, namespace=[ns])},
+        {"id": "table id", **_on(world, "table", {"action": "drop", "purge": True}, **{"table-id": table.uuid})},
+        {"id": "table name", **_on(world, "table", {"action": "undrop"}, namespace=[ns], table=table.name)},
+        _on(world, "table", {"action": "commit", "update_kinds": ["add-schema"]}, **{"table-id": table.uuid}),
+    ]
+    expected = [{**({"id": each["id"]} if "id" in each else {}), "allowed": True} for each in checks]
+    assert _batch(world.admin, *checks) == expected
+    assert _batch(world.carol, *checks) == [{**each, "allowed": False} for each in expected]
+
+
+def test_an_unknown_object_and_an_invisible_one_are_the_same_no_and_the_same_404(world: World, ns: str) -> None:
+    table = world.table(ns)
+    there, absent = (_on(world, "table", "read_data", **{"table-id": id}) for id in (table.uuid, str(uuid4())))
+    about_bob = {"identity": {"user": "oidc~bob"}}
+    for check in (there, absent):
+        assert _allowed(world.carol, check) == [False]
+        assert _allowed(world.carol, {**check, **about_bob}) == [False]
+    refused = [
+        told(world.carol.post(BATCH, {"checks": [{**check, **more}], "error-on-not-found": True}))
+        for check in (there, absent)
+        for more in ({}, about_bob)
+    ]
+    assert {each[:2] for each in refused} == {(404, "NoSuchTableException")}
+    assert _batch(world.admin, there, **{"error-on-not-found": True}) == [{"allowed": True}]
+
+
+def test_rights_of_others_are_told_to_who_reads_the_assignments_and_own_ones_to_everybody(
+    world: World, ns: str
+) -> None:
+    table = world.table(ns)
+    world.grant("select", world.analyst, "table", table.uuid)
+    check = _on(world, "table", "read_data", **{"table-id": table.uuid})
+    about = {**check, "identity": {"user": world.analyst.id}}
+    assert _allowed(world.analyst, check, about) == [True, True], "also when one names oneself"
+    assert _allowed(world.admin, about) == [True]
+    refused = world.analyst.post(BATCH, {"checks": [{**check, "identity": {"user": world.bob.id}}]})
+    assert (refused.status_code, error_of(refused)["type"]) == (403, "CannotInspectPermissions")
+
+
+def test_an_answer_about_somebody_else_includes_what_policies_say_to_that_person(world: World, ns: str) -> None:
+    table = world.table(ns)
+    role = make_role(world)
+    put_in(world, role, "user", world.steward.id)
+    for person in (world.analyst, world.steward):
+        world.grant("select", person, "table", table.uuid)
+    check = _on(world, "table", "read_data", **{"table-id": table.uuid})
+    about = [{**check, "identity": {"user": person.id}} for person in (world.analyst, world.steward)]
+    single = {"operation": check["operation"], "identity": {"user": world.steward.id}}
+    assert _allowed(world.admin, *about, check) == [True, True, True]
+    with contractors(world, role):
+        assert _allowed(world.admin, *about, check) == [True, False, True], "the roles of each, not of who asks"
+        assert world.admin.post(f"{RIGHTS}/check", single).json() == {"allowed": False}
+    assert world.admin.post(f"{RIGHTS}/check", single).json() == {"allowed": True}
+
+
+def test_a_role_is_asked_about_by_its_id(world: World, ns: str) -> None:
+    table = world.table(ns)
+    role = make_role(world)
+    body = {"writes": [{"type": "select", "role": role}]}
+    assert world.admin.post(world.grants_path("table", table.uuid), body).status_code == 204
+    about = {"identity": {"role": role}}
+    read, write = (_on(world, "table", action, **{"table-id": table.uuid}) for action in ("read_data", "write_data"))
+    assert _allowed(world.admin, {**read, **about}, {**write, **about}) == [True, False]
+    with contractors(world, role):
+        assert _allowed(world.admin, {**read, **about}) == [False]
+
+
+@pytest.mark.parametrize(
+    ("body", "type"),
+    [
+        ({"checks": [{"operation": {"server": {"action": "list_users"}}}] * 1001}, "TooManyChecks"),
+        ({"checks": [{"operation": {"server": {"action": "drop"}}}]}, "BadRequestException"),
+        ({"checks": [{"operation": {"fridge": {"action": "drop"}}}]}, "BadRequestException"),
+        ({"checks": [{"operation": {"table": {"action": "drop"}}}]}, "BadRequestException"),
+        (
+            {"checks": [{"operation": {"server": {"action": {"action": "list_users", "x": [1]}}}}]},
+            "BadRequestException",
+        ),
+        ({"checks": [{"operation": {"server": {"action": "list_users"}}, "identity": {}}]}, "BadRequestException"),
+        ({"checks": {}}, "BadRequestException"),
+    ],
+)
+def test_what_cannot_be_asked_is_400(world: World, body: dict[str, Any], type: str) -> None:
+    refused = world.admin.post(BATCH, body)
+    assert (refused.status_code, error_of(refused)["type"]) == (400, type)
+
+
+def test_a_thousand_checks_about_a_hundred_people_are_answered_and_no_more_people(world: World) -> None:
+    def about(count: int) -> dict[str, Any]:
+        check = {"operation": {"server": {"action": "list_users"}}}
+        return {"checks": [{**check, "identity": {"user": f"oidc~p{n % count}"}} for n in range(1000)]}
+
+    assert world.admin.post(BATCH, about(100)).json() == {"results": [{"allowed": False}] * 1000}
+    assert error_of(world.admin.post(BATCH, about(101)))["type"] == "TooManyChecks"
+
+
+# ---- allowed actions ----------------------------------------------------------------------------------------------
+
+
+def _actions(person: Person, path: str, **query: str) -> set[str]:
+    answer = person.get(f"{RIGHTS}/{path}", params=query)
+    assert answer.status_code == 200, answer.text
+    return set(answer.json()["allowed-actions"])
+
+
+def test_access_tells_all_actions_and_authorizer_actions_those_of_the_model_alone(world: World, ns: str) -> None:
+    table = world.table(ns)
+    path = f"warehouse/{world.warehouse}/table/{table.uuid}"
+    world.grant("select", world.analyst, "table", table.uuid)
+    world.grant("pass_grants", world.analyst, "table", table.uuid)
+    assert _actions(world.analyst, f"{path}/access") == {
+        "get_metadata",
+        "get_tasks",
+        "grant_describe",
+        "grant_select",
+        "include_in_list",
+        "read_assignments",
+        "read_data",
+        "read_grants",
+    }
+    granting = {"grant_describe", "grant_select", "read_assignments"}
+    assert _actions(world.analyst, f"{path}/authorizer-actions") == granting
+    assert _actions(world.admin, f"{path}/authorizer-actions", principalUser=world.analyst.id) == granting
+
+
+def test_who_manages_grants_may_ask_about_what_is_otherwise_invisible(world: World, ns: str) -> None:
+    id = world.namespace_id(ns)
+    path = f"namespace/{id}/authorizer-actions"
+    assert world.analyst.get(f"{RIGHTS}/{path}").status_code == 404
+    world.grant("manage_grants", world.analyst, "namespace", id)
+    assert {"grant_select", "set_managed_access", "change_ownership"} <= _actions(world.analyst, path)
+
+
+def test_every_kind_of_object_tells_actions(world: World, ns: str) -> None:
+    table, namespace, role = world.table(ns), world.namespace_id(ns), make_role(world)
+    world.sql(
+        "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away) "
+        "values ('project', $1, 'project', 'role', $2, false)",
+        world.project,
+        role,
+    )
+    world.delivered()
+    for path, own in (
+        ("server", "grant_admin"),
+        ("project", "grant_project_admin"),
+        (f"project/{world.project}", "grant_security_admin"),
+        (f"warehouse/{world.warehouse}", "grant_create"),
+        (f"namespace/{namespace}", "grant_create"),
+        (f"warehouse/{world.warehouse}/table/{table.uuid}", "grant_select"),
+        (f"role/{role}", "grant_assignee"),
+    ):
+        assert own in _actions(world.admin, f"{path}/authorizer-actions")
+        assert own in _actions(world.admin, f"{path}/access")
+        mine = world.carol.get(f"{RIGHTS}/{path}/access")
+        assert mine.status_code == (200 if path == "server" else 404), path
+        about = world.carol.get(f"{RIGHTS}/{path}/access", params={"principalUser": world.bob.id})
+        assert about.status_code == (403 if path == "server" else 404), path
+    assert _actions(world.carol, "server/access") == set()
+
+
+def test_actions_of_two_people_at_once_or_of_nobody_are_400(world: World) -> None:
+    path = f"{RIGHTS}/server/access"
+    both = {"principalUser": world.bob.id, "principalRole": str(uuid4())}
+    for query in (both, {"principalUser": "bob"}, {"principalRole": "x"}):
+        assert world.admin.get(path, params=query).status_code == 400
