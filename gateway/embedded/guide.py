@@ -21,7 +21,8 @@ spark.sql.catalog.lakegate.warehouse={warehouse}
 spark.sql.catalog.lakegate.rest.auth.type=oauth2
 spark.sql.catalog.lakegate.token=$TOKEN
 spark.sql.catalog.lakegate.token-refresh-enabled=false
-spark.sql.catalog.lakegate.header.X-Iceberg-Access-Delegation=vended-credentials"""
+spark.sql.catalog.lakegate.header.X-Iceberg-Access-Delegation=vended-credentials
+spark.sql.catalog.lakegate.rest-catalog-purge=true"""
 
 _PYICEBERG = """\
 load_catalog("lakegate", type="rest", uri="{catalog}", warehouse="{warehouse}", token=os.environ["TOKEN"])"""

@@ -62,6 +62,9 @@ def catalog_options(catalog: Catalog) -> dict[str, str]:
                 f"{prefix}.warehouse": catalog.warehouse,
                 f"{prefix}.rest.auth.type": "oauth2",
                 f"{prefix}.header.X-Iceberg-Access-Delegation": "vended-credentials",
+                # `DROP TABLE … PURGE` is the catalog's work, which outlives keys and engine. Left to itself Spark
+                # drops first and then deletes what the catalog, too, is deleting by then.
+                f"{prefix}.rest-catalog-purge": "true",
             }
             options |= {f"{prefix}.{name}": value for name, value in _identity(catalog).items()}
     return options

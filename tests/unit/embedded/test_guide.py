@@ -59,6 +59,7 @@ def test_every_engine_gets_the_catalog_and_the_warehouse_in_lines_that_can_be_pa
     for line in (
         "spark.sql.catalog.lakegate.uri=http://127.0.0.1:1/catalog",
         "spark.sql.catalog.lakegate.header.X-Iceberg-Access-Delegation=vended-credentials",
+        "spark.sql.catalog.lakegate.rest-catalog-purge=true",
         "ATTACH 'demo' AS lakegate (TYPE ICEBERG, ENDPOINT 'http://127.0.0.1:1/catalog', SECRET lakegate,",
         "iceberg.rest-catalog.uri=http://127.0.0.1:1/catalog",
         "s3.endpoint=http://127.0.0.1:3",

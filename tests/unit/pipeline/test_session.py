@@ -47,3 +47,7 @@ def test_client_credentials_are_exchanged_at_their_own_endpoint() -> None:
 
 def test_a_directory_needs_no_identity() -> None:
     assert catalog_options(DirectoryCatalog(path="/lake"))[f"spark.sql.catalog.{CATALOG}.type"] == "hadoop"
+
+
+def test_purging_is_left_to_the_catalog() -> None:
+    assert catalog_options(BEARER)[f"spark.sql.catalog.{CATALOG}.rest-catalog-purge"] == "true"
