@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spark as tests see it: people who send statements, and tables that fail to come about with a text worth reading."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from gateway.embedded import jdk, spark_jars, toolchain
+from gateway.embedded.demo.spark import SparkTools
+from gateway.embedded.ready import Ready
+from gateway.settings import java_home, load, search_path
+from tests.contract.world import Person, World
+
+_END_SECONDS = 30.0
+
+
+class SparkRefused(Exception):
+    """A statement failed: the simple name of the innermost Java error, and what it says."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"{kind}: {message}")
+        self.kind = kind
+
+
+class Spark:
+    """The engine: a process that answers one statement after the other."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+        self._process = process
+        self._log = log
+
+    def told(self, message: dict[str, Any]) -> list[list[Any]]:
+        """The rows that answer a line; raises `SparkRefused`."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"Spark ended:\n{self._log.read_text(errors='replace')[-3000:]}"
+        answer = json.loads(line)
+        if "error" in answer:
+            raise SparkRefused(answer["error"], answer["message"])
+        rows: list[list[Any]] = answer["rows"]
+        return rows
+
+
+class Session:
+    """One person at Spark, with the warehouse as the catalog `lake`."""
+
+    def __init__(self, spark: Spark, person: Person, label: str = "") -> None:
+        self._spark = spark
+        self._person = person
+        self._label = f"{person.name} {label}"
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement; raises `SparkRefused`."""
+        return self._ask({"statement": statement})
+
+    def remove_orphans(self, table: str) -> set[str]:
+        """The locations of the files that were below a table, belonged to none of its states and are gone now."""
+        return {location for (location,) in self._ask({"orphans": table})}
+
+    def _ask(self, question: dict[str, str]) -> list[tuple[Any, ...]]:
+        whole = {"session": self._label, "token": self._person.token, **question}
+        return [tuple(row) for row in self._spark.told(whole)]
+
+    def value(self, statement: str) -> Any:
+        """The one value a statement answers."""
+        [(value,)] = self.sql(statement)
+        return value
+
+
+@contextmanager
+def started(ready: Ready, home: Path) -> Iterator[Spark]:
+    """A running engine with its scratch files below `home`; it ends with the block."""
+    tools = SparkTools(
+        java_home=jdk.find(java_home(), search_path()),
+        jars=spark_jars.locate(toolchain.cache(load({})).jars()),
+        work_dir=home,
+    )
+    log = home / "spark.log"
+    with (
+        log.open("wb") as chatter,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.e2e.spark_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=chatter,
+            env=tools.environment(),
+            cwd=Path(__file__).parents[2],
+            text=True,
+        ) as process,
+    ):
+        try:
+            spark = Spark(process, log)
+            spark.told({"uri": ready.catalog_uri, "warehouse": ready.warehouse, **tools.engine()})
+            yield spark
+        finally:
+            assert process.stdin is not None
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            try:
+                process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def metadata(world: World, namespace: str, name: str) -> dict[str, Any]:
+    """The metadata of a table as the gateway tells it now, past every cache of the engine."""
+    found = world.admin.get(f"{world.root}/namespaces/{namespace}/tables/{name}")
+    assert found.status_code == 200, found.text
+    answer: dict[str, Any] = found.json()["metadata"]
+    return answer

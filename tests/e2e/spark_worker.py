@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One Spark for all tests of the engine: a line of JSON in (who asks, and a statement), a line of JSON out.
+
+Unlike `gateway.pipeline.statements` it keeps the session of each principal, as a notebook does: what `SET` says is
+still so for the next statement, and the catalog's own table cache is in play. Tokens travel through the pipe alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+
+from gateway.pipeline.config import Engine, RestCatalog
+from gateway.pipeline.errors import cause_of
+from gateway.pipeline.session import as_principal, start_engine
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can say it: a struct is a list of its members, a date or decimal its text."""
+    if isinstance(value, (Row, tuple, list)):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def orphans_removed(session: SparkSession, table: str) -> list[list[str]]:
+    """Remove the orphan files of a table whatever their age, which SQL refuses; one row for each.
+
+    The procedure's own refusal names this way: an interval below 24 hours is for the action alone.
+    """
+    java: Any = session.sparkContext._jvm
+    iceberg = java.org.apache.iceberg.spark
+    java.org.apache.spark.sql.SparkSession.setActiveSession(session._jsparkSession)
+    action = iceberg.actions.SparkActions.get(session._jsparkSession).deleteOrphanFiles(
+        iceberg.Spark3Util.loadIcebergTable(session._jsparkSession, table)
+    )
+    removed = action.olderThan(java.System.currentTimeMillis() + 1000).usePrefixListing(True).execute()
+    return [[str(each)] for each in removed.orphanFileLocations()]
+
+
+def answer(session: SparkSession, question: dict[str, str]) -> dict[str, Any]:
+    """The rows of a statement, or the innermost error and its message."""
+    try:
+        if "orphans" in question:
+            return {"rows": orphans_removed(session, question["orphans"])}
+        return {"rows": [plain(row) for row in session.sql(question["statement"]).collect()]}
+    except Exception as error:  # whatever the statement runs into is the answer
+        name, message = cause_of(error)
+        return {"error": name, "message": message}
+
+
+def main() -> None:
+    """Serve until the pipe ends."""
+    setup = json.loads(sys.stdin.readline())
+    root = start_engine(Engine(jars=setup["jars"], work_dir=setup["work_dir"], cores=1, shuffle_partitions=1))
+    sessions: dict[str, SparkSession] = {}
+    print(json.dumps({"rows": []}), flush=True)
+    try:
+        for line in sys.stdin:
+            question = json.loads(line)
+            who = question["session"]
+            if who not in sessions:
+                catalog = RestCatalog(uri=setup["uri"], warehouse=setup["warehouse"], token=question["token"])
+                sessions[who] = as_principal(root, catalog)
+            print(json.dumps(answer(sessions[who], question)), flush=True)
+    finally:
+        root.stop()
+
+
+if __name__ == "__main__":
+    main()
