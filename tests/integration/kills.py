@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Killing a stack's gateway, one worker or all of it, and starting it again as it was."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from gateway.embedded.ready import Ready
+from gateway.embedded.supervisor import die_with_parent
+
+_START_SECONDS = 60.0
+_GROWN_SECONDS = 6.0
+
+
+class Killable:
+    """The gateway of a stack of one's own. Close it before the stack: what it started is not the stack's to end."""
+
+    def __init__(self, ready: Ready, log: Path) -> None:
+        self._base = ready.catalog_uri.removesuffix("/catalog")
+        main = psutil.Process(ready.pids["gateway"][0])
+        self._command, self._environment = main.cmdline(), main.environ()
+        self._main = main
+        self._log = log
+        self._own: subprocess.Popen[bytes] | None = None
+
+    def kill_worker(self, chance: random.Random) -> None:
+        """SIGKILL one worker that has lived for a while; the gateway replaces it by itself.
+
+        Granian takes a worker that dies soon after its start for one that cannot run, and ends.
+        """
+        while not (grown := [each for each in self._main.children(recursive=True) if _age(each) > _GROWN_SECONDS]):
+            time.sleep(0.1)
+        _kill(chance.choice(grown))
+
+    def kill(self) -> None:
+        """SIGKILL all of it, the main process first, so that nothing is replaced or drained."""
+        family = [self._main, *self._main.children(recursive=True)]
+        for process in family:
+            _kill(process)
+        if self._own is not None:
+            self._own.wait(10)
+        psutil.wait_procs(family, timeout=10)
+
+    def start(self, **settings: str) -> None:
+        """Start it again, with `settings` (without their prefix) changed."""
+        changed = {f"LAKEGATE__{name}": value for name, value in settings.items()}
+        with self._log.open("ab") as log:
+            self._own = subprocess.Popen(
+                self._command,
+                env=self._environment | changed,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=die_with_parent(signal.SIGTERM),
+            )
+        self._main = psutil.Process(self._own.pid)
+        self.serves()
+
+    def serves(self) -> None:
+        """Return once it answers."""
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                if httpx.get(f"{self._base}/health", timeout=5, trust_env=False).status_code == 200:
+                    return
+            except httpx.TransportError:
+                pass
+            if time.monotonic() > deadline:
+                pytest.fail(f"the gateway did not come up:\n{self._log.read_text()[-3000:]}", pytrace=False)
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        """End what was started here, and what is left of the stack's own if that was killed in part."""
+        if self._own is not None and self._own.poll() is None:
+            family = self._main.children(recursive=True)
+            self._own.terminate()
+            try:
+                self._own.wait(20)
+            except subprocess.TimeoutExpired:
+                self._own.kill()
+                self._own.wait(10)
+            for process in family:
+                _kill(process)
+
+
+def _age(process: psutil.Process) -> float:
+    try:
+        return time.time() - process.create_time()
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
+def _kill(process: psutil.Process) -> None:
+    try:
+        os.kill(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

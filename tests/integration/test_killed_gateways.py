@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway killed in the middle of everything loses no acknowledged commit and leaves nothing behind (invariant 5).
+
+One worker or the whole gateway gets SIGKILL, again and again, while writers append and others create, rename, register
+and drop. Afterwards what the database, the store and OpenFGA hold is compared, each read directly. The stack is this
+module's own.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.embedded.ready import Ready
+from tests.contract.world import Table, World
+from tests.integration.appends import Ledger, Try, append, check_history, client, load, new_snapshot_id, send
+from tests.integration.churn import Churn
+from tests.integration.conftest import _up
+from tests.integration.kills import Killable
+
+pytestmark = pytest.mark.slow
+
+_SOON = 90.0
+
+
+@pytest.fixture
+def killed_stack() -> Iterator[Ready]:
+    """A stack to kill the gateway of."""
+    with _up() as running:
+        yield running
+
+
+@pytest.fixture
+def world(killed_stack: Ready) -> Iterator[World]:
+    """Its people and things."""
+    world = World(killed_stack)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def gateway(killed_stack: Ready, tmp_path: Path) -> Iterator[Killable]:
+    """Its gateway."""
+    gateway = Killable(killed_stack, tmp_path / "gateway.log")
+    yield gateway
+    gateway.close()
+
+
+@pytest.mark.parametrize(
+    "kills",
+    [
+        pytest.param(10, id="short", marks=pytest.mark.timeout(400)),
+        pytest.param(100, id="long", marks=[pytest.mark.long, pytest.mark.timeout(1200)]),
+    ],
+)
+def test_a_gateway_killed_under_load_loses_nothing_and_leaves_nothing(
+    world: World, gateway: Killable, kills: int
+) -> None:
+    namespaces = (world.namespace(), world.namespace())
+    tables = [world.table(namespaces[0], properties={"format-version": version}) for version in ("2", "3", "2")]
+    ledgers = [Ledger() for _ in tables]
+    over = threading.Event()
+    churns = [Churn(client(world.base, world.admin.token), world.root, namespaces, seed) for seed in range(3)]
+    work: list[Callable[[], None]] = [lambda churn=churn: churn.run(over) for churn in churns]  # type: ignore[misc]
+    for table, ledger in zip(tables, ledgers, strict=True):
+        work += [lambda t=table, told=ledger: _append(world, t, told, over) for _ in range(2)]  # type: ignore[misc]
+    threads = [threading.Thread(target=each, daemon=True) for each in work]
+    for thread in threads:
+        thread.start()
+    _kill_again_and_again(gateway, kills)
+    over.set()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    # Whatever runs now dies too: nobody drains, and what is found afterwards is what the killed ones left.
+    gateway.kill()
+    _nobody_is_left(world)
+    left = {name: world.sql(f"select count(*) as n from {name}")[0]["n"] for name in ("pending_files", "outbox")}
+    gateway.start(METADATA_CLEANUP_WINDOW="1s")
+    acknowledged = [len(ledger.acknowledged) for ledger in ledgers]
+    print(f"{kills} kills; acknowledged {acknowledged}, unknown {[len(each.unknown) for each in ledgers]}, left {left}")
+    print(f"others: {[dict(sorted(churn.answers.items())) for churn in churns]}")
+    assert all(acknowledged)
+    for table, ledger in zip(tables, ledgers, strict=True):
+        _keys_tell_what_happened(world, table, ledger)
+        check_history(world.admin.get(table.path).json()["metadata"], ledger)
+    assert not any(status >= 500 and status != 503 for churn in churns for status in churn.answers)
+    _soon(lambda: world.sql("select 1 from outbox") == [], "the outbox does not empty")
+    _soon(lambda: world.sql("select 1 from pending_files") == [], "files are still noted")
+    world.quiet()
+    assert world.sql("select * from tasks where status = 'failed'") == []
+    _every_file_is_named(world, set().union(*(churn.places for churn in churns)))
+    _grants_and_things_agree(world)
+
+
+def _append(world: World, table: Table, ledger: Ledger, over: threading.Event) -> None:
+    http = client(world.base, world.admin.token)
+    while not over.is_set():
+        metadata = load(http, table.path, time.monotonic() + 30)
+        if metadata is None:
+            continue
+        snapshot = new_snapshot_id()
+        tried = Try(snapshot, table.path, append(metadata, snapshot), str(uuid.uuid4()))
+        ledger.note(tried, send(http, tried))
+
+
+def _kill_again_and_again(gateway: Killable, kills: int) -> None:
+    chance = random.Random(20)
+    for number in range(kills):
+        time.sleep(chance.uniform(0.3, 1.2))
+        if number % 2:
+            gateway.kill()
+            gateway.start()
+        else:
+            gateway.kill_worker(chance)
+
+
+def _nobody_is_left(world: World) -> None:
+    """What waits for a dead process by the clock is due now: leases of idempotency keys and heartbeats of tasks."""
+    world.sql("update idempotency set expires_at = now() where status is null")
+    world.sql("update tasks set heartbeat_at = now() - interval '1 hour' where status = 'running'")
+    world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and queue = 'purge_table'")
+
+
+def _soon(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _SOON
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.3)
+
+
+def _keys_tell_what_happened(world: World, table: Table, ledger: Ledger) -> None:
+    """A try sent again under its key is a success when it had happened, and never happens twice."""
+
+    def there() -> set[int]:
+        metadata = world.admin.get(table.path).json()["metadata"]
+        return {each["snapshot-id"] for each in metadata["snapshots"]}
+
+    before = there()
+    http = client(world.base, world.admin.token)
+    for tried in list(ledger.unknown):
+        answer = send(http, tried)
+        assert answer is not None
+        if tried.snapshot in before:
+            assert answer.status_code == 200, f"it had happened: {answer.text}"
+        else:
+            assert (answer.status_code == 200) == (tried.snapshot in there()), answer.text
+    for tried in ledger.acknowledged[-5:]:
+        again = send(http, tried)
+        assert again is not None
+        assert again.status_code == 200, again.text
+
+
+def _every_file_is_named(world: World, left: set[str]) -> None:
+    """The store holds what tables and views name and nothing else, but for places given up with their files."""
+    base = f"s3://{world.bucket}/"
+    named: set[str] = set()
+    for row in world.sql("select metadata_location, metadata from tables where staged_by is null"):
+        document: dict[str, Any] = json.loads(row["metadata"])
+        named |= {row["metadata_location"], *(each["metadata-file"] for each in document.get("metadata-log", ()))}
+    stored = {base + key for key, _ in world.objects("demo/")}
+    missing = {file for file in named if file not in stored}
+    assert missing == set(), "a file that a pointer or a log names is gone"
+    strays = {file for file in stored - named if not any(file.startswith(f"{place}/") for place in left)}
+    assert strays == set()
+    for file in sorted(named)[:50]:
+        raw = world.s3.get_object(Bucket=world.bucket, Key=file.removeprefix(base))["Body"].read()
+        json.loads(gzip.decompress(raw) if ".gz." in file else raw)
+
+
+def _grants_and_things_agree(world: World) -> None:
+    """Every table and view hangs below its namespace in OpenFGA, and nothing that is gone has a tuple or a grant."""
+    rows = world.sql("select id::text, kind, namespace_id::text from tables where staged_by is null")
+    kinds = {row["id"]: row["kind"] for row in rows}
+    for row in rows:
+        object = f"{row['kind']}:{row['id']}"
+        parents = {user for user, relation in world.tuples(object) if relation == "parent"}
+        assert parents == {f"namespace:{row['namespace_id']}"}, object
+    for kind in ("table", "view"):
+        for _, object in world.tuples_of("user:oidc~admin", kind):
+            assert kinds.get(object.partition(":")[2]) == kind, f"{object} is gone and owned"
+    assert {row["object_id"] for row in _granted(world)} <= set(kinds)
+    owned = {row["object_id"] for row in _granted(world) if row["privilege"] == "ownership"}
+    assert owned == set(kinds), "what somebody made somebody owns"
+
+
+def _granted(world: World) -> list[Any]:
+    return world.sql("select privilege, object_id from grants where object_type in ('table', 'view')")

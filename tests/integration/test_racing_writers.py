@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sixteen writers at once on both workers of a gateway lose nothing and duplicate nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+
+import httpx
+import msgspec
+import pytest
+
+from tests.contract import conftest as shared
+from tests.contract.test_views import create as create_view
+from tests.contract.test_views import replace, sql_of
+from tests.contract.world import World
+from tests.integration.appends import (
+    Ledger,
+    Try,
+    append,
+    append_until,
+    at_once,
+    check_history,
+    client,
+    load,
+    new_snapshot_id,
+    send,
+)
+
+# The stack that the contract tests use: nothing here breaks it.
+stack, world, ns = shared.stack, shared.world, shared.ns
+
+WRITERS = 16
+
+pytestmark = pytest.mark.slow
+
+_SHORT_AND_LONG = [
+    pytest.param(4.0, id="short"),
+    pytest.param(60.0, id="long", marks=[pytest.mark.long, pytest.mark.timeout(400)]),
+]
+
+
+def _refusals(ledger: Ledger) -> Counter[str]:
+    """Kinds of refusals; every one must be the client's own requirement, which only the client can mend."""
+    assert {status for _, status, _ in ledger.refused} <= {409}
+    return Counter("requirement" if "Requirement failed" in text else text for _, _, text in ledger.refused)
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("seconds", _SHORT_AND_LONG)
+def test_sixteen_writers_append_to_one_table_and_nothing_is_lost_or_doubled(
+    world: World, ns: str, seconds: float, version: str
+) -> None:
+    table = world.table(ns, properties={"format-version": version})
+    ledger = Ledger()
+    until = time.monotonic() + seconds
+    clients = [client(world.base, world.admin.token) for _ in range(WRITERS)]
+    at_once([lambda http=http: append_until(http, table.path, until, ledger) for http in clients])  # type: ignore[misc]
+    chain = check_history(world.admin.get(table.path).json()["metadata"], ledger)
+    assert ledger.unknown == []
+    assert sorted(chain) == sorted(ledger.snapshots())
+    kinds = _refusals(ledger)
+    print(f"v{version}: {len(chain)} appends in {seconds:.0f} s, refused: {dict(kinds)}")
+    # One whose parent is not current any more failed its own requirement; any other is the gateway's to deconflict.
+    assert set(kinds) <= {"requirement"}
+    # Of sixteen that build on one state fifteen lose: how many get through is a matter of the machine, not of luck.
+    assert len(chain) >= 3
+
+
+@pytest.mark.parametrize("seconds", _SHORT_AND_LONG)
+def test_commits_that_contradict_nobody_are_all_taken(world: World, ns: str, seconds: float) -> None:
+    """Server-side deconflicting: with nothing required, each is made to fit, and none waits for long."""
+    table = world.table(ns)
+    until = time.monotonic() + seconds
+    statuses: list[int] = []
+    waits: list[float] = []
+
+    def write(number: int) -> None:
+        http = client(world.base, world.admin.token)
+        count = 0
+        while time.monotonic() < until:
+            began = time.monotonic()
+            update = {"action": "set-properties", "updates": {f"w{number}.{count}": "kept"}}
+            statuses.append(http.post(table.path, json={"requirements": [], "updates": [update]}).status_code)
+            waits.append(time.monotonic() - began)
+            count += 1
+
+    at_once([lambda n=n: write(n) for n in range(WRITERS)])  # type: ignore[misc]
+    lost = len(statuses) - statuses.count(200)
+    print(f"{len(statuses)} commits in {seconds:.0f} s, {lost} refused, longest wait {max(waits):.2f} s")
+    assert set(statuses) <= {200, 409}
+    assert lost <= len(statuses) // 100, "one in a hundred at most"
+    kept = world.admin.get(table.path).json()["metadata"]["properties"]
+    assert sum(value == "kept" for value in kept.values()) == statuses.count(200)
+
+
+@pytest.mark.parametrize("seconds", _SHORT_AND_LONG)
+def test_transactions_over_two_tables_happen_in_both_or_in_none(world: World, ns: str, seconds: float) -> None:
+    one, other = world.table(ns), world.table(ns, properties={"format-version": "3"})
+    ledger = Ledger()
+    until = time.monotonic() + seconds
+
+    def write(number: int) -> None:
+        http = client(world.base, world.admin.token)
+        while time.monotonic() < until:
+            # Every other writer names them the other way round: nobody may wait for each other in a circle.
+            pair = (one, other) if number % 2 else (other, one)
+            states = [load(http, table.path, until) for table in pair]
+            snapshot = new_snapshot_id()
+            changes = [
+                {"identifier": {"namespace": [ns], "name": table.name}, **append(state, snapshot)}
+                for table, state in zip(pair, states, strict=True)
+                if state is not None
+            ]
+            if len(changes) == 2:
+                body = {"table-changes": changes}
+                tried = Try(snapshot, f"{world.root}/transactions/commit", body, str(uuid.uuid4()))
+                ledger.note(tried, send(http, tried))
+
+    at_once([lambda n=n: write(n) for n in range(WRITERS)])  # type: ignore[misc]
+    chains = [check_history(world.admin.get(table.path).json()["metadata"], ledger) for table in (one, other)]
+    print(f"{len(chains[0])} transactions in {seconds:.0f} s, refused: {dict(_refusals(ledger))}")
+    assert chains[0] == chains[1], "both tables went through the same transactions in the same order"
+    assert sorted(chains[0]) == sorted(ledger.snapshots())
+    assert len(chains[0]) >= 2
+    assert set(_refusals(ledger)) <= {"requirement"}
+
+
+@pytest.mark.parametrize("seconds", _SHORT_AND_LONG)
+def test_replacements_of_one_view_are_all_kept_and_numbered_one_after_the_other(
+    world: World, ns: str, seconds: float
+) -> None:
+    view = create_view(world, ns, properties={"version.history.num-entries": "100000"})
+    until = time.monotonic() + seconds
+    acknowledged: list[str] = []
+    others: list[httpx.Response] = []
+
+    def write(number: int) -> None:
+        http = client(world.base, world.admin.token)
+        count = 0
+        while time.monotonic() < until:
+            sql = f"select {number}, {count}"
+            answer = http.post(view["path"], json=replace(view["metadata"]["view-uuid"], sql))
+            if answer.status_code == 200:
+                acknowledged.append(sql)
+                assert sql_of(answer.json()["metadata"]) == sql, "the answer is the caller's own version"
+            else:
+                others.append(answer)
+            count += 1
+
+    at_once([lambda n=n: write(n) for n in range(WRITERS)])  # type: ignore[misc]
+    metadata = world.admin.get(view["path"]).json()["metadata"]
+    versions = sorted(metadata["versions"], key=lambda each: int(each["version-id"]))
+    assert [each["version-id"] for each in versions] == list(range(1, len(versions) + 1))
+    kept = [each["representations"][0]["sql"] for each in versions[1:]]
+    print(f"{len(kept)} replacements in {seconds:.0f} s, {len(others)} refused")
+    assert sorted(kept) == sorted(acknowledged)
+    assert metadata["current-version-id"] == len(versions)
+    assert {answer.status_code for answer in others} <= {409}
+    assert len(others) <= len(acknowledged) // 100
+
+
+_ENGINE = """
+import sys, time
+import msgspec, pyarrow as pa
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import CommitFailedException
+given = msgspec.json.decode(sys.stdin.buffer.read())
+catalog = load_catalog("lake", type="rest", uri=given["uri"], warehouse=given["warehouse"], token=given["token"])
+table, done, until = catalog.load_table(given["table"]), [], time.monotonic() + given["seconds"]
+number = 0
+while time.monotonic() < until:
+    id = given["writer"] * 1_000_000 + number
+    number += 1
+    try:
+        table.append(pa.table({"id": pa.array([id], pa.int64()), "word": pa.array(["w"])}))
+        done.append(id)
+    except CommitFailedException:
+        pass
+    table = catalog.load_table(given["table"])
+sys.stdout.buffer.write(msgspec.json.encode(done))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_pyiceberg_processes_append_rows_and_each_acknowledged_row_is_read_once(world: World, ns: str) -> None:
+    from pyiceberg.catalog import load_catalog
+
+    table = world.table(ns)
+    assert world.ready.warehouse is not None
+    where = {"uri": world.ready.catalog_uri, "warehouse": world.ready.warehouse, "token": world.admin.token}
+    running = []
+    for writer in range(WRITERS):
+        given = {**where, "table": [ns, table.name], "writer": writer, "seconds": 60}
+        process = subprocess.Popen([sys.executable, "-c", _ENGINE], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdin is not None
+        process.stdin.write(msgspec.json.encode(given))
+        process.stdin.close()
+        running.append(process)
+    acknowledged: list[int] = []
+    for process in running:
+        assert process.stdout is not None
+        acknowledged += msgspec.json.decode(process.stdout.read(), type=list[int])
+        assert process.wait(60) == 0
+    rows = load_catalog("lake", type="rest", **where).load_table((ns, table.name)).scan().to_arrow()["id"].to_pylist()
+    print(f"{len(acknowledged)} rows by {WRITERS} PyIceberg processes")
+    assert len(acknowledged) > WRITERS
+    assert sorted(rows) == sorted(acknowledged)
