@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views as the compatibility kit expects them. Renaming and registering them is in `test_kit_tables.py`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.contract.kit.java_client import (
+    OTHER_SCHEMA,
+    SCHEMA,
+    SQL,
+    JavaCatalog,
+    JavaView,
+    raises,
+    remove_properties,
+    set_properties,
+    version,
+)
+from tests.contract.kit.java_errors import (
+    AlreadyExistsException,
+    BadRequestException,
+    CommitFailedException,
+    IllegalArgumentException,
+    JavaException,
+    NoSuchViewException,
+)
+from tests.contract.world import World, unique
+
+TRINO = ("trino", "select * from ns.tbl")
+ANOTHER_SQL = ("spark", "select count(*) from ns.tbl")
+ANY_DIALECT = {"action": "set-properties", "updates": {"replace.drop-dialect.allowed": "true"}}
+
+
+@pytest.fixture
+def view(catalog: JavaCatalog, ns: str) -> JavaView:
+    """A view of one dialect."""
+    return catalog.create_view(ns, "view")
+
+
+def _now(view: JavaView) -> dict[str, Any]:
+    return view.stale().refresh()
+
+
+# ---- creating and loading --------------------------------------------------------------------------------------------
+
+
+def test_a_new_view_exists_and_has_one_version(catalog: JavaCatalog, ns: str) -> None:
+    assert not catalog.exists("views", ns, "view")
+    made = catalog.create_view(ns, "view")
+    assert catalog.exists("views", ns, "view")
+    now = catalog.load_view(ns, "view").metadata
+    assert now == made.metadata
+    assert now["properties"] == {}
+    assert [each["version-id"] for each in now["version-log"]] == [1]
+    assert now["schemas"] == [{**SCHEMA, "schema-id": 0}]
+    (only,) = now["versions"]
+    assert (only["version-id"], only["schema-id"], only["summary"]) == (1, 0, {"operation": "create"})
+    assert only["default-namespace"] == ["ns"]
+    assert "default-catalog" not in only
+    assert only["representations"] == [{"type": "sql", "sql": SQL[1], "dialect": SQL[0]}]
+
+
+def test_a_view_with_everything_is_loaded_as_it_was_made(catalog: JavaCatalog, world: World, ns: str) -> None:
+    location = f"s3://{world.bucket}/demo/{unique('view')}"
+    made = catalog.create_view(
+        ns,
+        "view",
+        location=location,
+        properties={"prop1": "val1", "prop2": "val2"},
+        **{"view-version": version(SQL, TRINO, **{"default-catalog": "default"})},
+    )
+    now = catalog.load_view(ns, "view").metadata
+    assert now == made.metadata
+    assert now["location"] == location
+    assert now["properties"] == {"prop1": "val1", "prop2": "val2"}
+    (only,) = now["versions"]
+    assert only["default-catalog"] == "default"
+    assert [(each["dialect"], each["sql"]) for each in only["representations"]] == [SQL, TRINO]
+
+
+def test_the_metadata_of_a_view_goes_where_its_property_says(catalog: JavaCatalog, world: World, ns: str) -> None:
+    location = f"s3://{world.bucket}/demo/{unique('view')}"
+    properties = {"write.metadata.path": f"{location}/custom"}
+    made = catalog.create_view(ns, "view", location=location, properties=properties)
+    assert made.metadata_location.startswith(f"{location}/custom/")
+    made.replace(ANOTHER_SQL)
+    assert catalog.load_view(ns, "view").metadata_location.startswith(f"{location}/custom/")
+
+
+def test_a_missing_view_is_a_missing_view_whatever_else_is_missing(catalog: JavaCatalog, ns: str) -> None:
+    with raises(NoSuchViewException, is_=f"View does not exist: {ns}.view"):
+        catalog.load_view(ns, "view")
+    with raises(NoSuchViewException, is_="View does not exist: non-existing.view"):
+        catalog.load_view("non-existing", "view")
+    assert not catalog.exists("views", "non-existing", "view")
+    assert not catalog.drop("views", ns, "view")
+    assert not catalog.drop("views", "non-existing", "view")
+
+
+def test_a_view_over_a_view_or_a_table_already_exists(catalog: JavaCatalog, view: JavaView) -> None:
+    (ns,) = view.namespace
+    catalog.create_table(ns, "table")
+    for name in ("view", "VIEW"):
+        with raises(AlreadyExistsException, is_=f"View already exists: {ns}.{name}"):
+            catalog.create_view(ns, name, wanted=OTHER_SCHEMA)
+    with raises(AlreadyExistsException, is_=f"Table with same name already exists: {ns}.table"):
+        catalog.create_view(ns, "table", wanted=OTHER_SCHEMA)
+    assert not catalog.exists("views", ns, "table")
+    assert catalog.load_view(ns, "view").metadata == view.metadata
+
+
+def test_of_two_who_create_a_view_one_wins(catalog: JavaCatalog, ns: str) -> None:
+    def create(wanted: Any) -> str:
+        try:
+            catalog.create_view(ns, "view", wanted=wanted)
+        except JavaException as refused:
+            assert isinstance(refused, AlreadyExistsException)
+            return refused.sent
+        return ""
+
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = sorted(pool.map(create, [SCHEMA, OTHER_SCHEMA] * 2))
+    assert outcomes == ["", *[f"View already exists: {ns}.view"] * 3]
+
+
+def _without(member: str) -> dict[str, Any]:
+    return {name: value for name, value in version(SQL).items() if name != member}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"view-version": version()},
+        {"view-version": _without("representations")},
+        {"view-version": _without("default-namespace")},
+        {"view-version": version(("", "select 1"))},
+        {"view-version": version(("spark", ""))},
+        {"view-version": None},
+        {"schema": None},
+        {"properties": {"version.history.num-entries": "0"}},
+        {"properties": {"version.history.num-entries": "9" * 5000}},
+        {"properties": {"replace.drop-dialect.allowed": "maybe"}},
+        {"properties": {"write.metadata.compression-codec": "lz4"}},
+    ],
+    ids=[
+        "no query", "no representations", "no default namespace", "no dialect", "no text", "no version", "no schema",
+        "no history", "endless history", "neither true nor false", "a codec nobody writes",
+    ],
+)  # fmt: skip
+def test_a_view_that_cannot_be_is_refused(catalog: JavaCatalog, ns: str, more: dict[str, Any]) -> None:
+    """The client refuses the first few of them itself."""
+    with raises(BadRequestException):
+        catalog.create_view(ns, "view", **more)
+    assert not catalog.exists("views", ns, "view")
+
+
+@pytest.mark.parametrize("dialects", [("trino", "trino"), ("trino", "TRINO"), ("spark", "trino", "Trino")])
+def test_two_queries_of_one_dialect_are_an_illegal_argument(
+    catalog: JavaCatalog, view: JavaView, dialects: tuple[str, ...]
+) -> None:
+    (ns,) = view.namespace
+    twice = [(dialect, f"select {number}") for number, dialect in enumerate(dialects)]
+    text = "Invalid view version: Cannot add multiple queries for dialect trino"
+    with raises(IllegalArgumentException, contains=text):
+        catalog.create_view(ns, "other", **{"view-version": version(*twice)})
+    with raises(IllegalArgumentException, contains=text):
+        view.replace(*twice)
+    assert _now(view) == view.metadata
+
+
+def test_queries_of_several_dialects_are_kept_as_they_are_spelled(catalog: JavaCatalog, ns: str) -> None:
+    made = catalog.create_view(ns, "view", **{"view-version": version(("Spark", "select 1"), ("TRINO", "select 2"))})
+    made.replace(("spark", "select 3"), ("trino", "select 4"))
+    told = [[each["dialect"] for each in v["representations"]] for v in _now(made)["versions"]]
+    assert told == [["Spark", "TRINO"], ["spark", "trino"]]
+
+
+# ---- listing ---------------------------------------------------------------------------------------------------------
+
+
+def test_views_and_tables_are_listed_apart_and_each_in_its_namespace(catalog: JavaCatalog, world: World) -> None:
+    one, two = world.namespace(), world.namespace()
+    catalog.create_table(one, "table")
+    assert (catalog.list("tables", one), catalog.list("views", one), catalog.list("views", two)) == (["table"], [], [])
+    for namespace, name in ((one, "view1"), (two, "view2"), (two, "view3")):
+        catalog.create_view(namespace, name)
+        assert name in catalog.list("views", namespace), "at once"
+    assert (catalog.list("views", one), catalog.list("views", two)) == (["view1"], ["view2", "view3"])
+    assert catalog.list("tables", two) == []
+    assert catalog.drop("views", two, "view2")
+    assert (catalog.list("views", one), catalog.list("views", two)) == (["view1"], ["view3"])
+    assert catalog.drop("tables", one, "table")
+    assert (catalog.list("tables", one), catalog.list("views", one)) == ([], ["view1"])
+
+
+# ---- replacing -------------------------------------------------------------------------------------------------------
+
+
+def test_a_replaced_view_has_a_second_version_schema_and_entry_of_its_history(view: JavaView) -> None:
+    """Create-or-replace of a view that exists is the same commit."""
+    before = view.current
+    replaced = view.replacement(("trino", "select 1"), schema=OTHER_SCHEMA)
+    view.commit(ANY_DIALECT, *replaced, set_properties(replacedProp1="val1"))
+    now = _now(view)
+    assert [each["version-id"] for each in now["version-log"]] == [1, 2]
+    assert [each["schema-id"] for each in now["schemas"]] == [0, 1]
+    assert now["versions"][0] == before
+    new = now["versions"][1]
+    assert (new["version-id"], new["schema-id"], new["summary"]) == (2, 1, {"operation": "replace"})
+    assert new["representations"] == [{"type": "sql", "sql": "select 1", "dialect": "trino"}]
+    assert now["current-version-id"] == 2
+    assert now["properties"]["replacedProp1"] == "val1"
+
+
+def test_a_version_that_is_replaced_by_an_equal_one_is_the_same_version(view: JavaView) -> None:
+    view.replace(SQL, ("trino", "select 2"))
+    view.replace(SQL, ("trino", "select 2"))
+    now = _now(view)
+    assert ([each["version-id"] for each in now["versions"]], now["current-version-id"]) == ([1, 2], 2)
+    assert [each["version-id"] for each in now["version-log"]] == [1, 2]
+
+
+def test_one_dialect_is_updated_and_the_others_stay(catalog: JavaCatalog, ns: str) -> None:
+    made = catalog.create_view(ns, "view", **{"view-version": version(SQL, TRINO)})
+    made.replace(ANOTHER_SQL, TRINO)
+    texts = [[(each["dialect"], each["sql"]) for each in v["representations"]] for v in _now(made)["versions"]]
+    assert texts == [[SQL, TRINO], [ANOTHER_SQL, TRINO]]
+
+
+def test_a_dialect_is_lost_only_where_the_view_says_so(catalog: JavaCatalog, ns: str) -> None:
+    made = catalog.create_view(ns, "view", **{"view-version": version(SQL, TRINO)})
+    with raises(BadRequestException, contains="Cannot replace view due to loss of view dialects"):
+        made.replace(SQL)
+    assert _now(made) == made.metadata
+    made.commit(ANY_DIALECT, *made.replacement(SQL))
+    assert _now(made)["current-version-id"] == 2
+
+
+@pytest.mark.parametrize(
+    "updates",
+    [
+        [{"action": "set-current-view-version", "view-version-id": 77}],
+        [{"action": "set-current-view-version", "view-version-id": -1}],
+        [{"action": "add-view-version", "view-version": version(SQL, number=2, schema_id=77)}],
+        [{"action": "add-view-version", "view-version": version(SQL, number=2, schema_id=-1)}],
+        [{"action": "add-view-version", "view-version": version(number=2)}],
+        [{"action": "assign-uuid", "uuid": "00000000-0000-4000-8000-000000000000"}],
+        [{"action": "upgrade-format-version", "format-version": 2}],
+        [{"action": "add-spec", "spec": {"fields": []}}],
+        [{"action": "set-location", "location": ""}],
+    ],
+    ids=lambda updates: f"{updates[0]['action']} {list(updates[0].values())[1]}"[:60],
+)
+def test_a_replacement_that_cannot_be_is_refused(view: JavaView, updates: list[dict[str, Any]]) -> None:
+    with raises(BadRequestException):
+        view.commit(*updates)
+    assert _now(view) == view.metadata
+
+
+@pytest.mark.parametrize("kept", ["1", "2"])
+def test_a_view_forgets_versions_beyond_its_history(catalog: JavaCatalog, ns: str, kept: str) -> None:
+    made = catalog.create_view(ns, "view", properties={"version.history.num-entries": kept})
+    for number in range(3):
+        made.replace(("spark", f"select {number}"))
+    now = _now(made)
+    last = list(range(5 - int(kept), 5))
+    assert [each["version-id"] for each in now["versions"]] == last
+    assert [each["version-id"] for each in now["version-log"]] == last
+
+
+# ---- properties and location -----------------------------------------------------------------------------------------
+
+
+def test_properties_of_a_view_change_without_a_new_version(view: JavaView) -> None:
+    before = view.metadata
+    view.commit(set_properties(key1="val1", key2="val2"), remove_properties("non-existing"))
+    assert _now(view)["properties"] == {"key1": "val1", "key2": "val2"}
+    view.commit(set_properties(key1="new-val1", key3="val3"), remove_properties("key2"))
+    now = _now(view)
+    assert now["properties"] == {"key1": "new-val1", "key3": "val3"}
+    for same in ("versions", "version-log", "schemas", "current-version-id", "view-uuid"):
+        assert now[same] == before[same]
+
+
+def test_a_view_moves_and_its_next_metadata_lies_there(catalog: JavaCatalog, world: World, view: JavaView) -> None:
+    location = f"s3://{world.bucket}/demo/{unique('moved')}"
+    view.commit({"action": "set-location", "location": location})
+    moved = catalog.load_view(*view.namespace, "view")
+    assert moved.metadata["location"] == location
+    assert moved.metadata_location.startswith(f"{location}/metadata/")
+    assert moved.metadata["versions"] == view.metadata["versions"]
+
+
+def test_a_view_is_created_and_replaced_with_a_location(catalog: JavaCatalog, world: World, ns: str) -> None:
+    first, second = (f"s3://{world.bucket}/demo/{unique('place')}" for _ in range(2))
+    made = catalog.create_view(ns, "view", location=first)
+    assert made.metadata["location"] == first
+    made.commit(*made.replacement(ANOTHER_SQL), {"action": "set-location", "location": second})
+    assert _now(made)["location"] == second
+
+
+# ---- at the same time as others --------------------------------------------------------------------------------------
+
+_COMMITS: list[tuple[str, Callable[[JavaView, str], object]]] = [
+    ("properties", lambda view, at: view.commit(set_properties(a="1"))),
+    ("a replacement", lambda view, at: view.replace(ANOTHER_SQL)),
+    ("a location", lambda view, at: view.commit({"action": "set-location", "location": at})),
+]
+
+
+@pytest.mark.parametrize(("_", "commit"), _COMMITS, ids=[each[0] for each in _COMMITS])
+def test_a_commit_to_a_view_that_was_dropped_finds_none(
+    catalog: JavaCatalog, world: World, view: JavaView, _: str, commit: Callable[[JavaView, str], object]
+) -> None:
+    (ns,) = view.namespace
+    catalog.drop("views", ns, "view")
+    with raises(NoSuchViewException, is_=f"View does not exist: {ns}.view"):
+        commit(view, f"s3://{world.bucket}/demo/{unique('moved')}")
+    catalog.create_table(ns, "view")
+    with raises(NoSuchViewException, is_=f"View does not exist: {ns}.view"):
+        commit(view, f"s3://{world.bucket}/demo/{unique('moved')}")
+
+
+def test_a_view_made_anew_under_the_name_is_another_view(catalog: JavaCatalog, view: JavaView) -> None:
+    (ns,) = view.namespace
+    catalog.drop("views", ns, "view")
+    again = catalog.create_view(ns, "view", wanted=OTHER_SCHEMA)
+    with raises(CommitFailedException, starts="Requirement failed: view UUID does not match"):
+        view.replace(ANOTHER_SQL)
+    assert catalog.load_view(ns, "view").metadata == again.metadata
+
+
+def test_of_two_replacements_built_on_version_1_the_later_becomes_version_3(view: JavaView) -> None:
+    late = view.stale()
+    view.replace(("spark", "select 'first'"), ("trino", "select 'first'"), schema=OTHER_SCHEMA)
+    late.replace(("spark", "select 'second'"), ("trino", "select 'second'"), schema=OTHER_SCHEMA)
+    now = _now(view)
+    assert now["current-version-id"] == 3
+    assert [each["version-id"] for each in now["versions"]] == [1, 2, 3]
+    assert [each["version-id"] for each in now["version-log"]] == [1, 2, 3]
+    assert [each["schema-id"] for each in now["schemas"]] == [0, 1], "the schema both added is there once"
+    assert [each["schema-id"] for each in now["versions"]] == [0, 1, 1]
+    assert now["versions"][2]["representations"][0]["sql"] == "select 'second'"
+
+
+def test_of_two_who_replace_a_view_alike_both_have_the_same_version(view: JavaView) -> None:
+    late = view.stale()
+    at = int(time.time() * 1000)
+    for client in (view, late):
+        client.replace(ANOTHER_SQL, **{"timestamp-ms": at})
+    assert [each["version-id"] for each in _now(view)["versions"]] == [1, 2]
+
+
+def test_properties_and_replacements_of_two_clients_are_both_made(view: JavaView) -> None:
+    """Neither asserts more than that the view is the same one."""
+    late = view.stale()
+    view.commit(set_properties(a="1"))
+    late.replace(ANOTHER_SQL)
+    now = _now(view)
+    assert (now["properties"], now["current-version-id"]) == ({"a": "1"}, 2)
+
+
+def test_no_view_is_replaced_as_a_table(catalog: JavaCatalog, view: JavaView) -> None:
+    """Before a replacement of the other kind the client asks whether one exists, and refuses by the answer."""
+    (ns,) = view.namespace
+    table = catalog.create_table(ns, "table")
+    assert catalog.exists("views", ns, "view")
+    assert catalog.exists("tables", ns, "table")
+    assert not catalog.exists("views", ns, "table")
+    assert not catalog.exists("tables", ns, "view")
+    as_view = JavaView(catalog, "views", (ns,), "table", view.metadata)
+    with raises(NoSuchViewException, is_=f"View does not exist: {ns}.table"):
+        as_view.replace(ANOTHER_SQL)
+    assert table.stale().refresh() == table.metadata
