@@ -14,6 +14,7 @@ from gateway.iceberg import codec
 from gateway.iceberg.codec import ABSENT, Int
 from gateway.iceberg.documents import Part
 from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.single_values import is_value_of
 from gateway.iceberg.types import (
     MIN_FORMAT_VERSION,
     ListType,
@@ -242,26 +243,6 @@ def _default_problems(column: Column, kind: str, format_version: int) -> Iterato
         )
         return
     for label, default in (("initial", field.initial_default), ("write", field.write_default)):
-        if default != ABSENT and not _is_value_of(default, kind):
+        if default != ABSENT and not is_value_of(msgspec.json.decode(default), field.type):
             shown = bytes(default).decode()[:80]
             yield f"Invalid {label} default for {column.dotted}: {shown} is not a value of {kind}"
-
-
-def _is_value_of(default: Raw, kind: str) -> bool:
-    """Whether a default has the JSON form of its type (table specification, appendix D); its range is the reader's
-    matter. Variants, geometries, geographies and unknowns have no default but null."""
-    value = msgspec.json.decode(default)
-    if kind == "boolean":
-        return isinstance(value, bool)
-    if isinstance(value, bool) or kind in {"variant", "unknown", "geometry", "geography"}:
-        return False
-    accepted: dict[str, type | tuple[type, ...]] = {
-        "int": int,
-        "long": int,
-        "float": (int, float),
-        "double": (int, float),
-        "list": list,
-        "struct": dict,
-        "map": dict,
-    }
-    return isinstance(value, accepted.get(kind, str))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values in the single-value JSON form of the table specification (appendix D): which ones a type has.
+
+A default that no engine can read makes its table unreadable, so it is refused where it is sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from gateway.iceberg.types import ListType, Type, type_name
+
+_INT: Final = range(-(2**31), 2**31)
+_LONG: Final = range(-(2**63), 2**63)
+
+_DATE: Final = r"(?P<date>[+-]?\d{4,9}-\d\d-\d\d)"
+_TIME: Final = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
+_ZONE: Final = r"(?:Z|[+-]00:00)"
+_FORMS: Final[Mapping[str, re.Pattern[str]]] = {
+    "date": re.compile(_DATE, re.ASCII),
+    "time": re.compile(_TIME, re.ASCII),
+    "timestamp": re.compile(f"{_DATE}T{_TIME}", re.ASCII),
+    "timestamptz": re.compile(f"{_DATE}T{_TIME}{_ZONE}", re.ASCII),
+    "timestamp_ns": re.compile(f"{_DATE}T{_TIME}", re.ASCII),
+    "timestamptz_ns": re.compile(f"{_DATE}T{_TIME}{_ZONE}", re.ASCII),
+}
+_DECIMAL: Final = re.compile(r"[+-]?\d{1,40}(?:\.\d{1,40})?", re.ASCII)
+_HEX: Final = re.compile(r"(?:[0-9A-Fa-f]{2})*")
+_PARAMETERS: Final = re.compile(r"\d+")
+
+
+def is_value_of(value: object, kind: Type) -> bool:
+    """Whether a JSON value is one of the type. Variants, unknowns, geometries and geographies have none but null."""
+    name = type_name(kind)
+    if not isinstance(kind, str):
+        return isinstance(value, list if isinstance(kind, ListType) else dict)
+    if name == "boolean" or isinstance(value, bool):
+        return name == "boolean" and isinstance(value, bool)
+    if name in ("int", "long"):
+        return isinstance(value, int) and value in (_INT if name == "int" else _LONG)
+    if name in ("float", "double"):
+        return isinstance(value, int | float)
+    if not isinstance(value, str):
+        return False
+    if (form := _FORMS.get(name)) is not None:
+        found = form.fullmatch(value)
+        return found is not None and _is_day(found.groupdict().get("date"))
+    check = _TEXTS.get(name)
+    return check is not None and check(value, kind)
+
+
+def _is_day(text: str | None) -> bool:
+    """Years of more than four digits are left to the reader."""
+    if text is None or len(text) != 10:
+        return True
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_decimal(text: str, kind: str) -> bool:
+    precision, scale = (int(number) for number in _PARAMETERS.findall(kind))
+    if _DECIMAL.fullmatch(text) is None:
+        return False
+    _, digits, exponent = Decimal(text).as_tuple()
+    return isinstance(exponent, int) and -exponent == scale and len(digits) <= precision
+
+
+def _is_uuid(text: str, kind: str) -> bool:
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def _is_fixed(text: str, kind: str) -> bool:
+    (length,) = _PARAMETERS.findall(kind)
+    return _HEX.fullmatch(text) is not None and len(text) == 2 * int(length)
+
+
+_TEXTS: Final[Mapping[str, Callable[[str, str], bool]]] = {
+    "string": lambda text, kind: True,
+    "binary": lambda text, kind: _HEX.fullmatch(text) is not None,
+    "uuid": _is_uuid,
+    "fixed": _is_fixed,
+    "decimal": _is_decimal,
+}
