@@ -14,7 +14,9 @@ from gateway.iceberg.errors import BadRequestException
 Int = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 """`integer` of the specification: 32 bits, so that every reader can hold it."""
 
-Long = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+LARGEST_LONG: Final = 2**63 - 1
+
+Long = Annotated[int, Meta(ge=-(2**63), le=LARGEST_LONG)]
 """`integer`, `format: int64` of the specification."""
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]

@@ -9,7 +9,7 @@ from typing import Final
 from gateway.iceberg import codec
 from gateway.iceberg.applying.builder import TableBuilder
 from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate, RetryableValidation
-from gateway.iceberg.metadata import ROW_LINEAGE_FORMAT_VERSION
+from gateway.iceberg.metadata import NO_SNAPSHOT, ROW_LINEAGE_FORMAT_VERSION
 from gateway.iceberg.properties import check_removable, check_settable
 from gateway.iceberg.snapshots import (
     MAIN,
@@ -61,6 +61,8 @@ def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
     for parts, noun in ((builder.schemas, "schema"), (builder.specs, "partition spec"), (builder.orders, "sort order")):
         if not parts:
             raise InvalidTableUpdate(f"Attempting to add a snapshot before a {noun} is added")
+    if snapshot.snapshot_id == NO_SNAPSHOT:
+        raise InvalidTableUpdate(f"Cannot add a snapshot with id {NO_SNAPSHOT}: it stands for no snapshot")
     if builder.snapshot(snapshot.snapshot_id) is not None:
         raise InvalidTableUpdate(f"Snapshot already exists for id: {snapshot.snapshot_id}")
     if (
@@ -93,7 +95,10 @@ def _next_row_id(builder: TableBuilder, snapshot: Snapshot) -> int:
             f"Cannot add a snapshot with first-row-id behind table next-row-id: "
             f"{snapshot.first_row_id} < {builder.next_row_id}"
         )
-    return snapshot.first_row_id + snapshot.added_rows
+    next_row_id = snapshot.first_row_id + snapshot.added_rows
+    if next_row_id > codec.LARGEST_LONG:
+        raise InvalidTableUpdate(f"Cannot add a snapshot: its rows would be numbered up to {next_row_id}, past 64 bits")
+    return next_row_id
 
 
 def set_snapshot_ref(builder: TableBuilder, update: SetSnapshotRef, at: str) -> None:

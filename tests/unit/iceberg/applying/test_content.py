@@ -119,6 +119,15 @@ def test_version_3_refuses_snapshots_without_row_ids(table: Any, commit: Any, w:
         commit(table(3), w.snapshot(1, **{"first-row-id": 0}))
 
 
+def test_rows_are_numbered_within_64_bits_and_no_snapshot_has_the_id_of_none(table: Any, commit: Any, w: Any) -> None:
+    last = {"first-row-id": 2**63 - 11, "added-rows": 10}
+    assert commit(table(3), w.snapshot(1, **last)).metadata.next_row_id == 2**63 - 1
+    with pytest.raises(InvalidTableUpdate, match="past 64 bits"):
+        commit(table(3), w.snapshot(1, **{**last, "added-rows": 11}))
+    with pytest.raises(InvalidTableUpdate, match="stands for no snapshot"):
+        commit(table(2), w.snapshot(-1))
+
+
 def test_version_3_refuses_a_stale_sequence_number_too(table: Any, commit: Any, w: Any) -> None:
     one = commit(table(3), w.snapshot(1, **{"first-row-id": 0, "added-rows": 1})).metadata
     with pytest.raises(RetryableValidation, match="sequence number"):
