@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta, Raw
+from msgspec import Meta, Raw, Struct
 
 from gateway.iceberg import codec
 from gateway.iceberg.codec import Count, Int, Long
@@ -78,6 +79,16 @@ class MetadataLogEntry(Part, frozen=True, kw_only=True):
     timestamp_ms: Count
 
 
+class BlobMetadata(Struct, frozen=True, rename="kebab", kw_only=True):
+    """One blob of a statistics file."""
+
+    type: str
+    snapshot_id: Long
+    sequence_number: Long
+    fields: tuple[Int, ...]
+    properties: dict[str, str] | None = None
+
+
 class StatisticsFile(Part, frozen=True, kw_only=True):
     """A Puffin file with statistics of one snapshot."""
 
@@ -85,7 +96,7 @@ class StatisticsFile(Part, frozen=True, kw_only=True):
     statistics_path: str
     file_size_in_bytes: Count
     file_footer_size_in_bytes: Count
-    blob_metadata: Raw
+    blob_metadata: tuple[BlobMetadata, ...]
 
 
 class PartitionStatisticsFile(Part, frozen=True, kw_only=True):
@@ -103,6 +114,13 @@ class EncryptedKey(Part, frozen=True, kw_only=True):
     encrypted_key_metadata: str
     encrypted_by_id: str | None = None
     properties: dict[str, str] | None = None
+
+    def require_base64(self, *, at: str) -> None:
+        """Raises `BadRequestException` when the wrapped key is no base64: no engine could read the table."""
+        try:
+            base64.b64decode(self.encrypted_key_metadata, validate=True)
+        except ValueError:
+            raise BadRequestException(f"Malformed request: expected base64 at `{at}.encrypted-key-metadata`") from None
 
 
 def read_snapshot(text: Raw, *, at: str) -> Snapshot:

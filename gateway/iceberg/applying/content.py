@@ -234,6 +234,7 @@ def add_encryption_key(builder: TableBuilder, update: AddEncryptionKey, at: str)
     where = f"{at}.encryption-key"
     members = codec.canonical_object(update.encryption_key, at=where)
     key = EncryptedKey.of({name: value for name, value in members.items() if value is not None}, at=where)
+    key.require_base64(at=where)
     if any(known.key_id == key.key_id for known in builder.encryption_keys):
         return
     builder.encryption_keys = builder.encryption_keys.append(key)
