@@ -63,10 +63,13 @@ from gateway.opa.decider import OpaDecider
 from gateway.scope.endpoint import DEFAULT_RULES
 from gateway.settings import Settings, asyncpg_url, load, metrics_directory
 from gateway.storage.files import Files
+from gateway.tasks.drift import DriftKeeper, External
 from gateway.tasks.housekeeping import Housekeeping
 from gateway.tasks.outbox import run_delivery, run_expiry
 from gateway.tasks.purge import Purge
+from gateway.tasks.reconcile import Comparison, Reconcile, Tell
 from gateway.tasks.staged import ExpireStaged
+from gateway.tasks.watch import DriftWatch
 from gateway.tasks.worker import Worker
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
@@ -100,34 +103,24 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     async with database.transaction() as connection:
         server_id = await servers.ensure(connection, settings.server_id)
     fga = await _openfga(settings, stack)
-    opa = OpaDecider(
-        settings.opa.url, settings.opa.token.reveal() if settings.opa.token else None, timeout_s=settings.opa.timeout
-    )
-    stack.push_async_callback(opa.aclose)
+    opa = _opa(settings, stack)
     audit = await _audit(settings, metrics, database, stack)
     keys, verifier = await _identity(settings, metrics, stack)
-    door = Door(
-        resolver=DatabaseResolver(database),
-        relationships=RememberedRelationships(
-            FgaRelationships(fga),
-            model_id=lambda: fga.model_id,
-            entries=settings.memory.allows,
-            seconds=settings.memory.allow_seconds,
-            observer=metrics,
-        ),
-        policies=opa,
-        audit=audit,
-        observer=metrics,
-    )
-
-    async def write_tuples(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
-        written = [to_wire(key, expires_at=end) for key, end in writes.items()]
-        await fga.write(written, [to_wire(key) for key in deletes])
-
-    settle_seconds = settings.openfga.timeout + settings.openfga.server_timeout + 1.0
-    delivery = TupleDelivery(database, write_tuples, metrics, settle_seconds=settle_seconds)
+    door = _door(settings, database, fga, opa, audit, metrics)
+    delivery = _delivery(settings, database, fga, metrics)
     for name, work in (("outbox", run_delivery(delivery, database)), ("expiry", run_expiry(delivery, database))):
         stack.callback(asyncio.create_task(work, name=name).cancel)
+    keeper, reconcile = _drift(settings, database, fga, delivery, door, metrics)
+    watch = DriftWatch(
+        database=database,
+        client=fga,
+        keeper=keeper,
+        reconcile=reconcile,
+        observer=metrics,
+        every=settings.drift.interval,
+        overlap=settings.drift.overlap,
+    )
+    stack.push_async_callback(_ended, asyncio.create_task(watch.run(), name="drift"))
     health = HealthMonitor(interval_seconds=settings.health_check_frequency_seconds)
     health.register("catalog", "write_pool", database.ping)
     health.register("auth", "openfga", fga.ping)
@@ -144,6 +137,74 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     )
     _work(settings, database, door, stores, stack)
     return _parts(settings, metrics, database, door, delivery, health, verifier, server_id, stores)
+
+
+async def reconcile(settings: Settings, *, repair: bool, tell: Tell) -> Comparison:
+    """Compare all tuples with all rows, once, as `lakegate authz reconcile` asks for it.
+
+    Raises what starting a gateway and passing its door raise.
+    """
+    metrics = Metrics()
+    async with AsyncExitStack() as stack:
+        url = asyncpg_url(settings.write_url())
+        await require_current_schema(url)
+        database = Database(
+            url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout
+        )
+        stack.push_async_callback(database.close)
+        fga = await _openfga(settings, stack)
+        audit = await _audit(settings, metrics, database, stack)
+        door = _door(settings, database, fga, _opa(settings, stack), audit, metrics)
+        delivery = _delivery(settings, database, fga, metrics)
+        _, comparing = _drift(settings, database, fga, delivery, door, metrics)
+        return await comparing.run(repair=repair, tell=tell)
+
+
+def _door(
+    settings: Settings, database: Database, fga: FgaClient, opa: OpaDecider, audit: BufferedAudit, metrics: Metrics
+) -> Door:
+    return Door(
+        resolver=DatabaseResolver(database),
+        relationships=RememberedRelationships(
+            FgaRelationships(fga),
+            model_id=lambda: fga.model_id,
+            entries=settings.memory.allows,
+            seconds=settings.memory.allow_seconds,
+            observer=metrics,
+        ),
+        policies=opa,
+        audit=audit,
+        observer=metrics,
+    )
+
+
+def _delivery(settings: Settings, database: Database, fga: FgaClient, metrics: Metrics) -> TupleDelivery:
+    async def write_tuples(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+        written = [to_wire(key, expires_at=end) for key, end in writes.items()]
+        await fga.write(written, [to_wire(key) for key in deletes])
+
+    settle_seconds = settings.openfga.timeout + settings.openfga.server_timeout + 1.0
+    return TupleDelivery(database, write_tuples, metrics, settle_seconds=settle_seconds)
+
+
+def _drift(
+    settings: Settings, database: Database, fga: FgaClient, delivery: TupleDelivery, door: Door, metrics: Metrics
+) -> tuple[DriftKeeper, Reconcile]:
+    keeper = DriftKeeper(
+        database=database,
+        client=fga,
+        delivery=delivery,
+        door=door,
+        observer=metrics,
+        external=External(settings.drift.external_grants),
+    )
+    return keeper, Reconcile(database=database, client=fga, door=door, keeper=keeper)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """End a task that has something to leave behind."""
+    task.cancel()
+    await asyncio.wait([task], timeout=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +321,13 @@ async def _openfga(settings: Settings, stack: AsyncExitStack) -> FgaClient:
     )
     stack.push_async_callback(client.aclose)
     return client
+
+
+def _opa(settings: Settings, stack: AsyncExitStack) -> OpaDecider:
+    token = settings.opa.token.reveal() if settings.opa.token else None
+    opa = OpaDecider(settings.opa.url, token, timeout_s=settings.opa.timeout)
+    stack.push_async_callback(opa.aclose)
+    return opa
 
 
 async def _audit(settings: Settings, metrics: Metrics, database: Database, stack: AsyncExitStack) -> BufferedAudit:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gateway.settings import Settings
 
 _FAILED = 1
+_DIFFERS = 3
 _DEFAULT_DATA = Path(".lakegate")
 
 
@@ -150,6 +151,46 @@ def openapi(catalog: bool) -> None:
 
     document = openapi_document(is_catalog) if catalog else openapi_document()
     click.echo(json.dumps(document, indent=2))
+
+
+@main.group()
+def authz() -> None:
+    """Relationships: what OpenFGA holds and what the rows want."""
+
+
+@authz.command()
+@click.option("--dry-run", is_flag=True, help="Change nothing, only tell.")
+def reconcile(dry_run: bool) -> None:
+    """Compare all relationships in OpenFGA with all that the rows want, and make both agree.
+
+    Gateways may serve meanwhile. Exit code 0: both agree, or do now; 3: they differ, in a dry run or because a grant
+    is only to be reported; 1: it could not be found out.
+    """
+    from gateway import app
+    from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+    from gateway.db.migrate import SchemaMismatch
+    from gateway.fga.model import ModelNotReady
+    from gateway.iceberg.errors import CatalogError
+    from gateway.settings import Settings
+    from gateway.tasks.drift import Finding
+
+    def tell(finding: Finding) -> None:
+        click.echo(f"{finding.kind:<16} {finding.text}")
+
+    try:
+        compared = asyncio.run(app.reconcile(_settings(Settings.write_url), repair=not dry_run, tell=tell))
+    except (
+        CatalogError,
+        CommitUnknown,
+        DatabaseUnavailable,
+        DecisionEngineUnavailable,
+        ModelNotReady,
+        SchemaMismatch,
+    ) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(compared.summary())
+    if compared.drift and (dry_run or compared.left):
+        sys.exit(_DIFFERS)
 
 
 @main.command("settings-table", hidden=True)

@@ -98,6 +98,29 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     ] = 10_000
 
 
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """What OpenFGA holds that no row wants, or lacks: found by its change feed and mended."""
+
+    interval: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="Time between two looks at OpenFGA's changes; with it the bound of one second holds.",
+            extra=SECONDS,
+        ),
+    ] = 0.5
+    overlap: Annotated[
+        float,
+        Meta(
+            gt=0, description="How far back each look begins; more than OpenFGA's own request timeout.", extra=SECONDS
+        ),
+    ] = 5.0
+    external_grants: Annotated[
+        typing.Literal["remove", "adopt", "report"],
+        Meta(description="What becomes of a grant that somebody wrote into OpenFGA directly."),
+    ] = "remove"
+
+
 class Embedded(msgspec.Struct, frozen=True, kw_only=True):
     """The stack of `lakegate up` and `lakegate demo`; `serve` uses none of these."""
 
@@ -198,6 +221,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     audit: Audit = Audit()
     idempotency: Idempotency = Idempotency()
     memory: Memory = Memory()
+    drift: Drift = Drift()
     embedded: Embedded = Embedded()
 
     def write_url(self) -> Secret:

@@ -382,3 +382,19 @@ retired_locations = Table(
 that takes the place away (migration 0003): `keys_until` is when the last credential for it has ended, `retired_by` who
 gave it up (of a staged table, who staged it: the one who had keys). `retired.py` has the statements.
 """
+
+drift_watch = Table(
+    "drift_watch",
+    metadata,
+    Column("singleton", Boolean, primary_key=True, server_default="true"),
+    Column("holder", UUID(as_uuid=True)),
+    Column("held_until", DateTime(timezone=True)),
+    Column("store_id", Text),
+    Column("seen_until", DateTime(timezone=True)),
+    Column("last_change", Text),
+    Column("compare_all", Boolean, nullable=False, server_default="false"),
+    CheckConstraint("singleton", name="one_row"),
+)
+"""One row: which process watches OpenFGA's change feed, and how far it has read (`drift.py`). `seen_until` is by
+OpenFGA's clock, the other times by the database's.
+"""

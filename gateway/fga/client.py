@@ -110,10 +110,16 @@ class FgaClient:
         self._headers = {"Content-Type": "application/json"}
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
+        self._store_id = store_id
         self._model_id = model_id
         self._timeout_s = timeout_s
         self._max_batch = max_batch
         self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def store_id(self) -> str:
+        """The store that is asked."""
+        return self._store_id
 
     @property
     def model_id(self) -> str:
@@ -202,6 +208,12 @@ class FgaClient:
             if page.continuation_token == body.get("continuation_token"):
                 raise DecisionEngineUnavailable("OpenFGA gave the same page of tuples twice.")
             body["continuation_token"] = page.continuation_token
+
+    async def get(self, path: str, kind: type[Answer]) -> Answer:
+        """What the store answers to `GET <path>`, for the other modules of this room. `path` begins with `/` and is
+        encoded. Raises DecisionEngineUnavailable.
+        """
+        return _decoded(await self._ask("GET", path, None), kind)
 
     async def ping(self) -> None:
         """Return if the server answers, takes the API key and has the store, else raise DecisionEngineUnavailable."""

@@ -49,6 +49,7 @@ class Metrics:
         self._define_requests()
         self._define_decisions()
         self._define_audit_and_tuples()
+        self._define_drift()
 
     def _define_requests(self) -> None:
         self._requests = Counter(
@@ -114,6 +115,26 @@ class Metrics:
             registry=self._registry,
         )
 
+    def _define_drift(self) -> None:
+        self._drift_found = Counter(
+            "lakegate_drift_found",
+            "Tuples in OpenFGA that were not as the rows want them, by what was wrong.",
+            ("kind",),
+            registry=self._registry,
+        )
+        self._drift_repaired = Counter(
+            "lakegate_drift_repaired",
+            "Such tuples by what was done about them.",
+            ("action",),
+            registry=self._registry,
+        )
+        self._drift_checked = Gauge(
+            "lakegate_drift_last_checked_timestamp_seconds",
+            "When this gateway last read OpenFGA's change feed to its end; one gateway at a time does.",
+            multiprocess_mode="mostrecent",
+            registry=self._registry,
+        )
+
     def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
         """Count one answer. `operation` is None when no route matched; unknown methods count as OTHER."""
         name = operation or "unmatched"
@@ -152,6 +173,18 @@ class Metrics:
     def tuple_delivered(self, seconds: float) -> None:
         """Record how long a tuple was on its way to OpenFGA."""
         self._tuple_seconds.observe(seconds)
+
+    def drift_found(self, kind: str) -> None:
+        """Count one tuple that is not as the rows want it."""
+        self._drift_found.labels(kind).inc()
+
+    def drift_repaired(self, action: str) -> None:
+        """Count one such tuple by what was done about it."""
+        self._drift_repaired.labels(action).inc()
+
+    def drift_checked(self, at: float) -> None:
+        """The change feed was read to its end at this time, in seconds since the epoch."""
+        self._drift_checked.set(at)
 
     def render(self) -> bytes:
         """The metrics of all workers in the text format of Prometheus, to be sent as `content_type`."""

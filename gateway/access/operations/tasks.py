@@ -66,3 +66,32 @@ class SweepMetadataFiles(Operation):
 
     def facts(self) -> Facts:
         return {"files": self.files}
+
+
+@dataclass(frozen=True)
+class CompareTuples(Operation):
+    """Compare every relationship in OpenFGA with what the rows want. Repairing what differs is `RepairDrift`."""
+
+    endpoint: ClassVar[str] = "TASK /tasks/reconcile_tuples"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"reconcile_tuples"})
+    repairs: bool
+
+    def facts(self) -> Facts:
+        return {"repairs": self.repairs}
+
+
+@dataclass(frozen=True)
+class RepairDrift(Operation):
+    """Make OpenFGA and the rows agree again on the relationships that were found to differ (section 5, "Drift").
+
+    `tuples` are `user relation object` as OpenFGA has them, `kinds` what is wrong with each, in the same order.
+    """
+
+    endpoint: ClassVar[str] = "TASK /tasks/repair_drift"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"watch_drift", "reconcile_tuples"})
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    tuples: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+    def facts(self) -> Facts:
+        return {"tuples": self.tuples, "kinds": self.kinds}

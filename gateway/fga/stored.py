@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuples as they are found in OpenFGA, read back into what the gateway records. Pure.
+
+Anybody with OpenFGA's key can write what the model admits, so everything found is taken apart strictly: a tuple that
+the gateway would have written in another way is none of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Final
+from uuid import UUID
+
+from gateway.access.privileges import GRANTABLE
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.fga.client import Condition, FgaTuple
+from gateway.fga.compiled import compiled_model, relations_of
+from gateway.fga.names import InvalidPrincipalId, user_id_of
+from gateway.fga.relationships import UNEXPIRED, to_wire
+
+TRAVERSE: Final = "traverse"
+
+#: Which parents an object of each type has, by the relation of the edge.
+_EDGES: Final[Mapping[tuple[ObjectType, str], tuple[ObjectType, ...]]] = {
+    (ObjectType.PROJECT, "server"): (ObjectType.SERVER,),
+    (ObjectType.WAREHOUSE, "project"): (ObjectType.PROJECT,),
+    (ObjectType.ROLE, "project"): (ObjectType.PROJECT,),
+    (ObjectType.NAMESPACE, "parent"): (ObjectType.WAREHOUSE, ObjectType.NAMESPACE),
+    (ObjectType.TABLE, "parent"): (ObjectType.NAMESPACE,),
+    (ObjectType.VIEW, "parent"): (ObjectType.NAMESPACE,),
+}
+_TRAVERSED: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTuple:
+    """A tuple of OpenFGA. `key` is None when no row can want it; `known` is False for a type or relation that this
+    version's model does not have, so that it means nothing here.
+
+    `plain` is True for a condition the gateway writes (none, or an expiry, `expires_at`); any other is nobody's wish.
+    """
+
+    raw: FgaTuple
+    key: TupleKey | None
+    known: bool
+    plain: bool
+    expires_at: datetime | None
+
+
+def read_back(raw: FgaTuple) -> StoredTuple:
+    """What a tuple says, in the words of the gateway."""
+    plain, expires_at = _expiry(raw.condition)
+    return StoredTuple(raw=raw, key=_key(raw), known=_known(raw), plain=plain, expires_at=expires_at)
+
+
+def bare(key: TupleKey) -> FgaTuple:
+    """The tuple of `key` without its condition, to ask for it or to delete it."""
+    return to_wire(key)
+
+
+@cache
+def _relations() -> Mapping[str, Set[str]]:
+    return relations_of(compiled_model())
+
+
+def _known(raw: FgaTuple) -> bool:
+    """Whether this version's model has the type and the relation, and the type of the subject."""
+    relations = _relations()
+    return raw.relation in relations.get(_type(raw.object), ()) and _type(raw.user) in relations
+
+
+def _type(name: str) -> str:
+    return name.split(":", 1)[0]
+
+
+def _key(raw: FgaTuple) -> TupleKey | None:
+    on = _object(raw.object)
+    if on is None:
+        return None
+    subject: Principal | ObjectKey | None = None
+    if (parents := _EDGES.get((on.type, raw.relation))) is not None:
+        subject = _object(raw.user)
+        if subject is None or subject.type not in parents:
+            return None
+    elif raw.relation in GRANTABLE.get(on.type, ()) or (raw.relation == TRAVERSE and on.type in _TRAVERSED):
+        subject = _principal(raw.user)
+    if subject is None:
+        return None
+    key = TupleKey(subject, raw.relation, on)
+    try:
+        return key if bare(key) == FgaTuple(raw.user, raw.relation, raw.object) else None
+    except InvalidPrincipalId:
+        return None
+
+
+def _object(name: str) -> ObjectKey | None:
+    """An object by its one spelling; the ids of all but projects are UUIDs."""
+    type_name, _, id = name.partition(":")
+    try:
+        kind = ObjectType(type_name)
+        if kind is ObjectType.USER or not id:
+            return None
+        if kind is not ObjectType.PROJECT and str(UUID(id)) != id:
+            return None
+    except ValueError:
+        return None
+    return ObjectKey(kind, id)
+
+
+def _principal(name: str) -> Principal | None:
+    try:
+        if name.startswith("role:") and name.endswith("#assignee"):
+            return Principal(PrincipalType.ROLE, str(UUID(name.removeprefix("role:").removesuffix("#assignee"))))
+        return Principal(PrincipalType.USER, user_id_of(name))
+    except ValueError:
+        return None
+
+
+def _expiry(condition: Condition | None) -> tuple[bool, datetime | None]:
+    """(whether the gateway writes such a condition, the expiry)."""
+    if condition is None or not condition.name:
+        return True, None
+    value = condition.context.get("expires_at")
+    if condition.name != UNEXPIRED or set(condition.context) != {"expires_at"} or not isinstance(value, str):
+        return False, None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return False, None
+    return moment.tzinfo is not None, moment if moment.tzinfo is not None else None

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparing all of OpenFGA with all that the rows want: after a restored database or store, and whenever asked.
+
+It works while gateways serve and can be cut short: what it has mended stays mended, and the next run looks anew. Beside
+the pages it reads it keeps 8 bytes of digest per tuple of the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from gateway.access.door import Door
+from gateway.access.operations.tasks import CompareTuples
+from gateway.access.tuples import TupleKey
+from gateway.db import drift
+from gateway.db.drift import Source
+from gateway.db.engine import Database
+from gateway.fga.client import FgaClient
+from gateway.fga.stored import StoredTuple, bare, read_back
+from gateway.tasks.drift import BATCH, DriftKeeper, Finding, Kind, Mended, a_run
+from gateway.tasks.visits import admitted
+
+_log = structlog.get_logger("tasks.reconcile")
+
+TASK: Final = "reconcile_tuples"
+_ROWS: Final = 500
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What a full comparison found, and what was done about it."""
+
+    tuples: int = 0
+    found: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
+    mended: dict[Mended, int] = field(default_factory=lambda: dict.fromkeys(Mended, 0))
+    """Of the drift and of what was over."""
+
+    @property
+    def drift(self) -> int:
+        """How many tuples were not as the rows want them (`Finding.is_drift`)."""
+        return sum(count for kind, count in self.found.items() if kind not in (Kind.EXPIRED, Kind.UNKNOWN))
+
+    @property
+    def left(self) -> int:
+        """How many grants were only to be reported."""
+        return self.mended[Mended.LEFT]
+
+    def summary(self) -> str:
+        """One line for people."""
+        found = ", ".join(f"{count} {kind}" for kind, count in self.found.items() if count) or "no difference"
+        mended = ", ".join(f"{count} {action}" for action, count in self.mended.items() if count)
+        return f"{self.tuples} tuples: {found}" + (f"; {mended}" if mended else "")
+
+
+Tell = Callable[[Finding], None]
+Beat = Callable[[], Awaitable[None]]
+
+
+async def _no_beat() -> None:
+    return None
+
+
+class Reconcile:
+    """Full comparisons. `keeper` judges and mends what they come upon."""
+
+    def __init__(self, *, database: Database, client: FgaClient, door: Door, keeper: DriftKeeper) -> None:
+        self._database = database
+        self._client = client
+        self._door = door
+        self._keeper = keeper
+
+    async def run(self, *, repair: bool, tell: Tell | None = None, beat: Beat = _no_beat) -> Comparison:
+        """Compare everything and, with `repair`, make both agree; then all revisions have moved.
+
+        `tell` is called with each finding, `beat` after each page. Raises the door's refusals and the outages.
+        """
+        run = a_run()
+        comparison = Comparison()
+        operation = CompareTuples(repairs=repair)
+        async with admitted(self._door, TASK, str(run), operation):
+            if repair:
+                await self._keeper.move_all_revisions()
+            async for findings in self._findings(comparison, repair):
+                for finding in findings:
+                    comparison.found[finding.kind] += 1
+                    if tell is not None:
+                        tell(finding)
+                if repair and findings:
+                    for action, count in (await self._keeper.repair(findings, task=TASK, run=run)).items():
+                        comparison.mended[action] += count
+                await beat()
+            if repair and any(comparison.mended.values()):
+                await self._keeper.move_all_revisions()
+        return comparison
+
+    async def _findings(self, comparison: Comparison, repair: bool) -> AsyncIterator[list[Finding]]:
+        """What differs, page by page (an empty page too): first what is there, then what is missing."""
+        digests = _Digests()
+        async for page in self._stored_pages():
+            comparison.tuples += len(page)
+            digests.add(page)
+            keys = [each.key for each in page if each.key is not None]
+            wants = await self._keeper.wants(keys)
+            suspects = [
+                each.key
+                for each in page
+                if each.key is not None
+                and not (each.key in wants and each.plain and each.expires_at == wants[each.key])
+            ]
+            strange = [each for each in page if each.key is None]
+            yield await self._keeper.judge(suspects, strange, quietly=not repair)
+        for source in Source:
+            after: str | None = None
+            while True:
+                async with self._database.read() as connection:
+                    candidates = await drift.candidates(connection, source, after=after, limit=_ROWS)
+                absent = [key for key in candidates.keys if key not in digests]
+                missing = list(await self._keeper.wants(absent))
+                for start in range(0, len(missing), BATCH):
+                    yield await self._keeper.judge(missing[start : start + BATCH], quietly=not repair)
+                yield []
+                after = candidates.after
+                if after is None:
+                    break
+
+    async def _stored_pages(self) -> AsyncIterator[list[StoredTuple]]:
+        page: list[StoredTuple] = []
+        async for raw in self._client.read():
+            page.append(read_back(raw))
+            if len(page) == BATCH:
+                yield page
+                page = []
+        yield page
+
+
+class _Digests:
+    """A set of tuple keys in 8 bytes each. The key of the digest is random, so nobody can choose two that collide."""
+
+    def __init__(self) -> None:
+        self._key = os.urandom(16)
+        self._seen: set[int] = set()
+
+    def add(self, page: list[StoredTuple]) -> None:
+        self._seen.update(self._digest(each.key) for each in page if each.key is not None)
+
+    def __contains__(self, key: TupleKey) -> bool:
+        return self._digest(key) in self._seen
+
+    def _digest(self, key: TupleKey) -> int:
+        raw = bare(key)
+        text = f"{raw.user}\x1f{raw.relation}\x1f{raw.object}"
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=self._key).digest(), "big")
