@@ -3,26 +3,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError, NoSuchViewError, TableAlreadyExistsError
 
 from tests.contract.test_views import create as create_view
-from tests.contract.world import Person, World, unique
+from tests.contract.world import World, unique
+from tests.e2e.lake import catalog_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
-
-
-def catalog_of(world: World, person: Person) -> Any:
-    """The catalog as this person."""
-    return load_catalog(
-        "lake", type="rest", uri=world.ready.catalog_uri, warehouse=world.ready.warehouse, token=person.token
-    )
 
 
 def test_a_renamed_table_keeps_its_rows_and_takes_more(world: World, ns: str) -> None:
