@@ -308,3 +308,12 @@ def test_what_one_may_not_see_is_not_there(world: World, catalog: Any, ns: str) 
             refused()
     assert below(world, shown.location()) == files
     assert catalog.load_table((ns, "shown")).metadata_location == shown.metadata_location
+
+
+def test_keys_are_asked_for_by_the_place_of_a_file(world: World, catalog: Any, ns: str) -> None:
+    table = catalog.create_table((ns, "t"), schema=SCHEMA)
+    keys = catalog.load_credentials((ns, "t"), f"{table.location()}/data/new.parquet")
+    path = f"{table.location().removeprefix(f's3://{world.bucket}/')}/data/new.parquet"
+    world.store_of(keys).put_object(Bucket=world.bucket, Key=path, Body=b"x")
+    assert path in below(world, table.location())
+    assert catalog.load_credentials((ns, "t"), f"{table.location()}-sibling/data/new.parquet") == {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.world import World
-from tests.e2e.spark import Session, SparkRefused, metadata
+from tests.contract.world import World, unique
+from tests.e2e.spark import Session, Spark, SparkRefused, metadata
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -157,3 +157,30 @@ def test_names_keep_their_spelling_and_answer_to_every_case(ns: str, admin: Sess
     assert admin.sql(f"SELECT `a b` FROM lake.{ns}.`with space`") == [(2,)]
     assert admin.sql(f"SELECT * FROM lake.{ns}.`dotted.name`") == [(3,)]
     assert admin.sql(f"SELECT * FROM lake.{ns}.`GRÖSSE`") == [(4,)]
+
+
+def test_lists_are_whole_page_by_page(world: World, ns: str, spark: Spark) -> None:
+    names = [f"t{number}" for number in range(5)]
+    for name in names:
+        world.table(ns, name)
+    paging = Session(spark, world.admin, label=unique("paging"))
+    paging.sql("SET `spark.sql.catalog.lake.rest-page-size` = 2")
+    assert sorted(name for _, name, _ in paging.sql(f"SHOW TABLES IN lake.{ns}")) == names
+
+
+def test_a_grant_and_its_end_are_seen_by_the_next_statement(
+    world: World, ns: str, admin: Session, spark: Spark
+) -> None:
+    """Spark asks again for what it holds (`If-None-Match`): "not modified" must not outlive the right to hear it."""
+    admin.sql(f"CREATE TABLE lake.{ns}.t AS SELECT 1 AS id")
+    table = metadata(world, ns, "t")["table-uuid"]
+    carol = Session(spark, world.carol, label=unique("carol"))
+    carol.sql("SET `spark.sql.catalog.lake.cache-enabled` = false")
+    read = f"SELECT id FROM lake.{ns}.t"
+    for _ in range(2):
+        world.grant("select", world.carol, "table", table)
+        assert carol.sql(read) == [(1,)]
+        assert carol.sql(read) == [(1,)]
+        world.revoke("select", world.carol, "table", table)
+        with pytest.raises(SparkRefused, match="NOT_FOUND|NoSuch"):
+            carol.sql(read)

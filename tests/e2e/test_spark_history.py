@@ -84,6 +84,9 @@ def test_metadata_tables_tell_what_happened(world: World, ns: str, admin: Sessio
     assert admin.value(f"SELECT count(*) FROM {table}.all_data_files") > 3
     assert admin.sql(f"SELECT status, count(*) FROM {table}.entries GROUP BY 1 ORDER BY 1")[-1] == (2, 1)
     assert admin.value(f"SELECT sum(added_data_files_count) FROM {table}.all_manifests") >= 3
+    admin.sql(f"CALL lake.system.compute_partition_stats('{ns}.t')")
+    [statistics] = metadata(world, ns, "t")["partition-statistics"]
+    assert statistics["snapshot-id"] == known[-1]
     [latest] = admin.sql(f"SELECT file FROM {table}.metadata_log_entries ORDER BY timestamp DESC LIMIT 1")
     found = world.admin.get(f"{world.root}/namespaces/{ns}/tables/t").json()
     assert latest == (found["metadata-location"],)
