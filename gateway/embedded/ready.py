@@ -63,6 +63,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 
     catalog_uri: str
     management_uri: str
+    metrics_uri: str
     issuer: str
     token_endpoint: str
     project_id: str

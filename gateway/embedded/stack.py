@@ -101,6 +101,7 @@ class Stack:
         return Ready(
             catalog_uri=f"{self.gateway.url}/catalog",
             management_uri=f"{self.gateway.url}/management",
+            metrics_uri=f"http://{LOOPBACK}:{self.ports.metrics}/metrics",
             issuer=self.identity_provider.issuer,
             token_endpoint=self.identity_provider.token_endpoint,
             project_id=DEFAULT_PROJECT,

@@ -20,6 +20,7 @@ def described() -> Ready:
     return Ready(
         catalog_uri="http://127.0.0.1:1/catalog",
         management_uri="http://127.0.0.1:1/management",
+        metrics_uri="http://127.0.0.1:9000/metrics",
         issuer="http://127.0.0.1:2",
         token_endpoint="http://127.0.0.1:2/token",
         project_id="p",

@@ -42,6 +42,7 @@ def ready() -> Ready:
     return Ready(
         catalog_uri="http://gateway/catalog",
         management_uri="http://gateway/management",
+        metrics_uri="http://127.0.0.1:9000/metrics",
         issuer="http://idp",
         token_endpoint="http://idp/token",
         project_id="p",
