@@ -117,6 +117,8 @@ class Way:
 
     give: Callable[[], None]
     take: Callable[[], None]
+    path: str | None = None
+    """Where the table is afterwards, when that is elsewhere."""
 
 
 def by_grant(kind: str) -> Callable[[World, Person, Table], Way]:
@@ -173,7 +175,8 @@ def by_place(world: World, person: Person, table: Table) -> Way:
         assert moved.status_code == 204, moved.text
 
     move(table.namespace, elsewhere)
-    return Way(lambda: move(elsewhere, table.namespace), lambda: move(table.namespace, elsewhere))
+    gone_to = table.path.replace(f"/{table.namespace}/", f"/{elsewhere}/")
+    return Way(lambda: move(elsewhere, table.namespace), lambda: move(table.namespace, elsewhere), gone_to)
 
 
 def void(_: object) -> None:
@@ -207,7 +210,7 @@ def rounds(world: World, readers: Readers, way: str, count: int) -> int:
         for _ in range(2):
             assert set(readers.statuses(table.path)) == {200}
         taken.take()
-        after = readers.statuses(table.path)
+        after = readers.statuses(taken.path or table.path)
         asked += len(after)
         assert set(after) == {404}, after
     return asked
