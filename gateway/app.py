@@ -60,6 +60,7 @@ from gateway.identity.keys import KeyRing
 from gateway.identity.remembered import RememberedTokens
 from gateway.identity.tokens import TokenRules, TokenVerifier
 from gateway.opa.decider import OpaDecider
+from gateway.opa.remembered import RememberedPolicies
 from gateway.scope.endpoint import DEFAULT_RULES
 from gateway.settings import Settings, asyncpg_url, load, metrics_directory
 from gateway.storage.files import Files
@@ -106,7 +107,9 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     opa = _opa(settings, stack)
     audit = await _audit(settings, metrics, database, stack)
     keys, verifier = await _identity(settings, metrics, stack)
-    door = _door(settings, database, fga, opa, audit, metrics)
+    policies = RememberedPolicies(opa, entries=settings.memory.policy_answers, observer=metrics)
+    stack.callback(asyncio.create_task(policies.watch(), name="policies").cancel)
+    door = _door(settings, database, fga, policies, audit, metrics)
     delivery = _delivery(settings, database, fga, metrics)
     for name, work in (("outbox", run_delivery(delivery, database)), ("expiry", run_expiry(delivery, database))):
         stack.callback(asyncio.create_task(work, name=name).cancel)
@@ -161,7 +164,7 @@ async def reconcile(settings: Settings, *, repair: bool, tell: Tell) -> Comparis
 
 
 def _door(
-    settings: Settings, database: Database, fga: FgaClient, opa: OpaDecider, audit: BufferedAudit, metrics: Metrics
+    settings: Settings, database: Database, fga: FgaClient, policies: Policies, audit: BufferedAudit, metrics: Metrics
 ) -> Door:
     return Door(
         resolver=DatabaseResolver(database),
@@ -172,7 +175,7 @@ def _door(
             seconds=settings.memory.allow_seconds,
             observer=metrics,
         ),
-        policies=opa,
+        policies=policies,
         audit=audit,
         observer=metrics,
     )

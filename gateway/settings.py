@@ -89,6 +89,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     allow_seconds: Annotated[
         float, Meta(ge=0, description="Longest life of an allow; 0 asks OpenFGA each time.", extra=SECONDS)
     ] = 60.0
+    policy_answers: Annotated[
+        Count, Meta(description="Most answers of OPA that the policies say last (`valid_until`).")
+    ] = 10_000
     tokens: Annotated[Count, Meta(description="Most verified tokens.")] = 10_000
     token_seconds: Annotated[
         float, Meta(ge=0, description="Longest time a token counts as verified; 0 verifies each time.", extra=SECONDS)

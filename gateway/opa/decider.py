@@ -14,10 +14,10 @@ from opa_client.opa_async import AsyncOpaClient
 from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyAnswers, PolicyRequest
 
-# The one path that is ever asked. It is a constant, so that no name of a user can become a path or a piece of Rego
+# The only paths that are ever asked. They are constants, so that no name of a user can become a path or a piece of Rego
 # (CVE-2025-46569).
-_PACKAGE = "gateway"
-_RULE = "decisions"
+_DECISIONS = ("gateway", "decisions")
+_REVISION = ("system/revision", "current")
 
 #: A decision changes nothing, so it may be asked again; the whole call stays within its timeout.
 _RETRIES = 1
@@ -48,12 +48,21 @@ class OpaDecider:
 
     async def ask(self, request: PolicyRequest) -> PolicyAnswers:
         """As `decide`, with the policies' promise of how long the answers hold, if they give one."""
-        answers = _understood(await self._query(msgspec.to_builtins(request)))
+        answers = _understood(await self._query(_DECISIONS, msgspec.to_builtins(request)))
         if len(answers.decisions) != len(request.questions):
             raise DecisionEngineUnavailable(
                 f"OPA was asked {len(request.questions)} questions and answered {len(answers.decisions)}."
             )
         return answers
+
+    async def revision(self) -> str | None:
+        """Which policies and policy data OPA judges by, as one word; None when that cannot be told.
+
+        Raises DecisionEngineUnavailable.
+        """
+        body = await self._query(_REVISION, {})
+        found = body.get("result") if isinstance(body, dict) else None
+        return found if isinstance(found, str) and found else None
 
     async def ping(self) -> None:
         """Return if OPA answers and knows the gateway's token. Raises DecisionEngineUnavailable if not."""
@@ -73,13 +82,14 @@ class OpaDecider:
         if client is not None:
             await client.close_connection()
 
-    async def _query(self, question: Any) -> Any:
+    async def _query(self, path: tuple[str, str], question: Any) -> Any:
         # The errors of the HTTP client hold the request with its bearer token. None of them is chained to what is
         # raised here, so that no log can print it.
         try:
             async with asyncio.timeout(self._timeout_s):
                 client = await self._connected()
-                return await client.query_rule(input_data=question, package_path=_PACKAGE, rule_name=_RULE)
+                package, rule = path
+                return await client.query_rule(input_data=question, package_path=package, rule_name=rule)
         except TimeoutError:
             reason = f"OPA did not answer within {self._timeout_s} s."
         except aiohttp.ClientResponseError as error:

@@ -14,11 +14,10 @@ package gateway
 # METADATA
 # title: The entry point
 # description: |
-#   One answer per question, in the order of the questions. No `valid_until` is given, so nothing is remembered and a
-#   change of the policy data counts from the next request on. Without a list of questions this is undefined, which
-#   the gateway takes for a refusal.
+#   One answer per question, in the order of the questions, and how long they hold if that can be promised. Without a
+#   list of questions this is undefined, which the gateway takes for a refusal.
 # entrypoint: true
-decisions := {"decisions": answers} if {
+decisions := object.union({"decisions": answers}, _lasting) if {
 	is_array(input.questions)
 	answers := [answer | some index, _ in input.questions; answer := _answer(index)]
 }
@@ -64,3 +63,31 @@ _hidden_operations(index) := {"hide_operations": [name | some name in names]} if
 # METADATA
 # description: The obligations that guardrails ask for on this question, one by one.
 _asked(index) := {asked | some asked in data.gateway.guardrails[_].obligations[index]}
+
+# METADATA
+# description: |
+#   Until when the same input has the same answers: for as many seconds as the policy data says, if every guardrail
+#   that speaks says that it is steady, which is that its answers to this input do not change with the time. As shipped
+#   the seconds are none: nothing is remembered, and a change of the policy data counts from the next request on.
+_lasting := {"valid_until": until} if {
+	seconds := data.policy_data.memory.answers_last_seconds
+	is_number(seconds)
+	seconds > 0
+	count(_unsteady) == 0
+	until := time.format(time.parse_rfc3339_ns(input.context.time) + (seconds * 1000000000))
+} else := {}
+
+# METADATA
+# description: The guardrails that answer this input by the time, or do not say that they do not.
+_unsteady contains name if {
+	some name in _guardrails
+	not data.gateway.guardrails[name].steady
+}
+
+# METADATA
+# description: The guardrails by name.
+_guardrails contains name if data.gateway.guardrails[name].denials
+
+# METADATA
+# description: Those that only oblige, too.
+_guardrails contains name if data.gateway.guardrails[name].obligations

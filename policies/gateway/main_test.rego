@@ -121,3 +121,46 @@ test_every_shipped_guardrail_is_asked if {
 		"unknown_actor_kind",
 	}
 }
+
+# METADATA
+# description: Answers last for this many seconds at most.
+lasting(seconds) := {"memory": {"answers_last_seconds": seconds}, "contractors": {"users": ["oidc~c"], "roles": []}}
+
+test_as_shipped_no_answer_lasts if {
+	answer := gateway.decisions with input as request([question("load_table")])
+	not answer.valid_until
+}
+
+test_answers_of_steady_guardrails_last_as_long_as_the_data_says if {
+	answer := gateway.decisions with input as request([question("load_table")])
+		with data.policy_data as object.union(lasting(60), {"credentials": {"rules": []}})
+	answer.valid_until == "2026-03-04T10:01:00Z"
+}
+
+test_answers_that_depend_on_the_time_do_not_last if {
+	asked := object.union(request([question("load_table")]), {"actor": {"id": "oidc~c"}})
+	answer := gateway.decisions with input as asked with data.policy_data as lasting(60)
+	not answer.valid_until
+}
+
+test_a_guardrail_that_does_not_say_it_is_steady_is_not if {
+	asked := request([question("load_table")])
+	some_silent := {"one": {"denials": {}, "steady": true}, "two": {"obligations": {}}}
+	all_steady := {"one": {"denials": {}, "steady": true}, "two": {"obligations": {}, "steady": true}}
+	silent := gateway.decisions with input as asked
+		with data.gateway.guardrails as some_silent
+		with data.policy_data as lasting(60)
+	steady := gateway.decisions with input as asked
+		with data.gateway.guardrails as all_steady
+		with data.policy_data as lasting(60)
+	not silent.valid_until
+	steady.valid_until == "2026-03-04T10:01:00Z"
+}
+
+test_a_duration_nobody_can_read_is_none if {
+	every seconds in ["60", -1, null, true] {
+		answer := gateway.decisions with input as request([question("load_table")])
+			with data.policy_data as lasting(seconds)
+		not answer.valid_until
+	}
+}

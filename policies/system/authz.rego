@@ -22,6 +22,15 @@ allow if {
 }
 
 # METADATA
+# description: The gateway asks which policies these are.
+allow if {
+	_is(_gateway_token)
+	input.method == "POST"
+	input.path == ["v1", "data", "system", "revision", "current"]
+	_no_parameters
+}
+
+# METADATA
 # description: The gateway looks whether OPA is there.
 allow if {
 	_is(_gateway_token)

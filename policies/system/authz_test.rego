@@ -31,6 +31,7 @@ elsewhere := [
 	["v1", "data", "gateway"],
 	["v1", "data", "gateway", "guardrails"],
 	["v1", "data", "gateway", "decisions", "decisions"],
+	["v1", "data", "system", "revision"],
 	["v1", "data", "system", "authz", "allow"],
 	["v1", "data", "policy_data2"],
 	["v0", "data", "gateway", "decisions"],
@@ -46,6 +47,7 @@ elsewhere := [
 
 test_the_gateway_asks_its_question_and_looks_for_life if {
 	may("token-of-the-gateway", "POST", decisions, both)
+	may("token-of-the-gateway", "POST", ["v1", "data", "system", "revision", "current"], both)
 	may("token-of-the-gateway", "GET", ["health"], both)
 }
 

@@ -15,7 +15,25 @@ CONTRACTORS = "gateway/guardrails/contractors.rego"
 CREDENTIALS = "gateway/guardrails/credentials.rego"
 AUTHZ = "system/authz.rego"
 
+REVISION = "system/revision.rego"
+
 MUTANTS = {
+    "answers last although the data says nothing": (MAIN, "\tseconds > 0\n", "\tseconds >= 0\n"),
+    "answers of unsteady guardrails last": (MAIN, "\tcount(_unsteady) == 0\n", ""),
+    "guardrails that only oblige need not be steady": (
+        MAIN,
+        "_guardrails contains name if data.gateway.guardrails[name].obligations",
+        "_guardrails contains name if data.gateway.guardrails[name].nothing",
+    ),
+    "guardrails that deny need not be steady": (
+        MAIN,
+        "_guardrails contains name if data.gateway.guardrails[name].denials",
+        "_guardrails contains name if data.gateway.guardrails[name].nothing",
+    ),
+    "the hours of contractors are steady": (CONTRACTORS, "steady if not _is_contractor", "steady := true"),
+    "the data is not part of the revision": (REVISION, "[_rules, data.policy_data]", "[_rules]"),
+    "the rules are not part of the revision": (REVISION, "[_rules, data.policy_data]", "[data.policy_data]"),
+    "a bundle needs no revision": (REVISION, 'bundle.manifest.revision != ""', "bundle.manifest"),
     "one denial is not enough": (MAIN, "count(_reasons(index)) == 0", "count(_reasons(index)) < 2"),
     "always allow": (MAIN, '"allow": count(_reasons(index)) == 0', '"allow": true'),
     "the denial of any question counts": (MAIN, ".denials[index]", ".denials[_]"),

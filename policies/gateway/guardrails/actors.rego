@@ -12,6 +12,10 @@ package gateway.guardrails.actors
 known_kinds := {"user", "role", "system"}
 
 # METADATA
+# description: The time changes nothing here.
+steady := true
+
+# METADATA
 # description: Nobody of an unknown kind may do anything.
 denials[index] contains denial if {
 	some index, _ in input.questions

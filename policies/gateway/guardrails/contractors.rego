@@ -11,6 +11,10 @@
 package gateway.guardrails.contractors
 
 # METADATA
+# description: The time changes nothing for those whose hours are not looked at.
+steady if not _is_contractor
+
+# METADATA
 # description: A contractor is denied outside the hours.
 denials[index] contains denial if {
 	some index, _ in input.questions

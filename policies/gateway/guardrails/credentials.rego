@@ -11,6 +11,10 @@
 package gateway.guardrails.credentials
 
 # METADATA
+# description: The time changes nothing here.
+steady := true
+
+# METADATA
 # description: What each rule asks for wherever it applies.
 obligations[index] contains _asked(rule) if {
 	some index, question in input.questions

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers of the policies, remembered as long as the policies promise that they hold (section 5 of the design).
+
+An answer without `valid_until` is asked for each time. One with it is kept under the whole input but for the time and
+the request's own id, and only while OPA is known to judge by the same policies and the same policy data: that is asked
+every second, and when it cannot be learned nothing remembered is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+import structlog
+from cachetools import LRUCache
+
+from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.policy import PolicyAnswer, PolicyAnswers, PolicyRequest
+
+_log = structlog.get_logger("opa.remembered")
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+class AskedPolicies(Protocol):
+    """What is asked when memory does not know: `OpaDecider`, or a table in tests."""
+
+    async def ask(self, request: PolicyRequest) -> PolicyAnswers:
+        """The answers and how long they hold. Raises DecisionEngineUnavailable."""
+        ...
+
+    async def revision(self) -> str | None:
+        """Which policies and data judge. Raises DecisionEngineUnavailable."""
+        ...
+
+
+class MemoryObserver(Protocol):
+    """Is told how often memory helps, for metrics."""
+
+    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+        """So many requests were answered by this memory, and so many were not."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    answers: tuple[PolicyAnswer, ...]
+    until: datetime
+    revision: str
+
+
+class RememberedPolicies:
+    """Implements `gateway.access.ports.Policies`. `watch` has to run for anything to be remembered.
+
+    The revision is looked at every `poll_seconds`; one that was seen longer ago than twice that is not relied on.
+    """
+
+    def __init__(
+        self,
+        policies: AskedPolicies,
+        *,
+        entries: int,
+        observer: MemoryObserver,
+        poll_seconds: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._policies = policies
+        self._observer = observer
+        self._poll_seconds = poll_seconds
+        self._clock = clock
+        self._kept: LRUCache[bytes, _Kept] = LRUCache(maxsize=entries)
+        self._revision: str | None = None
+        self._seen_at = float("-inf")
+
+    async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
+        """One answer per question. Raises what asking raises."""
+        revision = self._known_revision()
+        key = _key(request)
+        kept = None if revision is None else self._kept.get(key)
+        if kept is not None and kept.revision == revision and datetime.fromisoformat(request.context.time) < kept.until:
+            self._observer.remembered("policies", hits=1, misses=0)
+            return kept.answers
+        self._observer.remembered("policies", hits=0, misses=1)
+        answers = await self._policies.ask(request)
+        # What was judged while the policies changed may be of either; it is not kept.
+        if answers.valid_until is not None and revision is not None and revision == self._known_revision():
+            self._kept[key] = _Kept(answers.decisions, answers.valid_until, revision)
+        return answers.decisions
+
+    async def look(self) -> None:
+        """Learn the revision once. An outage is no error here: what is asked meets it by itself."""
+        asked_at = self._clock()
+        try:
+            revision = await self._policies.revision()
+        except DecisionEngineUnavailable:
+            revision = None
+        if revision != self._revision:
+            _log.info("policies.changed", known=revision is not None)
+            self._kept.clear()
+        self._revision = revision
+        self._seen_at = asked_at
+
+    async def watch(self) -> None:
+        """Learn the revision again and again, until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(self._poll_seconds)
+
+    def _known_revision(self) -> str | None:
+        return self._revision if self._clock() - self._seen_at < 2 * self._poll_seconds else None
+
+
+def _key(request: PolicyRequest) -> bytes:
+    """The whole input but for what differs in each request and decides nothing that is promised to last."""
+    context = msgspec.structs.replace(request.context, time="", request_id="")
+    return hashlib.sha256(_encoder.encode(msgspec.structs.replace(request, context=context))).digest()

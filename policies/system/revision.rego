@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# METADATA
+# title: Which policies these are
+# description: |
+#   The gateway asks for this every second. Another value than before means that what it remembers of answers was
+#   promised by other policies, and it forgets it. Undefined means that nobody can tell: then nothing is remembered.
+package system.revision
+
+# METADATA
+# description: Changes with the rules and with the policy data.
+# entrypoint: true
+current := crypto.sha256(json.marshal([_rules, data.policy_data]))
+
+# METADATA
+# description: |
+#   The rules, by the revisions of the bundles they came in. Without bundles the rules change only with a start of OPA,
+#   and each start has an id of its own.
+_rules := {name: revision_of | some name, bundle in data.system.bundles; revision_of := bundle.manifest.revision} if {
+	count(data.system.bundles) > 0
+	every _, bundle in data.system.bundles {
+		bundle.manifest.revision != ""
+	}
+} else := opa.runtime().config.labels.id if {
+	not data.system.bundles
+}

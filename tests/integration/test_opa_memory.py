@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long answers of a real OPA last, and that a change of its policy data or a start of it ends them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from gateway.access.policy import PolicyAnswers, PolicyRequest
+from gateway.opa.decider import OpaDecider
+from gateway.opa.remembered import RememberedPolicies
+from tests.integration.test_opa_real import (
+    CONTRACTORS,
+    GATEWAY,
+    OPERATOR,
+    SHIPPED,
+    SUNDAY_NIGHT,
+    call,
+    request,
+    serving,
+)
+
+pytestmark = pytest.mark.integration
+
+MEMORY = "/v1/data/policy_data/memory"
+_TOKENS = {"LAKEGATE_OPA_GATEWAY_TOKEN": GATEWAY, "LAKEGATE_OPA_OPERATOR_TOKEN": OPERATOR}
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[str]:
+    with serving(**_TOKENS) as address:
+        yield address
+
+
+@pytest.fixture
+def endpoint(served: str) -> Iterator[str]:
+    """The server with answers that last a minute; nothing lasts afterwards."""
+    assert call(served, "PUT", MEMORY, {"answers_last_seconds": 60}, OPERATOR) == 204
+    yield served
+    assert call(served, "PUT", MEMORY, {"answers_last_seconds": 0}, OPERATOR) == 204
+    assert call(served, "PUT", CONTRACTORS, SHIPPED["contractors"], OPERATOR) == 204
+
+
+class Counting:
+    """The decider, with a count of the questions that reach it."""
+
+    def __init__(self, decider: OpaDecider) -> None:
+        self._decider = decider
+        self.asked = 0
+
+    async def ask(self, asked: PolicyRequest) -> PolicyAnswers:
+        self.asked += 1
+        return await self._decider.ask(asked)
+
+    async def revision(self) -> str | None:
+        return await self._decider.revision()
+
+    def remembered(self, memory: str, *, hits: int, misses: int) -> None: ...
+
+
+@pytest.fixture
+async def counting(endpoint: str) -> AsyncIterator[Counting]:
+    decider = OpaDecider(endpoint, GATEWAY, timeout_s=5)
+    yield Counting(decider)
+    await decider.aclose()
+
+
+def remembering(counting: Counting) -> RememberedPolicies:
+    return RememberedPolicies(counting, entries=10, observer=counting, poll_seconds=3600)
+
+
+async def test_a_lasting_answer_is_asked_for_once(counting: Counting) -> None:
+    memory = remembering(counting)
+    await memory.look()
+    for second in range(5):
+        [answer] = await memory.decide(request(at=f"2026-03-04T12:00:0{second}Z"))
+        assert answer.allow
+    assert counting.asked == 1
+    await memory.decide(request(at="2026-03-04T12:01:00Z"))
+    assert counting.asked == 2
+
+
+async def test_policy_data_that_changed_counts_as_soon_as_it_is_looked_at(counting: Counting, endpoint: str) -> None:
+    memory = remembering(counting)
+    await memory.look()
+    asked = request(at=SUNDAY_NIGHT)
+    assert (await memory.decide(asked))[0].allow
+    now = {**SHIPPED["contractors"], "users": ["oidc~contractor"]}
+    assert call(endpoint, "PUT", CONTRACTORS, now, OPERATOR) == 204
+    await memory.look()
+    assert not (await memory.decide(asked))[0].allow
+
+
+async def test_a_contractor_s_answers_depend_on_the_time_and_are_never_kept(counting: Counting, endpoint: str) -> None:
+    now = {**SHIPPED["contractors"], "users": ["oidc~contractor"]}
+    assert call(endpoint, "PUT", CONTRACTORS, now, OPERATOR) == 204
+    memory = remembering(counting)
+    await memory.look()
+    for _ in range(3):
+        assert (await memory.decide(request()))[0].allow
+    assert counting.asked == 3
+    assert not (await memory.decide(request(at=SUNDAY_NIGHT)))[0].allow
+
+
+async def test_each_start_of_opa_is_another_revision() -> None:
+    seen = set()
+    for _ in range(2):
+        with serving(**_TOKENS) as address:
+            decider = OpaDecider(address, GATEWAY, timeout_s=5)
+            one, two = await decider.revision(), await decider.revision()
+            await decider.aclose()
+        assert one is not None
+        assert one == two
+        seen.add(one)
+    assert len(seen) == 2

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which answers of the policies are remembered, and when they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.policy import (
+    PolicyActor,
+    PolicyAnswer,
+    PolicyAnswers,
+    PolicyContext,
+    PolicyQuestion,
+    PolicyRequest,
+    PolicyResource,
+)
+from gateway.opa.remembered import RememberedPolicies
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+REQUEST = PolicyRequest(
+    actor=PolicyActor(id="oidc~alice", kind="user", roles=("r",)),
+    context=PolicyContext(request_id="1", time="2026-03-04T12:00:00Z", user_agent="spark", client_address="127.0.0.1"),
+    questions=(
+        PolicyQuestion(
+            operation="load_table", resource=PolicyResource(type="table", id="t", name="t"), facts={"purge": False}
+        ),
+    ),
+)
+ALLOWED = (PolicyAnswer(allow=True),)
+
+
+@dataclass
+class Policies:
+    """OPA: says what it is told to say, and counts."""
+
+    answers: PolicyAnswers = PolicyAnswers(decisions=ALLOWED, valid_until=NOON + timedelta(minutes=1))
+    current: str | None = "1"
+    down: bool = False
+    asked: int = 0
+    meanwhile: Callable[[], None] | None = None
+    steady: list[float] = field(default_factory=lambda: [0.0])
+
+    async def ask(self, request: PolicyRequest) -> PolicyAnswers:
+        self.asked += 1
+        if self.meanwhile is not None:
+            self.meanwhile()
+        return self.answers
+
+    async def revision(self) -> str | None:
+        if self.down:
+            raise DecisionEngineUnavailable("down")
+        return self.current
+
+    def remembered(self, memory: str, *, hits: int, misses: int) -> None: ...
+
+    async def memory(self, entries: int = 10) -> RememberedPolicies:
+        memory = RememberedPolicies(self, entries=entries, observer=self, clock=lambda: self.steady[0])
+        await memory.look()
+        return memory
+
+
+def at(moment: datetime, request: PolicyRequest = REQUEST, **more: Any) -> PolicyRequest:
+    context = msgspec.structs.replace(
+        request.context, time=moment.isoformat().replace("+00:00", "Z"), request_id=str(moment), **more
+    )
+    return msgspec.structs.replace(request, context=context)
+
+
+async def test_an_answer_that_lasts_is_asked_for_once_whatever_the_time_and_the_request() -> None:
+    here = Policies()
+    memory = await here.memory()
+    for seconds in (0, 1, 59):
+        assert await memory.decide(at(NOON + timedelta(seconds=seconds))) == ALLOWED
+    assert here.asked == 1
+
+
+async def test_it_ends_at_the_instant_it_was_promised_until_by_the_clock_of_the_question() -> None:
+    here = Policies()
+    memory = await here.memory()
+    await memory.decide(REQUEST)
+    await memory.decide(at(NOON + timedelta(minutes=1)))
+    assert here.asked == 2
+
+
+async def test_an_answer_that_promises_nothing_is_asked_for_each_time() -> None:
+    here = Policies(answers=PolicyAnswers(decisions=ALLOWED))
+    memory = await here.memory()
+    for _ in range(3):
+        await memory.decide(REQUEST)
+    assert here.asked == 3
+
+
+def changed(request: PolicyRequest, path: tuple[str | int, ...], value: Any) -> PolicyRequest:
+    """The request with one member of it replaced, by its path in the JSON that is sent."""
+    tree = msgspec.to_builtins(request)
+    inner = tree
+    for step in path[:-1]:
+        inner = inner[step]
+    assert path[-1] in inner
+    inner[path[-1]] = value
+    return msgspec.convert(tree, PolicyRequest)
+
+
+DIFFERENT: dict[str, tuple[tuple[str | int, ...], Any]] = {
+    "the caller": (("actor", "id"), "oidc~bob"),
+    "the kind of caller": (("actor", "kind"), "system"),
+    "the assumed role": (("actor", "assumed_role"), "r"),
+    "the roles": (("actor", "roles"), []),
+    "the program": (("context", "user_agent"), None),
+    "the address": (("context", "client_address"), "127.0.0.2"),
+    "the operation": (("questions", 0, "operation"), "drop_table"),
+    "the thing": (("questions", 0, "resource", "id"), "u"),
+    "its name": (("questions", 0, "resource", "name"), "u"),
+    "the facts": (("questions", 0, "facts", "purge"), True),
+    "their type": (("questions", 0, "facts", "purge"), 0),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+async def test_an_input_that_differs_in_anything_else_is_another_one(what: str) -> None:
+    here = Policies()
+    memory = await here.memory()
+    await memory.decide(REQUEST)
+    await memory.decide(changed(REQUEST, *DIFFERENT[what]))
+    assert here.asked == 2
+
+
+async def test_other_policies_make_it_forget() -> None:
+    here = Policies()
+    memory = await here.memory()
+    await memory.decide(REQUEST)
+    here.current = "2"
+    await memory.look()
+    await memory.decide(REQUEST)
+    assert here.asked == 2
+    here.current = "1"
+    await memory.look()
+    await memory.decide(REQUEST)
+    assert here.asked == 3
+
+
+@pytest.mark.parametrize("trouble", ["down", "unknown", "not looked at"])
+async def test_while_nobody_can_tell_the_policies_it_asks_each_time(trouble: str) -> None:
+    here = Policies()
+    memory = await here.memory()
+    await memory.decide(REQUEST)
+    if trouble == "not looked at":
+        here.steady[0] = 2.0
+    else:
+        here.down, here.current = trouble == "down", None
+        await memory.look()
+    await memory.decide(REQUEST)
+    await memory.decide(REQUEST)
+    assert here.asked == 3
+
+
+async def test_what_was_judged_while_the_policies_changed_is_not_kept() -> None:
+    here = Policies()
+    memory = await here.memory()
+
+    def change() -> None:
+        memory._revision = "2"
+
+    here.meanwhile = change
+    await memory.decide(REQUEST)
+    here.meanwhile = None
+    for revision in ("1", "2"):
+        memory._revision = revision
+        before = here.asked
+        await memory.decide(REQUEST)
+        assert here.asked == before + 1
+
+
+async def test_before_it_has_looked_it_remembers_nothing() -> None:
+    here = Policies()
+    memory = RememberedPolicies(here, entries=10, observer=here, clock=lambda: here.steady[0])
+    await memory.decide(REQUEST)
+    await memory.decide(REQUEST)
+    assert here.asked == 2
+
+
+async def test_memory_is_bounded() -> None:
+    here = Policies()
+    memory = await here.memory(entries=5)
+    for number in range(20):
+        await memory.decide(changed(REQUEST, ("actor", "id"), f"oidc~{number}"))
+    assert len(memory._kept) == 5
