@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from uuid_utils.compat import uuid7
+
 from gateway.embedded.children import Child, Children, ChildSpec
 from gateway.embedded.errors import ToolMissing
 from gateway.embedded.ports import LOOPBACK
@@ -57,6 +59,8 @@ class Opa:
                 env={
                     "LAKEGATE_OPA_GATEWAY_TOKEN": self._secrets.opa_gateway,
                     "LAKEGATE_OPA_OPERATOR_TOKEN": self._secrets.opa_operator,
+                    # Each start may have other rules.
+                    "LAKEGATE_OPA_REVISION": str(uuid7()),
                 },
                 cwd=self._policies,
             )

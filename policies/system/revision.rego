@@ -14,13 +14,15 @@ current := crypto.sha256(json.marshal([_rules, data.policy_data]))
 
 # METADATA
 # description: |
-#   The rules, by the revisions of the bundles they came in. Without bundles the rules change only with a start of OPA,
-#   and each start has an id of its own.
-_rules := {name: revision_of | some name, bundle in data.system.bundles; revision_of := bundle.manifest.revision} if {
+#   The rules, by the revisions of the bundles they came in. Without bundles the rules change only with a start of OPA;
+#   whoever starts it names them by a variable, which another set of rules must never share.
+_rules := {name: bundle.manifest.revision | some name, bundle in data.system.bundles} if {
 	count(data.system.bundles) > 0
 	every _, bundle in data.system.bundles {
 		bundle.manifest.revision != ""
 	}
-} else := opa.runtime().config.labels.id if {
+} else := named if {
 	not data.system.bundles
+	named := opa.runtime().env.LAKEGATE_OPA_REVISION
+	named != ""
 }

@@ -4,14 +4,14 @@ package system.revision_test
 import data.system.revision
 
 # METADATA
-# description: One start of OPA without bundles.
-started(id) := {"config": {"labels": {"id": id}}}
+# description: A start of OPA without bundles, with this name for its rules.
+started(named) := {"env": {"LAKEGATE_OPA_REVISION": named}}
 
 # METADATA
 # description: Bundles with these revisions.
 bundles(revisions) := {name: {"manifest": {"revision": each}} | some name, each in revisions}
 
-test_each_start_without_bundles_is_another_revision if {
+test_other_rules_without_bundles_are_another_revision if {
 	one := revision.current with opa.runtime as started("a")
 	again := revision.current with opa.runtime as started("a")
 	other := revision.current with opa.runtime as started("b")
@@ -40,4 +40,5 @@ test_a_bundle_without_a_revision_can_change_unseen_so_there_is_none if {
 
 test_without_anything_to_go_by_there_is_none if {
 	not revision.current with opa.runtime as {}
+	not revision.current with opa.runtime as started("")
 }

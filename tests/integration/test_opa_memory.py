@@ -29,7 +29,7 @@ _TOKENS = {"LAKEGATE_OPA_GATEWAY_TOKEN": GATEWAY, "LAKEGATE_OPA_OPERATOR_TOKEN":
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[str]:
-    with serving(**_TOKENS) as address:
+    with serving(**_TOKENS, LAKEGATE_OPA_REVISION="1") as address:
         yield address
 
 
@@ -103,14 +103,14 @@ async def test_a_contractor_s_answers_depend_on_the_time_and_are_never_kept(coun
     assert not (await memory.decide(request(at=SUNDAY_NIGHT)))[0].allow
 
 
-async def test_each_start_of_opa_is_another_revision() -> None:
-    seen = set()
-    for _ in range(2):
-        with serving(**_TOKENS) as address:
+async def test_rules_are_named_at_the_start_of_opa_and_without_a_name_nothing_can_be_remembered() -> None:
+    seen = []
+    for name in ("1", "2", ""):
+        with serving(**_TOKENS, LAKEGATE_OPA_REVISION=name) as address:
             decider = OpaDecider(address, GATEWAY, timeout_s=5)
             one, two = await decider.revision(), await decider.revision()
             await decider.aclose()
-        assert one is not None
         assert one == two
-        seen.add(one)
-    assert len(seen) == 2
+        seen.append(one)
+    assert len(set(seen)) == 3
+    assert (seen[0] is None, seen[1] is None, seen[2]) == (False, False, None)
