@@ -17,6 +17,7 @@ from uuid import UUID
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
 from gateway.access.door import Door
+from gateway.access.ports import Policies
 from gateway.access.relations import ACTIONS
 from gateway.access.tuples import TupleKey
 from gateway.api.build import Application, build_api
