@@ -12,6 +12,7 @@ only when OpenFGA must have given up the earlier write: a revocation is not conf
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
@@ -43,6 +44,9 @@ _BATCH = 90
 
 _REFUSED_AGAIN_SECONDS = 3600.0
 
+_NOTE_SECONDS = 0.5
+_NOTES = 4
+
 _ENDS = datetime.min
 
 
@@ -69,8 +73,8 @@ nobody knows, DecisionEngineUnavailable when nothing was written, and anything e
 class TupleDelivery:
     """Makes OpenFGA follow the rows.
 
-    `settle_seconds` is how long after it was sent a write may still be carried out: the time limit of a call, plus the
-    server's own limit for a request, plus a margin.
+    `settle_seconds` is how long after it was noted a write may still be carried out: the time limit of a call, plus the
+    server's own limit for a request, plus a margin of a second.
     """
 
     def __init__(
@@ -162,54 +166,85 @@ class TupleDelivery:
         keys = list(dict.fromkeys(row.key for row in batch))
         async with self._database.locked(outbox.lock_names(keys)) as connection:
             settled_at = await outbox.unsettled(connection, keys, window_seconds=self._settle_seconds)
-            before = await outbox.mark_sent(connection, [row.id for row in batch])
-            await commit(connection)
+            exist = await wanted(connection, keys)
+            sending = _Sending(connection, [row.id for row in batch], self._write)
+            await sending.note()
             # A row that is gone was delivered by somebody else after its change, and so was its key.
-            batch = [row for row in batch if row.id in before]
+            batch = [row for row in batch if row.id in sending.before]
             if not batch:
                 return []
             keys = list(dict.fromkeys(row.key for row in batch))
-            exist = await wanted(connection, keys)
             try:
-                await self._apply(
+                await sending.make_so(
                     {key: exist[key] for key in keys if key in exist}, [key for key in keys if key not in exist]
                 )
             except WriteOutcomeUnknown:
                 raise
             except Exception:
-                # Nothing was written, so nothing can come late.
-                await outbox.unmark(connection, before)
+                # Nothing was written, or all that was is known, so nothing can come late.
+                await outbox.unmark(connection, sending.before)
                 await commit(connection)
                 raise
             unsure = [row for row in batch if row.key in settled_at]
             if unsure:
-                await outbox.unmark(connection, {row.id: before[row.id] for row in unsure})
+                await outbox.unmark(connection, {row.id: sending.before[row.id] for row in unsure})
                 await outbox.hold_back(connection, {row.id: settled_at[row.key] for row in unsure})
             await outbox.done(connection, [row.id for row in batch if row.key not in settled_at])
             await _move_revisions(connection, batch, exist)
             await commit(connection)
         return unsure
 
-    async def _apply(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+
+class _Sending:
+    """Sends writes for some rows of the outbox, each noted there just before: what is sent long after its note would
+    be taken for ended too soon.
+    """
+
+    def __init__(self, connection: AsyncConnection, ids: Sequence[int], write: WriteTuples) -> None:
+        self.before: dict[int, datetime | None] = {}
+        """The rows that were still there, each with the note it had."""
+        self._connection = connection
+        self._ids = list(ids)
+        self._write = write
+        self._noted = -math.inf
+
+    async def note(self) -> None:
+        """Note now that a write is under way. Raises DatabaseUnavailable when that takes too long to be true."""
+        for _ in range(_NOTES):
+            if time.monotonic() - self._noted < _NOTE_SECONDS:
+                return
+            started = time.monotonic()
+            found = await outbox.mark_sent(self._connection, self._ids)
+            await commit(self._connection)
+            self.before = self.before or found
+            self._noted = started
+        if time.monotonic() - self._noted >= _NOTE_SECONDS:
+            raise DatabaseUnavailable("the database takes too long to note what is sent")
+
+    async def _send(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+        await self.note()
+        await self._write(writes, deletes)
+
+    async def make_so(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         """Write and delete in one call if possible. A tuple with another end takes two: it is deleted, then written.
 
         Which one that is, is found by halves. Edges stay together, so that nothing has two parents, or none.
         """
         try:
-            await self._write(writes, deletes)
+            await self._send(writes, deletes)
         except ConditionConflict:
             edges = {key: end for key, end in writes.items() if key.relation in STRUCTURAL}
             others = {key: end for key, end in writes.items() if key not in edges}
             if others and (edges or deletes):
-                await self._apply(edges, deletes)
-                await self._apply(others, ())
+                await self.make_so(edges, deletes)
+                await self.make_so(others, ())
             elif len(writes) > 1:
                 pairs = list(writes.items())
-                await self._apply(dict(pairs[: len(pairs) // 2]), ())
-                await self._apply(dict(pairs[len(pairs) // 2 :]), ())
+                await self.make_so(dict(pairs[: len(pairs) // 2]), ())
+                await self.make_so(dict(pairs[len(pairs) // 2 :]), ())
             else:
-                await self._write({}, [*deletes, *writes])
-                await self._write(writes, ())
+                await self._send({}, [*deletes, *writes])
+                await self._send(writes, ())
 
 
 #: A cached answer about one of these is held under its warehouse's revision, about anything else under the global one.

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PostgreSQL and OpenFGA without a gateway, and a small world of rows: for tests that are the gateway themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.migrate import run_migrations
+from gateway.db.wanted import TRAVERSE, wanted
+from gateway.embedded import account, postgres, secrets
+from gateway.embedded.children import Children, ChildSpec
+from gateway.embedded.probe import until_answering
+from gateway.fga.client import FgaClient, FgaTuple
+from gateway.fga.model import push_model
+from gateway.fga.relationships import to_wire
+from tests.contract.world import Loop
+
+KEY = "key-of-the-test"
+
+
+def free_port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A migrated database and an OpenFGA server that keeps its tuples in memory."""
+
+    database_url: str
+    openfga_url: str
+
+
+@contextmanager
+def running_parts() -> Iterator[Parts]:
+    """Both, until the block ends."""
+    loop = Loop()
+    stack = AsyncExitStack()
+    with tempfile.TemporaryDirectory(prefix="lakegate-test-", ignore_cleanup_errors=True) as scratch:
+        try:
+            yield loop.run(_start(stack, Path(scratch)))
+        finally:
+            loop.run(stack.aclose())
+            account.remove_data(Path(scratch) / "postgres")
+            loop.close()
+
+
+async def _start(stack: AsyncExitStack, scratch: Path) -> Parts:
+    kept = Path.home() / ".cache/lakegate/tools/openfga-v1.22.1/openfga"
+    binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
+    assert binary.is_file(), "The program openfga is missing; run `make setup`."
+    (scratch / "logs").mkdir()
+    children = await stack.enter_async_context(Children(scratch / "logs"))
+    made = secrets.generate()
+    port, http, grpc = free_port(), free_port(), free_port()
+    await postgres.Postgres(scratch / "postgres", port, made, programs=None, fast=True).start(children)
+    url = postgres.url(postgres.GATEWAY_ROLE, made.postgres_gateway, port).replace("postgresql:", "postgresql+asyncpg:")
+    await run_migrations(url)
+    environment = {
+        "OPENFGA_HTTP_ADDR": f"127.0.0.1:{http}",
+        "OPENFGA_GRPC_ADDR": f"127.0.0.1:{grpc}",
+        "OPENFGA_AUTHN_METHOD": "preshared",
+        "OPENFGA_AUTHN_PRESHARED_KEYS": KEY,
+        "OPENFGA_PLAYGROUND_ENABLED": "false",
+        "OPENFGA_METRICS_ENABLED": "false",
+        "OPENFGA_LOG_LEVEL": "error",
+    }
+    server = await children.start(ChildSpec(name="openfga", argv=[str(binary), "run"], env=environment))
+    await until_answering(server, http, "/healthz", timeout=20)
+    return Parts(url, f"http://127.0.0.1:{http}")
+
+
+class Silent:
+    """Metrics nobody reads."""
+
+    def tuple_delivered(self, seconds: float) -> None:
+        """Nothing."""
+
+    def outbox_counted(self, pending: int) -> None:
+        """Nothing."""
+
+
+@dataclass
+class Rows:
+    """One server, one project, two warehouses, namespaces and tables in the first, users and roles: rows only."""
+
+    server: UUID = field(default_factory=uuid4)
+    project: str = field(default_factory=lambda: str(uuid4()))
+    warehouses: list[UUID] = field(default_factory=lambda: [uuid4(), uuid4()])
+    outer: UUID = field(default_factory=uuid4)
+    inner: UUID = field(default_factory=uuid4)
+    other: UUID = field(default_factory=uuid4)
+    table: UUID = field(default_factory=uuid4)
+    view: UUID = field(default_factory=uuid4)
+    role: UUID = field(default_factory=uuid4)
+    role_above: UUID = field(default_factory=uuid4)
+    users: tuple[str, ...] = ("oidc~ann", "oidc~ben", "oidc~cid")
+
+    @property
+    def objects(self) -> dict[str, ObjectKey]:
+        """All objects by name."""
+        named = {
+            "server": (ObjectType.SERVER, self.server),
+            "project": (ObjectType.PROJECT, self.project),
+            "warehouse": (ObjectType.WAREHOUSE, self.warehouses[0]),
+            "second": (ObjectType.WAREHOUSE, self.warehouses[1]),
+            "outer": (ObjectType.NAMESPACE, self.outer),
+            "inner": (ObjectType.NAMESPACE, self.inner),
+            "other": (ObjectType.NAMESPACE, self.other),
+            "table": (ObjectType.TABLE, self.table),
+            "view": (ObjectType.VIEW, self.view),
+            "role": (ObjectType.ROLE, self.role),
+            "role_above": (ObjectType.ROLE, self.role_above),
+        }
+        return {name: ObjectKey(type, str(id)) for name, (type, id) in named.items()}
+
+    @property
+    def ann(self) -> Principal:
+        """The first user."""
+        return Principal(PrincipalType.USER, self.users[0])
+
+    @property
+    def ben(self) -> Principal:
+        """The second user."""
+        return Principal(PrincipalType.USER, self.users[1])
+
+    @property
+    def edges(self) -> list[TupleKey]:
+        """The hierarchy."""
+        of = self.objects
+        pairs = [
+            ("server", "server", "project"),
+            ("project", "project", "warehouse"),
+            ("project", "project", "second"),
+            ("project", "project", "role"),
+            ("project", "project", "role_above"),
+            ("warehouse", "parent", "outer"),
+            ("outer", "parent", "inner"),
+            ("second", "parent", "other"),
+            ("inner", "parent", "table"),
+            ("inner", "parent", "view"),
+        ]
+        return [TupleKey(of[above], relation, of[below]) for above, relation, below in pairs]
+
+    async def insert(self, connection: AsyncConnection) -> None:
+        """Make everything anew, in a database that then holds nothing else."""
+        names = (
+            "server, users, projects, warehouses, namespaces, tables, roles, grants, grant_history, outbox, "
+            "retired_locations, tasks"
+        )
+        await connection.execute(text(f"truncate {names} restart identity cascade"))
+
+        async def add(statement: str, **values: object) -> None:
+            await connection.execute(text(statement), values)
+
+        await add("insert into server (id, revision) values (:id, gen_random_uuid())", id=self.server)
+        for user in self.users:
+            await add_user(connection, user)
+        await add("insert into projects (id, name, name_key) values (:id, 'p', 'p')", id=self.project)
+        for number, id in enumerate(self.warehouses):
+            await add(
+                "insert into warehouses (id, project_id, name, name_key, profile, base_key, delete_profile, managed_by,"
+                " allowed_format_versions, revision) values (:id, :project, :name, :name, '{}', :name, '{}', 'x', "
+                "'{2}', gen_random_uuid())",
+                id=id,
+                project=self.project,
+                name=f"w{number}",
+            )
+        spaces: Sequence[tuple[UUID, UUID, UUID | None, list[UUID]]] = (
+            (self.outer, self.warehouses[0], None, []),
+            (self.inner, self.warehouses[0], self.outer, [self.outer]),
+            (self.other, self.warehouses[1], None, []),
+        )
+        for space, warehouse, parent, ancestors in spaces:
+            await add(
+                "insert into namespaces (id, warehouse_id, parent_id, ancestors, levels, path_key, properties) "
+                "values (:id, :warehouse, :parent, :ancestors, '{n}', :key, '{}')",
+                id=space,
+                warehouse=warehouse,
+                parent=parent,
+                ancestors=ancestors,
+                key=str(space),
+            )
+        await add_table(connection, self.table, self.warehouses[0], self.inner)
+        await add_table(connection, self.view, self.warehouses[0], self.inner, kind="view")
+        for role in (self.role, self.role_above):
+            await add_role(connection, role, self.project)
+
+
+async def add_user(connection: AsyncConnection, id: str) -> None:
+    """A user's record."""
+    statement = (
+        "insert into users (id, name, user_type, last_updated_with) values (:id, 'x', 'human', 'test') "
+        "on conflict do nothing"
+    )
+    await connection.execute(text(statement), {"id": id})
+
+
+async def add_role(connection: AsyncConnection, id: UUID, project: str) -> None:
+    """A role's record."""
+    statement = (
+        "insert into roles (id, project_id, name, name_key, provider_id, source_id) "
+        "values (:id, :project, :name, :name, 'lakekeeper', :name)"
+    )
+    await connection.execute(text(statement), {"id": id, "project": project, "name": str(id)})
+
+
+async def add_table(
+    connection: AsyncConnection, id: UUID, warehouse: UUID, namespace: UUID, *, kind: str = "table"
+) -> None:
+    """A table's row, or a view's."""
+    statement = (
+        "insert into tables (id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, location_key, "
+        "metadata) values (:id, :warehouse, :namespace, :kind, :name, :name, :id, :name, :name, '{}')"
+    )
+    values = {"id": id, "warehouse": warehouse, "namespace": namespace, "kind": kind, "name": str(id)}
+    await connection.execute(text(statement), values)
+
+
+@asynccontextmanager
+async def store(parts: Parts, *, endpoint: str | None = None, timeout_s: float = 5.0) -> AsyncIterator[FgaClient]:
+    """A client of a new, empty store, reached at `endpoint` if that is not OpenFGA itself."""
+    pushed = await push_model(parts.openfga_url, KEY, f"test-{uuid4()}")
+    client = FgaClient(endpoint or parts.openfga_url, KEY, pushed.store_id, pushed.model_id, timeout_s=timeout_s)
+    try:
+        yield client
+    finally:
+        await client.aclose()
+
+
+def writing(client: FgaClient) -> Callable[[Mapping[TupleKey, datetime | None], Sequence[TupleKey]], object]:
+    """What `gateway.app` gives to TupleDelivery."""
+
+    async def write(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+        written = [to_wire(key, expires_at=end) for key, end in writes.items()]
+        await client.write(written, [to_wire(key) for key in deletes])
+
+    return write
+
+
+def delivery(database: Database, client: FgaClient, *, settle_seconds: float = 1.0) -> TupleDelivery:
+    """Delivery to a client."""
+    return TupleDelivery(database, writing(client), Silent(), settle_seconds=settle_seconds)  # type: ignore[arg-type]
+
+
+Seen = tuple[str, str, str, str | None]
+"""User, relation, object and end of a tuple."""
+
+
+def seen(found: FgaTuple) -> Seen:
+    """A tuple that can be in a set."""
+    end = None if found.condition is None else str(found.condition.context["expires_at"])
+    return found.user, found.relation, found.object, end
+
+
+async def tuples(client: FgaClient) -> set[Seen]:
+    """All of a store."""
+    return {seen(found) async for found in client.read()}
+
+
+async def all_wanted(connection: AsyncConnection, rows: Rows, extra: Sequence[TupleKey] = ()) -> set[Seen]:
+    """All tuples that the rows want, found by asking about every key there could be."""
+    keys = dict.fromkeys([*rows.edges, *extra])
+    found = (await connection.execute(text("select * from grants"))).all()
+    for row in found:
+        principal = Principal(PrincipalType(row.principal_type), row.principal_id)
+        keys[TupleKey(principal, row.privilege, ObjectKey(ObjectType(row.object_type), row.object_id))] = None
+        for name in ("project", "warehouse", "second", "outer", "inner", "other"):
+            keys[TupleKey(principal, TRAVERSE, rows.objects[name])] = None
+    for row in (await connection.execute(text("select id, namespace_id, kind from tables"))).all():
+        above = ObjectKey(ObjectType.NAMESPACE, str(row.namespace_id))
+        keys[TupleKey(above, "parent", ObjectKey(ObjectType(row.kind), str(row.id)))] = None
+    exist = await wanted(connection, list(keys))
+    return {seen(to_wire(key, expires_at=end)) for key, end in exist.items()}
+
+
+class Proxy:
+    """Stands in front of OpenFGA and passes writes on as late as `plan` says, also when nobody waits any more.
+
+    `plan` is given the body of a write and returns the seconds to wait, or a negative number to lose it.
+    """
+
+    def __init__(self, target: str) -> None:
+        self.plan: Callable[[str], float] = lambda _: 0.0
+        self.passing = 0
+        self._target = target
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[str]:
+        """Serve; the endpoint."""
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._pass)
+        async with TestServer(app) as server, ClientSession() as session:
+            self._session = session
+            yield str(server.make_url("/")).rstrip("/")
+            await self.drained()
+
+    async def drained(self) -> None:
+        """Return when nothing is under way."""
+        while self.passing:
+            await asyncio.sleep(0.02)
+
+    async def _pass(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        self.passing += 1
+        return await asyncio.shield(asyncio.ensure_future(self._forward(request, body)))
+
+    async def _forward(self, request: web.Request, body: bytes) -> web.StreamResponse:
+        try:
+            wait = self.plan(body.decode()) if request.path.endswith("/write") else 0.0
+            await asyncio.sleep(abs(wait))
+            if wait < 0:
+                return web.Response(status=504)
+            headers = {"Authorization": request.headers["Authorization"], "Content-Type": "application/json"}
+            async with self._session.request(
+                request.method, self._target + request.path, data=body, headers=headers
+            ) as answer:
+                return web.Response(status=answer.status, body=await answer.read(), content_type="application/json")
+        finally:
+            self.passing -= 1

@@ -1,0 +1,578 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Section 5 of the design between PostgreSQL and OpenFGA, both real: what rows want, what moves a revision, what a late
+write may do. The tests are the gateway themselves, so that nobody else delivers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+
+from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
+from gateway.access.privileges import TRAVERSE_REASONS, Privilege
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db import grants, outbox, ownership, roles, users
+from gateway.db import tables as table_rows
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.outbox import Pending
+from gateway.db.wanted import TRAVERSE, places
+from gateway.fga.client import FgaClient
+from gateway.fga.relationships import rfc3339
+from gateway.tasks.outbox import expire_some
+from tests.integration import parts
+from tests.integration.parts import (
+    Parts,
+    Proxy,
+    Rows,
+    Silent,
+    all_wanted,
+    delivery,
+    running_parts,
+    store,
+    tuples,
+    writing,
+)
+
+SELECT, DESCRIBE, ASSIGNEE, OWNERSHIP = Privilege.SELECT, Privilege.DESCRIBE, Privilege.ASSIGNEE, Privilege.OWNERSHIP
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Parts]:
+    with running_parts() as started:
+        yield started
+
+
+@dataclass
+class Rig:
+    """One database with a fresh world, one empty store, and a delivery between them."""
+
+    parts: Parts
+    database: Database
+    client: FgaClient
+    rows: Rows
+
+    @property
+    def delivery(self) -> TupleDelivery:
+        return delivery(self.database, self.client)
+
+    async def give(
+        self,
+        privilege: Privilege,
+        who: Principal,
+        on: str,
+        *,
+        until: datetime | None = None,
+        by: str = "oidc~root",
+    ) -> list[Pending]:
+        """T1 of a grant, as governance does it."""
+        key = self.rows.objects[on]
+        async with self.database.transaction() as connection:
+            change = await grants.give(connection, privilege=privilege, principal=who, on=key, by=by, expires_at=until)
+            shortened = change is grants.Change.SHORTENED
+            return await outbox.enqueue_each(
+                connection, await self._keys(connection, privilege, who, key), takes_away=shortened
+            )
+
+    async def take(self, privilege: Privilege, who: Principal, on: str) -> list[Pending]:
+        """T1 of a revocation."""
+        key = self.rows.objects[on]
+        async with self.database.transaction() as connection:
+            await grants.take(connection, privilege=privilege, principal=who, on=key, by="oidc~root")
+            return await outbox.enqueue_each(
+                connection, await self._keys(connection, privilege, who, key), takes_away=True
+            )
+
+    @staticmethod
+    async def _keys(
+        connection: object, privilege: Privilege, who: Principal, key: ObjectKey
+    ) -> list[tuple[TupleKey, UUID | None]]:
+        place = (await places(connection, [key]))[key]  # type: ignore[arg-type]
+        above = place.above if privilege in TRAVERSE_REASONS else ()
+        keys = [TupleKey(who, privilege.value, key), *(TupleKey(who, TRAVERSE, each) for each in above)]
+        return [(each, place.warehouse_id) for each in keys]
+
+    async def of(self, who: Principal) -> dict[tuple[str, str], str | None]:
+        """(relation, object) -> end, of the tuples of a principal."""
+        name = f"role:{who.id}#assignee" if who.type is PrincipalType.ROLE else f"user:{who.id}"
+        named = {f"{key.type.value}:{key.id}": name for name, key in self.rows.objects.items()}
+        return {
+            (relation, named.get(object, object)): end
+            for user, relation, object, end in await tuples(self.client)
+            if user == name
+        }
+
+    async def revisions(self) -> tuple[UUID, ...]:
+        """Of the server, and of both warehouses."""
+        async with self.database.read() as connection:
+            found = await connection.execute(
+                text(
+                    "select revision, 0 as n from server union all select revision, array_position(:ids, id) "
+                    "from warehouses order by n"
+                ).bindparams(ids=self.rows.warehouses)
+            )
+            return tuple(row.revision for row in found)
+
+    async def moved(self, pending: Sequence[Pending]) -> set[str]:
+        """Deliver; which revisions that moved."""
+        before = await self.revisions()
+        await self.delivery.deliver(pending)
+        after = await self.revisions()
+        names = ("server", "warehouse", "second")
+        return {name for name, old, new in zip(names, before, after, strict=True) if old != new}
+
+    async def waiting(self) -> list[TupleKey]:
+        """The keys in the outbox."""
+        async with self.database.read() as connection:
+            rows = await connection.execute(text("select * from outbox order by id"))
+            return [outbox._pending(row).key for row in rows]
+
+    async def agree(self) -> None:
+        """OpenFGA has what the rows want, and nothing waits."""
+        async with self.database.read() as connection:
+            expected = await all_wanted(connection, self.rows)
+        assert await tuples(self.client) == expected
+        assert await self.waiting() == []
+
+
+@pytest.fixture
+async def rig(running: Parts) -> AsyncIterator[Rig]:
+    database = Database(running.database_url, pool_size=5, acquire_timeout=5)
+    async with store(running) as client:
+        made = Rig(running, database, client, Rows())
+        async with database.transaction() as connection:
+            await made.rows.insert(connection)
+            pending = await outbox.enqueue(connection, made.rows.edges, takes_away=False)
+        await made.delivery.deliver(pending)
+        yield made
+    await database.close()
+
+
+def soon(seconds: float) -> datetime:
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+# ---- what rows want -------------------------------------------------------------------------------------------------
+
+
+async def test_a_tuple_ends_with_the_latest_of_its_rows_and_one_without_an_end_wins(rig: Rig) -> None:
+    ann, early, late = rig.rows.ann, soon(600), soon(1200)
+
+    async def end() -> str | None:
+        return (await rig.of(ann))["select", "table"]
+
+    await rig.delivery.deliver(await rig.give(SELECT, ann, "table", until=early, by="a"))
+    assert await end() == rfc3339(early)
+    await rig.delivery.deliver(await rig.give(SELECT, ann, "table", until=late, by="b"))
+    assert await end() == rfc3339(late)
+    await rig.delivery.deliver(await rig.give(SELECT, ann, "table", by="c"))
+    assert await end() is None
+    await rig.delivery.deliver(await rig.give(SELECT, ann, "table", until=early, by="c"))
+    assert await end() == rfc3339(late), "b's is the latest now"
+    await rig.agree()
+    await rig.delivery.deliver(await rig.take(SELECT, ann, "table"))
+    assert await rig.of(ann) == {}
+    await rig.agree()
+
+
+async def test_the_way_ends_with_the_latest_of_its_reasons(rig: Rig) -> None:
+    ann, early, late = rig.rows.ann, soon(600), soon(1200)
+    way = [("traverse", name) for name in ("project", "warehouse", "outer", "inner")]
+
+    async def ends() -> list[str | None]:
+        held = await rig.of(ann)
+        return [held.get(each, "gone") for each in way]
+
+    await rig.delivery.deliver(await rig.give(SELECT, ann, "table", until=early))
+    assert await ends() == [rfc3339(early)] * 4
+    await rig.delivery.deliver(await rig.give(DESCRIBE, ann, "view", until=late))
+    assert await ends() == [rfc3339(late)] * 4
+    await rig.delivery.deliver(await rig.give(OWNERSHIP, ann, "outer"))
+    assert await ends() == [None, None, rfc3339(late), rfc3339(late)]
+    await rig.delivery.deliver(await rig.take(DESCRIBE, ann, "view"))
+    assert await ends() == [None, None, rfc3339(early), rfc3339(early)]
+    await rig.delivery.deliver(await rig.take(SELECT, ann, "table"))
+    assert await ends() == [None, None, "gone", "gone"]
+    await rig.agree()
+
+
+async def test_many_ends_that_change_at_once_are_all_changed(rig: Rig) -> None:
+    """One write that OpenFGA refuses as a whole, of which most tuples need one call and some need two."""
+    people = [Principal(PrincipalType.USER, f"oidc~p{number}") for number in range(30)]
+    late = soon(1200)
+    for number, person in enumerate(people):
+        pending = await rig.give(SELECT, person, "table", until=soon(600) if number % 7 == 0 else None)
+        if number % 2 == 0:
+            await rig.delivery.deliver(pending)
+    for person in people:
+        await rig.give(SELECT, person, "table", until=late)
+    await rig.give(SELECT, people[3], "view", until=late)
+    await rig.take(SELECT, people[5], "table")
+    async with rig.database.transaction() as connection:
+        rows = [outbox._pending(row) for row in await connection.execute(text("select * from outbox"))]
+    await rig.delivery.deliver(rows)
+    await rig.agree()
+    assert (await rig.of(people[7]))["select", "table"] == rfc3339(late)
+
+
+async def test_a_crash_between_the_two_calls_of_a_changed_end_is_delivered_again(rig: Rig) -> None:
+    ann, late = rig.rows.ann, soon(1200)
+    await rig.delivery.deliver(await rig.give(SELECT, ann, "warehouse", until=soon(600)))
+    write, calls = writing(rig.client), []
+
+    async def dies_in_between(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+        await write(writes, deletes)  # type: ignore[misc]
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    pending = await rig.give(SELECT, ann, "warehouse", until=late)
+    with pytest.raises(KeyboardInterrupt):
+        await TupleDelivery(rig.database, dies_in_between, Silent(), settle_seconds=0.3).deliver(pending)
+    assert calls == [1]
+    assert ("select", "warehouse") not in await rig.of(ann)
+    await asyncio.sleep(0.4)
+    await delivery(rig.database, rig.client, settle_seconds=0.3).deliver(pending)
+    assert (await rig.of(ann))["select", "warehouse"] == rfc3339(late)
+    await rig.agree()
+
+
+async def test_a_write_that_is_no_change_of_an_end_takes_one_call(rig: Rig) -> None:
+    write, calls = writing(rig.client), []
+
+    async def counting(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+        calls.append((len(writes), len(deletes)))
+        await write(writes, deletes)  # type: ignore[misc]
+
+    counted = TupleDelivery(rig.database, counting, Silent())
+    await counted.deliver(await rig.give(SELECT, rig.rows.ann, "table", until=soon(600)))
+    await counted.deliver(await rig.take(SELECT, rig.rows.ann, "table"))
+    assert calls == [(5, 0), (0, 5)]
+
+
+# ---- revisions ------------------------------------------------------------------------------------------------------
+
+
+async def test_grants_move_nothing(rig: Rig) -> None:
+    for privilege, on in ((SELECT, "table"), (SELECT, "warehouse"), (SELECT, "project"), (ASSIGNEE, "role")):
+        assert await rig.moved(await rig.give(privilege, rig.rows.ann, on, until=soon(600))) == set()
+        assert await rig.moved(await rig.give(privilege, rig.rows.ann, on)) == set(), "it lasts longer now"
+
+
+@pytest.mark.parametrize(
+    ("privilege", "on", "revisions"),
+    [
+        (SELECT, "table", {"warehouse", "server"}),
+        (SELECT, "view", {"warehouse", "server"}),
+        (SELECT, "inner", {"warehouse", "server"}),
+        (SELECT, "other", {"second", "server"}),
+        (SELECT, "warehouse", {"warehouse", "server"}),
+        (Privilege.MANAGE_GRANTS, "table", {"warehouse"}),
+        (SELECT, "project", {"server"}),
+        (Privilege.OPERATOR, "server", {"server"}),
+        (ASSIGNEE, "role", {"server"}),
+        (OWNERSHIP, "role", {"server"}),
+    ],
+)
+async def test_a_revocation_moves_the_revision_that_what_it_takes_is_held_under(
+    rig: Rig, privilege: Privilege, on: str, revisions: set[str]
+) -> None:
+    """With the last reason below it the way on the project goes, which is held under the global revision."""
+    await rig.delivery.deliver(await rig.give(privilege, rig.rows.ann, on))
+    assert await rig.moved(await rig.take(privilege, rig.rows.ann, on)) == revisions
+
+
+async def test_a_way_that_another_reason_keeps_moves_no_global_revision(rig: Rig) -> None:
+    await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table"))
+    await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "other"))
+    assert await rig.moved(await rig.take(SELECT, rig.rows.ann, "table")) == {"warehouse"}
+
+
+async def test_a_revocation_that_another_row_outlives_moves_nothing(rig: Rig) -> None:
+    """Only `take` ends the rows of all; of two grantors one may still shorten his own."""
+    await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table", by="a"))
+    await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table", by="b"))
+    assert await rig.moved(await rig.give(SELECT, rig.rows.ann, "table", by="a", until=soon(60))) == set()
+
+
+async def test_a_shortened_end_moves_revisions(rig: Rig) -> None:
+    await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table"))
+    assert await rig.moved(await rig.give(SELECT, rig.rows.ann, "table", until=soon(600))) == {"warehouse", "server"}
+    assert await rig.moved(await rig.give(SELECT, rig.rows.ann, "table", until=soon(60))) == {"warehouse", "server"}
+
+
+# ---- a write whose end nobody knows ---------------------------------------------------------------------------------
+
+
+async def test_a_late_write_does_not_bring_back_what_was_revoked(rig: Rig) -> None:
+    """The write of a grant is held up until the revocation was delivered. It must not have been confirmed."""
+    ann, settle = rig.rows.ann, 1.5
+    proxy = Proxy(rig.parts.openfga_url)
+    async with proxy.serving() as endpoint:
+        slow = FgaClient(endpoint, parts.KEY, *_ids(rig.client), timeout_s=0.2)
+        proxy.plan = lambda body: 0.8 if '"writes"' in body else 0.0
+        given = await rig.give(SELECT, ann, "table")
+        behind = delivery(rig.database, slow, settle_seconds=settle)
+        with pytest.raises(WriteOutcomeUnknown):
+            await behind.deliver(given)
+        taken = await rig.take(SELECT, ann, "table")
+        straight = delivery(rig.database, rig.client, settle_seconds=settle)
+        with pytest.raises(DecisionEngineUnavailable, match="earlier write"):
+            await straight.deliver(taken)
+        async with rig.database.read() as connection:
+            pending = await outbox.revocations(connection, limit=10)
+        assert {row.relation for row in pending} == {"select", "traverse"}, "it is listed as pending"
+        await proxy.drained()
+        assert ("select", "table") in await rig.of(ann), "the late write arrived"
+        await slow.aclose()
+    await asyncio.sleep(settle)
+    before = await rig.revisions()
+    await straight.deliver([*given, *taken])
+    assert await rig.of(ann) == {}
+    assert (await rig.revisions())[:2] != before[:2]
+    await rig.agree()
+
+
+async def test_the_background_finishes_it_without_anybody_asking(rig: Rig) -> None:
+    ann, settle = rig.rows.ann, 1.0
+    proxy = Proxy(rig.parts.openfga_url)
+    async with proxy.serving() as endpoint:
+        slow = FgaClient(endpoint, parts.KEY, *_ids(rig.client), timeout_s=0.2)
+        proxy.plan = lambda body: 0.6 if '"writes"' in body else 0.0
+        assert not await delivery(rig.database, slow, settle_seconds=settle).deliver_or_leave(
+            await rig.give(SELECT, ann, "table")
+        ), "a durable grant is a success all the same"
+        straight = delivery(rig.database, rig.client, settle_seconds=settle)
+        with pytest.raises(DecisionEngineUnavailable):
+            await straight.deliver(await rig.take(SELECT, ann, "table"))
+        await proxy.drained()
+        await slow.aclose()
+    await asyncio.sleep(settle)
+    async with rig.database.transaction() as connection:
+        await connection.execute(text("update outbox set not_before = clock_timestamp()"))
+    while await straight.deliver_due():
+        pass
+    assert await rig.of(ann) == {}
+    await rig.agree()
+
+
+async def test_a_late_deletion_does_not_stay_after_what_was_granted_anew(rig: Rig) -> None:
+    ann, settle = rig.rows.ann, 1.0
+    await rig.delivery.deliver(await rig.give(SELECT, ann, "table"))
+    proxy = Proxy(rig.parts.openfga_url)
+    async with proxy.serving() as endpoint:
+        slow = FgaClient(endpoint, parts.KEY, *_ids(rig.client), timeout_s=0.2)
+        proxy.plan = lambda _: 0.6
+        taken = await rig.take(SELECT, ann, "table")
+        with pytest.raises(WriteOutcomeUnknown):
+            await delivery(rig.database, slow, settle_seconds=settle).deliver(taken)
+        straight = delivery(rig.database, rig.client, settle_seconds=settle)
+        given = await rig.give(SELECT, ann, "table")
+        await straight.deliver(given)
+        assert ("select", "table") in await rig.of(ann)
+        assert set(await rig.waiting()) == {row.key for row in given}, "it stays due"
+        await proxy.drained()
+        await slow.aclose()
+    assert ("select", "table") not in await rig.of(ann), "the late deletion arrived"
+    await asyncio.sleep(settle)
+    await straight.deliver([*taken, *given])
+    assert ("select", "table") in await rig.of(ann)
+    await rig.agree()
+
+
+async def test_a_server_that_is_not_there_leaves_nothing_unsettled(rig: Rig) -> None:
+    """Nothing was sent: the revocation after it is confirmed at once."""
+    absent = FgaClient(f"http://127.0.0.1:{parts.free_port()}", parts.KEY, *_ids(rig.client), timeout_s=0.5)
+    given = await rig.give(SELECT, rig.rows.ann, "table")
+    with pytest.raises(DecisionEngineUnavailable):
+        await delivery(rig.database, absent, settle_seconds=60).deliver(given)
+    await absent.aclose()
+    await delivery(rig.database, rig.client, settle_seconds=60).deliver(await rig.take(SELECT, rig.rows.ann, "table"))
+    assert await rig.of(rig.rows.ann) == {}
+
+
+async def test_deliveries_of_one_key_at_once_end_as_the_rows_say_and_all_are_confirmed(rig: Rig) -> None:
+    turn = asyncio.Lock()
+
+    async def change(number: int) -> None:
+        async with turn:
+            pending = await (rig.take if number % 2 else rig.give)(SELECT, rig.rows.ann, "table")
+        await rig.delivery.deliver(pending)
+
+    await asyncio.gather(*(change(number) for number in range(24)))
+    await rig.agree()
+
+
+async def test_what_somebody_else_delivered_is_not_written_again(rig: Rig) -> None:
+    """A second write could be the late one, and no row would be left to tell of it."""
+    given = await rig.give(SELECT, rig.rows.ann, "table")
+    await rig.delivery.deliver(given)
+
+    async def refuses(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+        raise ConditionConflict("nobody was to write")
+
+    await TupleDelivery(rig.database, refuses, Silent()).deliver(given)
+
+
+# ---- moves ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_steps_of_a_move_are_finished_in_their_order_by_whoever_finishes_them(rig: Rig) -> None:
+    rows = rig.rows
+    people = [Principal(PrincipalType.USER, f"oidc~m{number}") for number in range(60)]
+    for person in people:
+        await rig.delivery.deliver(await rig.give(SELECT, person, "table"))
+    async with rig.database.transaction() as connection:
+        await table_rows.move(connection, rows.table, namespace_id=rows.outer, name="moved")
+        steps = await ownership.record_moved(
+            connection,
+            rows.objects["table"],
+            rows.objects["inner"],
+            rows.objects["other"],
+            above_before=[rows.objects["warehouse"], rows.objects["outer"], rows.objects["inner"]],
+            above_after=[rows.objects["second"], rows.objects["other"]],
+            warehouse_id=rows.warehouses[0],
+        )
+        await connection.execute(
+            text("update tables set namespace_id = :n, warehouse_id = :w where id = :t").bindparams(
+                n=rows.other, w=rows.warehouses[1], t=rows.table
+            )
+        )
+        await connection.execute(text("update outbox set not_before = clock_timestamp()"))
+    sizes = [len(step) for step in steps]
+    assert sizes == [120, 2, 180]
+    order = {row.id: number for number, step in enumerate(steps) for row in step}
+    seen: list[int] = []
+    async with rig.database.transaction() as first, rig.database.transaction() as second:
+        for connection in (first, second, second):
+            seen += [order[row.id] for row in await outbox.due(connection, limit=90)]
+    assert set(seen) == {0}, "two processes at once take nothing of a later step"
+    finished = delivery(rig.database, rig.client)
+    left: list[int] = []
+    while await finished.deliver_due():
+        async with rig.database.read() as connection:
+            left.append((await connection.execute(text("select min(step) from outbox"))).scalar_one())
+    assert left == sorted(left[:-1]) + [None]
+    await rig.agree()
+
+
+# ---- deletions and ends ---------------------------------------------------------------------------------------------
+
+
+async def test_a_deleted_user_leaves_no_tuple(rig: Rig) -> None:
+    ann = rig.rows.ann
+    held = [
+        (SELECT, "table"),
+        (SELECT, "other"),
+        (SELECT, "project"),
+        (ASSIGNEE, "role"),
+        (Privilege.OPERATOR, "server"),
+        (Privilege.MANAGE_GRANTS, "view"),
+    ]
+    for privilege, on in held:
+        await rig.delivery.deliver(await rig.give(privilege, ann, on))
+    await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ben, "table"))
+    async with rig.database.transaction() as connection:
+        assert await users.delete(connection, ann.id)
+        pending = await ownership.record_principal_gone(connection, ann, by="oidc~root")
+    assert await rig.moved(pending) == {"server", "warehouse", "second"}
+    assert await rig.of(ann) == {}
+    await rig.agree()
+    async with rig.database.read() as connection:
+        ended = await grants.history(connection, principal=ann, limit=100)
+        assert not await users.exist(connection, [ann.id])
+    assert [row.ended_because for row in ended] == ["principal deleted"] * len(held)
+    assert ("select", "table") in await rig.of(rig.rows.ben)
+
+
+async def test_a_deleted_role_leaves_no_tuple_as_object_or_as_principal(rig: Rig) -> None:
+    rows = rig.rows
+    role = Principal(PrincipalType.ROLE, str(rows.role))
+    await rig.delivery.deliver(await rig.give(ASSIGNEE, rows.ann, "role"))
+    await rig.delivery.deliver(await rig.give(OWNERSHIP, rows.ben, "role"))
+    await rig.delivery.deliver(await rig.give(ASSIGNEE, role, "role_above"))
+    await rig.delivery.deliver(await rig.give(SELECT, role, "inner"))
+    async with rig.database.transaction() as connection:
+        assert await roles.delete(connection, rows.role) == rows.project
+        gone = await ownership.record_gone(
+            connection, rows.objects["role"], rows.objects["project"], above=(), warehouse_id=None, by="oidc~root"
+        )
+        gone += await ownership.record_principal_gone(connection, role, by="oidc~root")
+    await rig.delivery.deliver(gone)
+    assert await rig.of(role) == {}
+    assert not any(str(rows.role) in "".join(map(str, each)) for each in await tuples(rig.client))
+    await rig.agree()
+
+
+async def test_a_grant_to_who_is_being_deleted_waits_and_finds_nobody(rig: Rig) -> None:
+    ann = rig.rows.ann
+    async with rig.database.transaction() as deleting:
+        assert await users.delete(deleting, ann.id)
+
+        async def known() -> set[str]:
+            async with rig.database.transaction() as connection:
+                return await users.exist(connection, [ann.id, rig.rows.ben.id])
+
+        asked = asyncio.create_task(known())
+        await asyncio.sleep(0.3)
+        assert not asked.done()
+    assert await asked == {rig.rows.ben.id}
+
+
+async def test_a_dropped_object_leaves_no_tuple(rig: Rig) -> None:
+    rows = rig.rows
+    await rig.delivery.deliver(await rig.give(SELECT, rows.ann, "table"))
+    await rig.delivery.deliver(await rig.give(Privilege.MANAGE_GRANTS, rows.ben, "table", until=soon(60)))
+    table = rows.objects["table"]
+    async with rig.database.transaction() as connection:
+        above = (await places(connection, [table]))[table].above
+        await table_rows.drop(connection, rows.table, by="oidc~root")
+        gone = await ownership.record_gone(
+            connection, table, rows.objects["inner"], above=above, warehouse_id=rows.warehouses[0]
+        )
+    await rig.delivery.deliver(gone)
+    assert await rig.of(rows.ann) == {}
+    assert not any(str(rows.table) in each[2] for each in await tuples(rig.client))
+    await rig.agree()
+
+
+async def test_what_is_over_goes_into_the_history_with_its_tuples_and_moves_nothing(rig: Rig) -> None:
+    ann = rig.rows.ann
+    end = soon(1.0)
+    await rig.delivery.deliver(await rig.give(SELECT, ann, "table", until=end))
+    await rig.delivery.deliver(await rig.give(SELECT, ann, "view", until=soon(600)))
+    before = await rig.revisions()
+    assert not await expire_some(rig.delivery, rig.database)
+    await asyncio.sleep(1.1)
+    assert await expire_some(rig.delivery, rig.database)
+    assert not await expire_some(rig.delivery, rig.database)
+    assert ("select", "table") not in await rig.of(ann)
+    assert ("traverse", "inner") in await rig.of(ann)
+    await rig.agree()
+    assert await rig.revisions() == before
+    async with rig.database.read() as connection:
+        [over] = await grants.history(connection, principal=ann, limit=5)
+    assert (over.ended_because, over.ended_at) == ("expired", end)
+
+
+async def test_a_refused_step_of_a_move_holds_back_nothing_for_long(rig: Rig) -> None:
+    key = TupleKey(rig.rows.ann, "select", ObjectKey(ObjectType.TABLE, str(uuid4())))
+    async with rig.database.transaction() as connection:
+        first = await outbox.enqueue(connection, [key], takes_away=True, step=0)
+        second = await outbox.enqueue(connection, [key], takes_away=True, step=1)
+        await connection.execute(text("update outbox set not_before = clock_timestamp()"))
+    async with rig.database.transaction() as connection:
+        assert [row.id for row in await outbox.due(connection, limit=9)] == [first[0].id]
+        await outbox.postpone(connection, [first[0].id], seconds=3600)
+    async with rig.database.transaction() as connection:
+        assert [row.id for row in await outbox.due(connection, limit=9)] == [second[0].id]
+
+
+def _ids(client: FgaClient) -> tuple[str, str]:
+    return client._url.rpartition("/")[2], client.model_id
