@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway that is killed, for `test_kills.py`: changes rows and delivers them until it kills itself.
+
+Run as a program it reads one line of JSON after the other, forks for each, and writes "ended" when that child is gone.
+Before a child gives something it writes what (`gives`), and what it was told is taken away (`gone`), straight to the
+pipe: that reaches the parent whatever happens next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.actor import Actor
+from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.privileges import TRAVERSE_REASONS, Privilege
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db import delivery as delivery_module
+from gateway.db import grants, outbox, ownership, tables, users
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database, commit
+from gateway.db.outbox import Pending
+from gateway.db.wanted import TRAVERSE, places
+from gateway.fga.client import FgaClient
+from tests.integration import parts
+
+PRIVILEGES = (Privilege.SELECT, Privilege.MODIFY, Privilege.MANAGE_GRANTS)
+_OUTAGES = (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown)
+
+
+def die() -> None:
+    """No exit handlers, no closed connections."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Child:
+    """One run. `kill_at` is the boundary at which it dies, counted over all tasks; even writes die under way."""
+
+    def __init__(self, order: Mapping[str, Any]) -> None:
+        self.chance = random.Random(order["seed"])
+        self.kill_at: int = order["kill_at"]
+        self.passed = 0
+        self.rows = parts.Rows(**{name: _parsed(value) for name, value in order["rows"].items()})
+        self.database = Database(order["database_url"], pool_size=6, acquire_timeout=5)
+        self.client = FgaClient(
+            order["endpoint"], parts.KEY, order["store_id"], order["model_id"], timeout_s=order["timeout"]
+        )
+        self._write = parts.writing(self.client)
+        self.delivery = TupleDelivery(self.database, self._write_or_die, parts.Silent(), settle_seconds=order["settle"])
+        delivery_module.commit = self._commit_or_die  # type: ignore[attr-defined]
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._places = [self.rows.inner, self.rows.outer]
+
+    def boundary(self) -> bool:
+        """Count one step; whether this is the last one."""
+        self.passed += 1
+        return self.passed == self.kill_at
+
+    async def _commit_or_die(self, connection: AsyncConnection) -> None:
+        if self.boundary():
+            die()
+        await commit(connection)
+        if self.boundary():
+            die()
+
+    async def _write_or_die(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+        if self.boundary():
+            die()
+        sent = asyncio.ensure_future(self._write(writes, deletes))  # type: ignore[arg-type]
+        if self.boundary():
+            await asyncio.sleep(self.chance.choice((0.0, 0.001, 0.003, 0.01, 0.05)))
+            die()
+        await sent
+        if self.boundary():
+            die()
+
+    async def run(self) -> None:
+        """Change things, four at a time, until killed."""
+        await asyncio.gather(*(self._work() for _ in range(4)))
+
+    async def _work(self) -> None:
+        while True:
+            change = self.chance.choices(
+                (
+                    self._give,
+                    self._take,
+                    self._make_table,
+                    self._drop_table,
+                    self._move_table,
+                    self._delete_user,
+                    self._expire,
+                    self._deliver_due,
+                ),
+                (30, 24, 6, 5, 10, 3, 6, 4),
+            )[0]
+            with suppress(*_OUTAGES):
+                await change()
+
+    def _principal(self) -> Principal:
+        if self.chance.random() < 0.25:
+            return Principal(PrincipalType.ROLE, str(self.rows.role))
+        return Principal(PrincipalType.USER, self.chance.choice(self.rows.users))
+
+    async def _target(self, connection: AsyncConnection) -> ObjectKey:
+        if self.chance.random() < 0.5:
+            some = await self._some_table(connection)
+            if some is not None:
+                return ObjectKey(ObjectType.TABLE, str(some.id))
+        return self.rows.objects[self.chance.choice(("warehouse", "outer", "inner", "view", "other"))]
+
+    async def _some_table(self, connection: AsyncConnection) -> Any:
+        rows = (await connection.execute(text("select id, namespace_id from tables where kind = 'table'"))).all()
+        return self.chance.choice(rows) if rows else None
+
+    async def _keys(
+        self, connection: AsyncConnection, privilege: Privilege, who: Principal, on: ObjectKey
+    ) -> list[tuple[TupleKey, UUID | None]]:
+        place = (await places(connection, [on]))[on]
+        above = place.above if privilege in TRAVERSE_REASONS else ()
+        keys = [TupleKey(who, privilege.value, on), *(TupleKey(who, TRAVERSE, each) for each in above)]
+        return [(key, place.warehouse_id) for key in keys]
+
+    async def _commit_change(self, connection: AsyncConnection) -> None:
+        """Before the commit of T1; after it is before the first step of the delivery."""
+        if self.boundary():
+            die()
+
+    async def _give(self) -> None:
+        who, privilege = self._principal(), self.chance.choice(PRIVILEGES)
+        end = self.chance.choice((None, None, 3600.0, 7200.0, 0.2))
+        until = None if end is None else datetime.now(UTC) + timedelta(seconds=end)
+        by = self.chance.choice(("a", "b"))
+        async with self.database.read() as connection:
+            on = await self._target(connection)
+        async with self._turn(who, privilege, on):
+            _tell("gives", who, privilege, on)
+            async with self.database.transaction() as connection:
+                if not await grants.hold_object(connection, on):
+                    return
+                if who.type is PrincipalType.USER and not await users.exist(connection, [who.id]):
+                    return
+                change = await grants.give(
+                    connection, privilege=privilege, principal=who, on=on, by=by, expires_at=until
+                )
+                shortened = change is grants.Change.SHORTENED
+                keys = await self._keys(connection, privilege, who, on)
+                pending = await outbox.enqueue_each(connection, keys, takes_away=shortened)
+                await self._commit_change(connection)
+            await self.delivery.deliver(pending)
+
+    async def _take(self) -> None:
+        async with self.database.read() as connection:
+            rows = (await connection.execute(text("select * from grants"))).all()
+        if not rows:
+            return
+        row = self.chance.choice(rows)
+        key = grants.tuple_of(row)
+        who, privilege, on = key.subject, Privilege(row.privilege), key.object
+        assert isinstance(who, Principal)
+        if privilege is Privilege.OWNERSHIP:
+            return
+        async with self._turn(who, privilege, on):
+            async with self.database.transaction() as connection:
+                if not await grants.hold_object(connection, on):
+                    return
+                if not await grants.take(connection, privilege=privilege, principal=who, on=on, by="c"):
+                    return
+                pending = await outbox.enqueue_each(
+                    connection, await self._keys(connection, privilege, who, on), takes_away=True
+                )
+                await self._commit_change(connection)
+            await self.delivery.deliver(pending)
+            _tell("gone", who, privilege, on)
+
+    async def _make_table(self) -> None:
+        id, within = uuid4(), self.chance.choice(self._places)
+        actor = Actor.user(self.chance.choice(self.rows.users), name=None, email=None, application=False)
+        async with self.database.transaction() as connection:
+            if not await users.exist(connection, [actor.id]):
+                return
+            await parts.add_table(connection, id, self.rows.warehouses[0], within)
+            table, parent = ObjectKey(ObjectType.TABLE, str(id)), ObjectKey(ObjectType.NAMESPACE, str(within))
+            above = (await places(connection, [table]))[table].above
+            pending = await ownership.record_new(
+                connection, actor, table, parent, above=above, warehouse_id=self.rows.warehouses[0]
+            )
+            await self._commit_change(connection)
+        await self.delivery.deliver_or_leave(pending)
+
+    async def _drop_table(self) -> None:
+        async with self.database.transaction() as connection:
+            some = await self._some_table(connection)
+            if some is None or await tables.lock(connection, some.id) is None:
+                return
+            table = ObjectKey(ObjectType.TABLE, str(some.id))
+            above = (await places(connection, [table]))[table].above
+            gone = await tables.drop(connection, some.id, by="c")
+            if gone is None:
+                return
+            parent = ObjectKey(ObjectType.NAMESPACE, str(gone.namespace_id))
+            pending = await ownership.record_gone(
+                connection, table, parent, above=above, warehouse_id=self.rows.warehouses[0]
+            )
+            await self._commit_change(connection)
+        await self.delivery.deliver(pending)
+
+    async def _move_table(self) -> None:
+        async with self.database.transaction() as connection:
+            some = await self._some_table(connection)
+            now = None if some is None else await tables.lock(connection, some.id)
+            if some is None or now is None:
+                return
+            table = ObjectKey(ObjectType.TABLE, str(some.id))
+            old, new = now.namespace_id, self._places[now.namespace_id == self._places[0]]
+            before = (await places(connection, [table]))[table].above
+            await tables.move(connection, some.id, namespace_id=new, name=str(uuid4()))
+            after = (await places(connection, [table]))[table].above
+            steps = await ownership.record_moved(
+                connection,
+                table,
+                ObjectKey(ObjectType.NAMESPACE, str(old)),
+                ObjectKey(ObjectType.NAMESPACE, str(new)),
+                above_before=before,
+                above_after=after,
+                warehouse_id=self.rows.warehouses[0],
+            )
+            await self._commit_change(connection)
+        for step in steps:
+            await self.delivery.deliver(step)
+
+    async def _delete_user(self) -> None:
+        user = self.chance.choice(self.rows.users)
+        async with self.database.transaction() as connection:
+            if not await users.delete(connection, user):
+                return
+            pending = await ownership.record_principal_gone(connection, Principal(PrincipalType.USER, user), by="c")
+            await self._commit_change(connection)
+        await self.delivery.deliver(pending)
+        async with self.database.transaction() as connection:
+            await parts.add_user(connection, user)
+
+    async def _expire(self) -> None:
+        async with self.database.transaction() as connection:
+            pending: list[Pending] = await ownership.record_expired(connection, limit=5)
+            await self._commit_change(connection)
+        await self.delivery.deliver_or_leave(pending)
+
+    async def _deliver_due(self) -> None:
+        async with self.database.transaction() as connection:
+            await connection.execute(text("update outbox set not_before = clock_timestamp() where id % 3 = 0"))
+        await self.delivery.deliver_due()
+
+    def _turn(self, who: Principal, privilege: Privilege, on: ObjectKey) -> asyncio.Lock:
+        """One change of a grant at a time, so that what is told about it is in order."""
+        return self._turns.setdefault(f"{who}{privilege}{on}", asyncio.Lock())
+
+
+def _tell(what: str, who: Principal, privilege: Privilege, on: ObjectKey) -> None:
+    [user, relation, object, _] = parts.seen(parts.to_wire(TupleKey(who, privilege.value, on)))
+    os.write(1, (json.dumps([what, user, relation, object]) + "\n").encode())
+
+
+def _parsed(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value) if value and "~" in value[0] else [UUID(each) for each in value]
+    return UUID(value)
+
+
+def main() -> None:
+    """Fork for each order, so that Python and its modules are loaded once."""
+    for line in sys.stdin:
+        order = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                asyncio.run(asyncio.wait_for(Child(order).run(), order["at_most"]))
+            except TimeoutError:
+                os._exit(0)
+            except BaseException as surprise:  # told to the parent, which fails the test
+                os.write(1, (json.dumps(["surprise", repr(surprise)[:1500], "", ""]) + "\n").encode())
+            os._exit(1)
+        _, status = os.waitpid(pid, 0)
+        os.write(1, (json.dumps(["ended", str(status), "", ""]) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()

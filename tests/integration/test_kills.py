@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes killed at every step of changing rows and telling OpenFGA: invariants 4 and 5 of the design hold then.
+
+The changes are grants with and without an end, revocations, tables that come, go and move, users that go, and grants
+that end, four at a time in a process that kills itself at the n-th boundary: before or after a commit, before or after
+a write to OpenFGA, or while one is under way. A proxy passes some writes on late, also when nobody waits for them any
+more, and loses some. Between kills nothing may differ from the rows without a row in the outbox that says so, and what
+was confirmed as taken away stays away; in the end nothing may differ at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from gateway.db import outbox
+from gateway.db.engine import Database
+from gateway.fga.client import FgaClient
+from gateway.fga.relationships import rfc3339, to_wire
+from tests.integration import parts
+from tests.integration.parts import Parts, Proxy, Rows, Seen, all_wanted, delivery, running_parts, seen, store, tuples
+
+_TIMEOUT, _LATEST = 0.4, 0.8
+_SETTLE = _TIMEOUT + _LATEST + 0.8
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Parts]:
+    with running_parts() as started:
+        yield started
+
+
+@dataclass
+class Trial:
+    """Kills, and what must hold after each."""
+
+    database: Database
+    client: FgaClient
+    rows: Rows
+    proxy: Proxy
+    chance: random.Random
+    revoked: set[tuple[str, str, str]] = field(default_factory=set)
+    deaths: int = 0
+    confirmed: int = 0
+
+    async def prepare(self) -> None:
+        """The world, and OpenFGA following it."""
+        async with self.database.transaction() as connection:
+            await self.rows.insert(connection)
+            pending = await outbox.enqueue(connection, self.rows.edges, takes_away=False)
+        await delivery(self.database, self.client).deliver(pending)
+
+    def how_late(self, _: str) -> float:
+        """Most writes pass at once, some late, a few never."""
+        luck = self.chance.random()
+        if luck < 0.8:
+            return 0.0
+        return self.chance.uniform(0.05, _LATEST) if luck < 0.97 else -self.chance.uniform(0.05, _LATEST)
+
+    async def kill(self, child: asyncio.subprocess.Process, order: dict[str, Any]) -> None:
+        """One process from its start to its end."""
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write((json.dumps(order) + "\n").encode())
+        await child.stdin.drain()
+        while True:
+            line = await asyncio.wait_for(child.stdout.readline(), 60)
+            what, *key = json.loads(line)
+            assert what != "surprise", key[0]
+            if what == "ended":
+                self.deaths += int(key[0]) == 9
+                return
+            user, relation, object = key
+            if what == "gives":
+                self.revoked.discard((user, relation, object))
+            else:
+                self.revoked.add((user, relation, object))
+                self.confirmed += 1
+
+    async def check(self) -> None:
+        """What differs is in the outbox, and what was confirmed as taken away is not there."""
+        async with self.database.transaction() as connection:
+            await connection.execute(text("set transaction isolation level repeatable read"))
+            waiting = [outbox._pending(row) for row in await connection.execute(text("select * from outbox"))]
+            expected = await all_wanted(connection, self.rows)
+            now = (await connection.execute(text("select clock_timestamp()"))).scalar_one()
+        found = {each for each in await tuples(self.client) if each[3] is None or each[3] > rfc3339(now)}
+        known = {seen(to_wire(row.key))[:3] for row in waiting}
+        untold = {each for each in found ^ expected if each[:3] not in known and not _just_over(each, now)}
+        assert untold == set(), f"differs and nobody knows: {untold}"
+        back = {each[:3] for each in found} & self.revoked
+        assert back == set(), f"was confirmed as taken away: {back}"
+
+    async def settle(self) -> None:
+        """All that waits is delivered, in the background, by another process."""
+        finishing = delivery(self.database, self.client, settle_seconds=_SETTLE)
+        for _ in range(100):
+            async with self.database.transaction() as connection:
+                await connection.execute(text("update outbox set not_before = clock_timestamp()"))
+            while await finishing.deliver_due():
+                pass
+            async with self.database.read() as connection:
+                if await outbox.count(connection) == 0:
+                    return
+            await asyncio.sleep(0.1)
+        raise AssertionError("the outbox does not empty")
+
+    async def some_background(self) -> None:
+        """Another process delivers a part of what was left."""
+        async with self.database.transaction() as connection:
+            await connection.execute(text("update outbox set not_before = clock_timestamp() where random() < 0.5"))
+            for user in self.rows.users:
+                await parts.add_user(connection, user)
+        await delivery(self.database, self.client, settle_seconds=_SETTLE).deliver_due()
+
+
+def _just_over(each: Seen, now: Any) -> bool:
+    """Its end came between two reads."""
+    return each[3] is not None and each[3] <= rfc3339(now)
+
+
+async def _kill_many(running: Parts, *, kills: int, seed: int) -> Trial:
+    chance = random.Random(seed)
+    proxy = Proxy(running.openfga_url)
+    database = Database(running.database_url, pool_size=4, acquire_timeout=5)
+    async with proxy.serving() as endpoint, store(running) as client:
+        trial = Trial(database, client, Rows(), proxy, chance)
+        await trial.prepare()
+        proxy.plan = trial.how_late
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(Path(__file__).with_name("kill_child.py")),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        try:
+            for number in range(kills):
+                order = {
+                    "seed": seed * 1_000_000 + number,
+                    "kill_at": chance.randint(1, 40),
+                    "at_most": 20.0,
+                    "rows": json.loads(json.dumps(vars(trial.rows), default=str)),
+                    "database_url": running.database_url,
+                    "endpoint": endpoint,
+                    "store_id": client._url.rpartition("/")[2],
+                    "model_id": client.model_id,
+                    "timeout": _TIMEOUT,
+                    "settle": _SETTLE,
+                }
+                await trial.kill(child, order)
+                await trial.check()
+                if chance.random() < 0.5:
+                    await trial.some_background()
+                    await trial.check()
+        finally:
+            assert child.stdin is not None
+            child.stdin.close()
+            await child.wait()
+        await proxy.drained()
+        await trial.check()
+        await trial.settle()
+        async with database.read() as connection:
+            expected = await all_wanted(connection, trial.rows)
+            orphans = await connection.execute(
+                text(
+                    "select * from grants g where g.object_type = 'table' "
+                    "and not exists (select 1 from tables t where t.id::text = g.object_id) "
+                    "or g.principal_type = 'user' and not exists (select 1 from users u where u.id = g.principal_id)"
+                )
+            )
+            assert orphans.all() == [], "a grant on, or to, what does not exist"
+        live = {each for each in await tuples(client) if each in expected or not _ends_soon(each)}
+        assert live == expected
+    await database.close()
+    return trial
+
+
+def _ends_soon(each: Seen) -> bool:
+    """One of the grants that end at once, and whose tuples only the expiry task removes."""
+    return each[3] is not None and each[3] < rfc3339(datetime.now(UTC) + timedelta(seconds=60))
+
+
+async def test_after_a_few_kills_openfga_says_what_the_rows_want(running: Parts) -> None:
+    trial = await _kill_many(running, kills=25, seed=7)
+    assert trial.deaths >= 20
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+async def test_after_five_hundred_kills_openfga_says_what_the_rows_want(running: Parts) -> None:
+    trial = await _kill_many(running, kills=500, seed=11)
+    assert trial.deaths >= 450
+    assert trial.confirmed >= 300, "too few revocations were confirmed to show anything"
