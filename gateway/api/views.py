@@ -58,6 +58,6 @@ async def commit_view(ctx: Ctx, prefix: str, namespace: str, view: str) -> LoadV
 
 @serves(DropView)
 async def drop_view(ctx: Ctx, prefix: str, namespace: str, view: str) -> None:
-    """Drop a view; its files go too unless `purgeRequested=false`."""
-    purge = ctx.flag("purgeRequested", True)
+    """Drop a view; its files go when the clean-up window is over, or as `purgeRequested` says."""
+    purge = None if ctx.query("purgeRequested") is None else ctx.flag("purgeRequested", True)
     await ctx.parts.views.drop(await ctx.admit(DropView(ctx.view(prefix, namespace, view), purge)))

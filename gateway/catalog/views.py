@@ -34,7 +34,7 @@ from gateway.catalog.tables import (
 )
 from gateway.db import namespaces, pending_files, retired, tables, views
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
+from gateway.db.engine import Connection, Database
 from gateway.db.ownership import record_gone, record_new
 from gateway.db.resolver import reread_view
 from gateway.db.rows import AnyRow
@@ -153,8 +153,9 @@ class Views:
     async def drop(self, permit: Permit[DropView]) -> None:
         """Delete the view's row and grants; its name is free at once, its place when its files are deleted.
 
-        With `purgeRequested=false`, which the protocol has for tables alone, the files stay, so that the view can be
-        registered again.
+        The protocol asks nothing about the files, and its compatibility kit registers a view again after the drop
+        (4.1, registerView): so the last file is only noted as superfluous, as after a replacement, and a registration
+        within the clean-up window takes it back. `purgeRequested` says otherwise either way.
         """
         view = permit.view(permit.operation.view)
         namespace = view.namespace
@@ -172,6 +173,8 @@ class Views:
                     kind="view",
                 )
                 permit.trail.tell(purge="scheduled", location=gone.location)
+            elif permit.operation.purge is None:
+                await _note_superfluous(connection, view)
             pending = await record_gone(
                 connection, view.key, namespace.key, above=above_table(namespace), warehouse_id=namespace.warehouse.id
             )
@@ -269,10 +272,7 @@ class Views:
                 metadata=written[1],
             ):
                 raise LostRace
-            # A view keeps no log of its files: nothing names the last one any more.
-            last = own_files(Location.parse(view.location, escapes_known=True), [view.metadata_location])
-            if last:
-                await pending_files.add(connection, view.warehouse.id, last)
+            await _note_superfluous(connection, view)
             if location.text != view.location:
                 await retired.retired_by(connection, view.id, permit.actor.id)
 
@@ -301,6 +301,15 @@ class Views:
         if now is None or now.namespace.id != view.namespace.id or now.identifier.key != view.identifier.key:
             raise NoSuchViewException.of(permit.operation.view.identifier)
         return now
+
+
+async def _note_superfluous(connection: Connection, view: ResolvedView) -> None:
+    """Leave the view's file to the sweeper: a view keeps no log of its files, so nothing names the last one any more.
+    That of a registered view may lie elsewhere and is not this view's to delete.
+    """
+    last = own_files(Location.parse(view.location, escapes_known=True), [view.metadata_location])
+    if last:
+        await pending_files.add(connection, view.warehouse.id, last)
 
 
 def taken_for_view(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:

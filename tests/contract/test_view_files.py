@@ -52,12 +52,16 @@ def _replaced(world: World, made: dict[str, Any], sql: str = "select 2") -> dict
 
 
 @pytest.mark.parametrize("query", ["", "?purgeRequested=true"])
-def test_a_dropped_views_files_go_with_it_and_no_others(world: World, ns: str, query: str) -> None:
+def test_a_dropped_views_files_go_and_no_others(world: World, ns: str, query: str) -> None:
+    """At once when that is asked for, else when the clean-up window is over: until then it can be registered again."""
     gone, neighbour, table = create(world, ns), create(world, ns), world.table(ns)
     _replaced(world, gone)
     place = gone["metadata"]["location"]
     assert len(_keys(world, place)) == 2
     assert world.admin.delete(f"{gone['path']}{query}").status_code == 204
+    if not query:
+        assert len(_keys(world, place)) == 2
+        _grow_old(world, place)
     _until(lambda: not _keys(world, place), "the files of the view stayed")
     assert _keys(world, neighbour["metadata"]["location"]) == {neighbour["metadata-location"]}
     assert _keys(world, table.location) == {table.answer["metadata-location"]}
@@ -66,7 +70,7 @@ def test_a_dropped_views_files_go_with_it_and_no_others(world: World, ns: str, q
 def test_a_dropped_views_place_is_taken_until_its_files_are_gone_and_free_afterwards(world: World, ns: str) -> None:
     place = f"s3://{world.bucket}/demo/{unique('view_place')}"
     gone = create(world, ns, location=place)
-    assert world.admin.delete(gone["path"]).status_code == 204
+    assert world.admin.delete(f"{gone['path']}?purgeRequested=true").status_code == 204
     _until(lambda: not _keys(world, place), "the files of the view stayed")
     body = {"name": unique("t"), "schema": SCHEMA, "location": place}
     _until(
@@ -122,7 +126,8 @@ def test_a_renamed_ones_files_stay_and_a_drop_of_either_leaves_the_others_alone(
     assert _keys(world, place) == {file}
     other_place, other_file = make(first)
     assert other_place != place
-    assert world.admin.delete(f"{world.root}/namespaces/{ns}/{kind}s/{moved}").status_code == 204
+    dropped = world.admin.delete(f"{world.root}/namespaces/{ns}/{kind}s/{moved}?purgeRequested=true")
+    assert dropped.status_code == 204
     _until(lambda: not _keys(world, place), "the files of the dropped one stayed")
     assert _keys(world, other_place) == {other_file}
     assert world.admin.get(f"{world.root}/namespaces/{ns}/{kind}s/{first}").status_code == 200

@@ -96,16 +96,18 @@ class CommitView(Operation):
 
 @dataclass(frozen=True)
 class DropView(Operation):
-    """A view goes; `purge` says whether its metadata files go too. If they stay it can be registered again."""
+    """A view goes. `purge` says whether its metadata files go at once (true), stay (false), or go when the clean-up
+    window is over (None, the protocol's own drop): until then it can be registered again, as with files that stay.
+    """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     view: ViewRef
-    purge: bool = True
+    purge: bool | None = None
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DROP, self.view),)
 
     def facts(self) -> Facts:
-        return {"purge": self.purge}
+        return {"purge": self.purge is not False}
