@@ -88,14 +88,6 @@ def test_a_failed_requirement_is_told_in_the_words_clients_expect(
     assert message.startswith(text)
 
 
-def test_an_update_based_on_older_metadata_succeeds_when_its_requirements_hold(world: World, ns: str) -> None:
-    table = world.table(ns)
-    for i in range(3):
-        requirement = {"type": "assert-table-uuid", "uuid": table.uuid}
-        update = {"action": "set-properties", "updates": {f"k{i}": "v"}}
-        assert world.commit(world.bob, table.path, update, requirements=(requirement,)).status_code == 200
-
-
 def test_eight_writers_with_retries_lose_nothing(world: World, ns: str) -> None:
     table = world.table(ns)
 
@@ -139,18 +131,3 @@ def test_a_body_that_names_another_table_than_the_path_is_refused(world: World, 
     assert told(world.admin.post(table.path, body))[:2] == (400, "TableIdentifierMismatch")
     body["identifier"] = {"namespace": [ns.upper()], "name": table.name.upper()}
     assert world.admin.post(table.path, body).status_code == 200
-
-
-def test_old_metadata_files_are_trimmed_as_the_table_says(world: World, ns: str) -> None:
-    table = world.table(
-        ns,
-        properties={
-            "write.metadata.previous-versions-max": "2",
-            "write.metadata.delete-after-commit.enabled": "true",
-        },
-    )
-    for i in range(5):
-        world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"n": str(i)}})
-    log = world.admin.get(table.path).json()["metadata"]["metadata-log"]
-    stored = world.objects(f"{table.location.removeprefix(f's3://{world.bucket}/')}/metadata/")
-    assert (len(log), len(stored)) == (2, 3)

@@ -188,31 +188,6 @@ def test_properties_of_metadata_that_are_heeded_are_taken(world: World, ns: str,
     assert done.json()["metadata"]["properties"][name] == value
 
 
-def test_an_encryption_key_is_chosen_once(world: World, ns: str) -> None:
-    table = world.table(ns)
-    assert _set(world, table, **{"encryption.key-id": "k1"}).status_code == 200
-    assert _set(world, table, **{"encryption.key-id": "k1"}).status_code == 200
-    assert told(_set(world, table, **{"encryption.key-id": "k2"}))[:2] == (400, "ImmutablePropertyModification")
-    removal = world.commit(world.admin, table.path, {"action": "remove-properties", "removals": ["encryption.key-id"]})
-    assert told(removal)[:2] == (400, "ImmutablePropertyRemoval")
-
-
-def test_namespaces_that_are_reserved_cannot_be_made_at_the_top(world: World, ns: str) -> None:
-    for name in ("system", "System", "information_schema", "examples"):
-        answer = world.admin.post(f"{world.root}/namespaces", {"namespace": [name]})
-        assert told(answer)[:2] == (400, "ReservedNamespace")
-    assert world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, "system"]}).status_code == 200
-
-
-def test_namespaces_go_five_levels_deep(world: World, ns: str) -> None:
-    levels = [ns]
-    for depth in range(4):
-        levels.append(f"l{depth}")
-        assert world.admin.post(f"{world.root}/namespaces", {"namespace": levels}).status_code == 200
-    answer = world.admin.post(f"{world.root}/namespaces", {"namespace": [*levels, "too-deep"]})
-    assert told(answer)[:2] == (400, "NamespaceDepthExceeded")
-
-
 @pytest.mark.parametrize(
     ("layout", "pattern"),
     [

@@ -28,18 +28,6 @@ def test_loading_and_head_find_it(world: World, ns: str) -> None:
     assert (head.status_code, head.content) == (204, b"")
 
 
-def test_a_missing_one_is_told_in_the_words_clients_expect(world: World) -> None:
-    path = f"{world.root}/namespaces/newdb_gone"
-    expected = (404, "NoSuchNamespaceException", "Namespace does not exist: newdb_gone")
-    assert told(world.admin.get(path)) == expected
-    assert told(world.admin.post(f"{path}/properties", {"updates": {"a": "b"}})) == expected
-    assert told(world.admin.delete(path)) == expected
-    assert told(world.admin.get(f"{path}/tables")) == expected
-    assert told(world.admin.get(f"{world.root}/namespaces?parent=newdb_gone")) == expected
-    head = world.admin.head(path)
-    assert (head.status_code, head.content) == (404, b"")
-
-
 def test_a_second_one_of_the_same_name_is_a_conflict_whatever_the_letter_case(world: World, ns: str) -> None:
     for name in (ns, ns.upper()):
         again = world.admin.post(f"{world.root}/namespaces", {"namespace": [name]})
@@ -79,30 +67,6 @@ def test_java_writes_a_space_as_plus_and_python_as_percent_20(world: World, ns: 
         assert world.admin.head(f"{world.root}/namespaces/{ns}%1F{spelling}").status_code == 204
 
 
-def test_lists_show_one_level_only(world: World, ns: str) -> None:
-    for levels in (["a"], ["b"], ["a", "c"]):
-        assert world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, *levels]}).status_code == 200
-    assert world.admin.get(f"{world.root}/namespaces?parent={ns}").json()["namespaces"] == [[ns, "a"], [ns, "b"]]
-    assert [ns] in world.admin.get(f"{world.root}/namespaces").json()["namespaces"]
-
-
-def test_pages_hold_every_row_once_and_end(world: World, ns: str) -> None:
-    names = sorted(f"p{i}" for i in range(7))
-    for name in names:
-        world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, name]})
-    seen, token = [], ""
-    while True:
-        page = world.admin.get(
-            f"{world.root}/namespaces?parent={ns}&pageSize=3&pageToken={token}&returnUuids=true"
-        ).json()
-        assert len(page["namespace-uuids"]) == len(page["namespaces"]) <= 3
-        seen += [levels[-1] for levels in page["namespaces"]]
-        token = page["next-page-token"]
-        if token is None:
-            break
-    assert seen == names
-
-
 def test_pages_are_full_for_someone_who_sees_few_of_the_rows(world: World, ns: str) -> None:
     """Else the length of a page would tell how many hidden rows lie between."""
     for i in range(9):
@@ -116,15 +80,6 @@ def test_pages_are_full_for_someone_who_sees_few_of_the_rows(world: World, ns: s
     rest = world.analyst.get(path + first["next-page-token"]).json()
     assert [levels[-1] for levels in rest["namespaces"]] == seen[2:]
     assert rest["next-page-token"] is None
-
-
-def test_properties_are_set_removed_and_reported(world: World, ns: str) -> None:
-    path = f"{world.root}/namespaces/{ns}"
-    assert world.admin.post(f"{path}/properties", {"updates": {"a": "1", "b": "2"}}).json()["updated"] == ["a", "b"]
-    changed = world.admin.post(f"{path}/properties", {"removals": ["a", "zzz"], "updates": {"c": "3"}})
-    assert changed.json() == {"updated": ["c"], "removed": ["a"], "missing": ["zzz"]}
-    properties = world.admin.get(path).json()["properties"]
-    assert (properties.get("a"), properties["b"], properties["c"]) == (None, "2", "3")
 
 
 def test_an_escaped_backslash_before_u0000_is_plain_text_and_no_nul(world: World, ns: str) -> None:
@@ -176,8 +131,3 @@ def test_a_child_needs_its_parent_and_five_levels_are_the_most(world: World, ns:
         assert world.admin.post(f"{world.root}/namespaces", {"namespace": levels}).status_code == 200
     deeper = world.admin.post(f"{world.root}/namespaces", {"namespace": [*levels, "f"]})
     assert told(deeper)[:2] == (400, "NamespaceDepthExceeded")
-
-
-@pytest.mark.parametrize("name", ["system", "SYSTEM", "examples", "information_schema"])
-def test_names_of_engines_are_reserved(world: World, name: str) -> None:
-    assert told(world.admin.post(f"{world.root}/namespaces", {"namespace": [name]}))[:2] == (400, "ReservedNamespace")

@@ -291,31 +291,6 @@ def test_overwriting_needs_the_right_to_drop(world: World, ns: str) -> None:
     assert world.admin.get(table.path).json()["metadata"] == table.answer["metadata"]
 
 
-def test_a_dropped_view_can_be_registered_again(world: World, ns: str) -> None:
-    view, name = create_view(world, ns), unique("again")
-    world.admin.delete(f"{view['path']}?purgeRequested=false")
-    answer = register_view(world.admin, world, ns, name, view["metadata-location"])
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["metadata"] == view["metadata"]
-    assert world.admin.head(f"{world.root}/namespaces/{ns}/views/{name}").status_code == 204
-
-
-def test_a_registered_view_over_a_view_or_table_already_exists(world: World, ns: str) -> None:
-    gone, view, table = create_view(world, ns), create_view(world, ns), world.table(ns)
-    world.admin.delete(f"{gone['path']}?purgeRequested=false")
-    file = gone["metadata-location"]
-    assert told(register_view(world.admin, world, ns, view["name"], file)) == (
-        409,
-        "AlreadyExistsException",
-        f"View already exists: {ns}.{view['name']}",
-    )
-    assert told(register_view(world.admin, world, ns, table.name, file)) == (
-        409,
-        "AlreadyExistsException",
-        f"Table with same name already exists: {ns}.{table.name}",
-    )
-
-
 def test_one_kind_of_metadata_makes_not_the_other_kind_of_thing(world: World, ns: str) -> None:
     table, view = released(world, ns), create_view(world, ns)
     world.admin.delete(f"{view['path']}?purgeRequested=false")

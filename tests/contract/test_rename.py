@@ -144,44 +144,11 @@ def test_a_rename_needs_the_right_on_the_source_and_the_right_to_create_at_the_d
 
 
 @KINDS
-def test_a_missing_source_does_not_exist(world: World, ns: str, kind: str) -> None:
-    noun = _type(kind).capitalize()
-    assert told(rename(world.admin, world, kind, (ns, "nothing"), (ns, "x"))) == (
-        404,
-        f"NoSuch{noun}Exception",
-        f"{noun} does not exist: {ns}.nothing",
-    )
-
-
-@KINDS
 def test_one_kind_in_the_place_of_the_other_is_no_source(world: World, ns: str, kind: str) -> None:
     other = "views" if kind == "tables" else "tables"
     made = make(world, other, ns)
     noun = _type(kind).capitalize()
     assert told(rename(world.admin, world, kind, (ns, made["name"]), (ns, "x")))[1] == f"NoSuch{noun}Exception"
-
-
-@KINDS
-def test_a_missing_namespace_at_the_destination_does_not_exist(world: World, ns: str, kind: str) -> None:
-    made = make(world, kind, ns)
-    assert told(rename(world.admin, world, kind, (ns, made["name"]), ("non_existing", "x"))) == (
-        404,
-        "NoSuchNamespaceException",
-        "Namespace does not exist: non_existing",
-    )
-
-
-@pytest.mark.parametrize("onto", ["tables", "views"])
-@KINDS
-def test_a_taken_name_is_told_with_the_kind_that_has_it(world: World, ns: str, kind: str, onto: str) -> None:
-    made, other = make(world, kind, ns), make(world, onto, ns)
-    answer = rename(world.admin, world, kind, (ns, made["name"]), (ns, other["name"]))
-    assert told(answer) == (
-        409,
-        "AlreadyExistsException",
-        f"Cannot rename {ns}.{made['name']} to {ns}.{other['name']}. {_type(onto).capitalize()} already exists",
-    )
-    assert world.admin.head(path(world, kind, ns, made["name"])).status_code == 204
 
 
 def test_a_name_that_could_not_be_created_is_no_new_name(world: World, ns: str) -> None:
@@ -215,11 +182,6 @@ def test_a_rename_is_in_the_audit_with_both_names(world: World, ns: str) -> None
     assert (record["operation"], record["outcome"]) == ("rename_table", "allowed")
     assert f"{ns}.{name}".encode() in record["record"]
     assert f"{ns}.{table.name}".encode() in record["record"]
-
-
-def test_the_rename_endpoints_are_offered(world: World) -> None:
-    offered = world.admin.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()["endpoints"]
-    assert {"POST /v1/{prefix}/tables/rename", "POST /v1/{prefix}/views/rename"} <= set(offered)
 
 
 def test_a_grant_that_races_with_a_rename_opens_the_way_to_where_the_table_is(world: World) -> None:

@@ -111,27 +111,6 @@ def test_a_missing_table_is_told_in_the_words_clients_expect(world: World, ns: s
     assert world.admin.head(path).status_code == 404
 
 
-def test_metadata_tables_and_missing_namespaces_are_missing_tables(world: World, ns: str) -> None:
-    """Clients probe `ns.table.files` as table `files` of namespace `ns.table`; a missing namespace would break it."""
-    table = world.table(ns)
-    probe = world.admin.get(f"{world.root}/namespaces/{ns}%1F{table.name}/tables/files")
-    assert told(probe) == (404, "NoSuchTableException", f"Table does not exist: {ns}.{table.name}.files")
-    missing = world.admin.get(f"{world.root}/namespaces/non_existing/tables/tbl")
-    assert told(missing) == (404, "NoSuchTableException", "Table does not exist: non_existing.tbl")
-
-
-def test_creating_in_a_missing_namespace_is_its_404(world: World) -> None:
-    made = world.admin.post(f"{world.root}/namespaces/non_existing/tables", {"name": "t", "schema": SCHEMA})
-    assert told(made) == (404, "NoSuchNamespaceException", "Namespace does not exist: non_existing")
-
-
-def test_a_second_table_of_the_same_name_is_a_conflict_whatever_the_letter_case(world: World, ns: str) -> None:
-    table = world.table(ns)
-    for name in (table.name, table.name.upper()):
-        again = world.admin.post(f"{world.root}/namespaces/{ns}/tables", {"name": name, "schema": SCHEMA})
-        assert told(again) == (409, "AlreadyExistsException", f"Table already exists: {ns}.{name}")
-
-
 def test_tables_are_found_in_any_letter_case(world: World, ns: str) -> None:
     table = world.table(ns, unique("Camel"))
     shouted = f"{world.root}/namespaces/{ns.upper()}/tables/{table.name.upper()}"
@@ -161,16 +140,6 @@ def test_a_dropped_name_is_free_at_once_and_the_new_table_lies_elsewhere(world: 
     assert second.location != first.location
 
 
-def test_list_pages_hold_every_table_once(world: World, ns: str) -> None:
-    names = sorted(world.table(ns, f"t{i}").name for i in range(5))
-    seen, token = [], ""
-    while token is not None:
-        page = world.alice.get(f"{world.root}/namespaces/{ns}/tables?pageSize=2&pageToken={token}").json()
-        seen += [each["name"] for each in page["identifiers"]]
-        token = page["next-page-token"]
-    assert seen == names
-
-
 def test_members_sent_as_null_count_as_left_out(world: World, ns: str) -> None:
     """Clients in several languages write what they have no value for."""
     body = {
@@ -183,14 +152,6 @@ def test_members_sent_as_null_count_as_left_out(world: World, ns: str) -> None:
         "properties": None,
     }
     assert world.admin.post(f"{world.root}/namespaces/{ns}/tables", body).status_code == 200
-
-
-@pytest.mark.parametrize("version", ["1", "2", "3"])
-def test_every_format_version_can_be_created(world: World, ns: str, version: str) -> None:
-    table = world.table(ns, properties={"format-version": version, "kept": "yes"})
-    assert table.answer["metadata"]["format-version"] == int(version)
-    assert table.answer["metadata"]["properties"]["kept"] == "yes"
-    assert "format-version" not in table.answer["metadata"]["properties"]
 
 
 def test_an_explicit_location_below_the_base_is_taken_as_given(world: World, ns: str) -> None:
@@ -270,13 +231,6 @@ def test_a_staged_table_is_seen_by_nobody_until_it_is_committed(world: World, ns
     assert loaded["location"] == staged["metadata"]["location"]  # type: ignore[index]
     assert loaded["properties"]["made"] == "in two steps"
     assert loaded.get("metadata-log", []) == [], "one commit leaves no previous metadata"
-
-
-def test_a_staged_table_somebody_else_created_meanwhile_is_a_failed_requirement(world: World, ns: str) -> None:
-    staged = _stage(world, ns, "meanwhile")
-    world.table(ns, "meanwhile")
-    late = world.bob.post(f"{world.root}/namespaces/{ns}/tables/meanwhile", _creation(staged["metadata"]))  # type: ignore[arg-type]
-    assert told(late) == (409, "CommitFailedException", "Requirement failed: table already exists")
 
 
 def test_of_many_who_finish_one_creation_one_wins(world: World, ns: str) -> None:

@@ -224,8 +224,3 @@ def test_racing_transactions_over_the_same_tables_lose_nothing(world: World, ns:
 @pytest.mark.parametrize("verb", ["GET", "PUT"])
 def test_only_a_post_commits(world: World, verb: str) -> None:
     assert world.admin.ask(verb, f"{world.root}/transactions/commit").status_code == 405
-
-
-def test_the_endpoint_is_offered(world: World) -> None:
-    offered = world.admin.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()["endpoints"]
-    assert "POST /v1/{prefix}/transactions/commit" in offered

@@ -94,127 +94,11 @@ def test_the_metadata_file_is_written_and_a_later_one_numbered(world: World, ns:
         assert each.removeprefix(f"s3://{world.bucket}/") in keys
 
 
-def test_a_view_over_a_view_or_a_table_already_exists(world: World, ns: str) -> None:
-    view, table = create(world, ns), world.table(ns)
-    path = f"{world.root}/namespaces/{ns}/views"
-    assert told(world.admin.post(path, body(view["name"]))) == (
-        409,
-        "AlreadyExistsException",
-        f"View already exists: {ns}.{view['name']}",
-    )
-    assert told(world.admin.post(path, body(table.name))) == (
-        409,
-        "AlreadyExistsException",
-        f"Table with same name already exists: {ns}.{table.name}",
-    )
-    assert world.admin.post(path, body(view["name"].upper())).status_code == 409
-
-
-@pytest.mark.parametrize("staged", [False, True])
-def test_a_table_over_a_view_already_exists(world: World, ns: str, staged: bool) -> None:
-    view = create(world, ns)
-    answer = world.admin.post(
-        f"{world.root}/namespaces/{ns}/tables", {"name": view["name"], "schema": SCHEMA, "stage-create": staged}
-    )
-    assert told(answer) == (
-        409,
-        "AlreadyExistsException",
-        f"View with same name already exists: {ns}.{view['name']}",
-    )
-
-
-def test_a_staged_table_whose_name_became_a_view_is_refused_at_commit(world: World, ns: str) -> None:
-    name = unique("both")
-    staged = world.table(ns, name, **{"stage-create": True})
-    create(world, ns, name)
-    metadata = staged.answer["metadata"]
-    answer = world.admin.post(
-        staged.path,
-        {
-            "requirements": [{"type": "assert-create"}],
-            "updates": [
-                {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
-                {"action": "upgrade-format-version", "format-version": 2},
-                {"action": "add-schema", "schema": metadata["schemas"][0]},
-                {"action": "set-current-schema", "schema-id": -1},
-                {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
-                {"action": "set-default-spec", "spec-id": -1},
-                {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
-                {"action": "set-default-sort-order", "sort-order-id": -1},
-                {"action": "set-location", "location": metadata["location"]},
-            ],
-        },
-    )
-    assert told(answer) == (
-        409,
-        "AlreadyExistsException",
-        f"View with same name already exists: {ns}.{name}",
-    )
-
-
-def test_a_view_in_the_place_of_a_table_does_not_exist_and_the_reverse(world: World, ns: str) -> None:
-    view, table = create(world, ns), world.table(ns)
-    as_table, as_view = view["path"].replace("/views/", "/tables/"), table.path.replace("/tables/", "/views/")
-    assert world.admin.head(as_table).status_code == 404
-    assert world.admin.head(as_view).status_code == 404
-    assert told(world.admin.get(as_table))[1:] == (
-        "NoSuchTableException",
-        f"Table does not exist: {ns}.{view['name']}",
-    )
-    assert told(world.admin.get(as_view))[1:] == (
-        "NoSuchViewException",
-        f"View does not exist: {ns}.{table.name}",
-    )
-    assert told(world.commit(world.admin, as_table))[1] == "NoSuchTableException"
-    assert world.admin.delete(as_table).status_code == 404
-    assert world.admin.delete(as_view).status_code == 404
-    assert world.admin.head(view["path"]).status_code == 204
-    assert world.admin.head(table.path).status_code == 204
-
-
 @pytest.mark.parametrize("verb", ["get", "delete", "commit"])
 def test_a_missing_view_does_not_exist_whatever_is_asked_of_it(world: World, ns: str, verb: str) -> None:
     path = f"{world.root}/namespaces/{ns}/views/nothing"
     answer = world.admin.post(path, {"updates": []}) if verb == "commit" else world.admin.ask(verb.upper(), path)
     assert told(answer) == (404, "NoSuchViewException", f"View does not exist: {ns}.nothing")
-
-
-def test_a_view_in_a_missing_namespace_is_a_missing_view_and_cannot_be_created(world: World) -> None:
-    path = f"{world.root}/namespaces/no_such_ns/views"
-    assert told(world.admin.get(f"{path}/v"))[1:] == ("NoSuchViewException", "View does not exist: no_such_ns.v")
-    missing = (404, "NoSuchNamespaceException", "Namespace does not exist: no_such_ns")
-    assert told(world.admin.get(path)) == missing
-    assert told(world.admin.post(path, body("v"))) == missing
-
-
-def test_two_queries_of_one_dialect_are_an_illegal_argument(world: World, ns: str) -> None:
-    twice = [{"type": "sql", "sql": "select 1", "dialect": d} for d in ("trino", "TRINO")]
-    answer = world.admin.post(
-        f"{world.root}/namespaces/{ns}/views",
-        {**body("v"), "view-version": {**version("select 1"), "representations": twice}},
-    )
-    status, kind, message = told(answer)
-    assert (status, kind) == (400, "IllegalArgumentException")
-    assert "Invalid view version: Cannot add multiple queries for dialect trino" in message
-
-
-def test_a_commit_for_another_uuid_fails(world: World, ns: str) -> None:
-    made = create(world, ns)
-    answer = world.admin.post(made["path"], replace("00000000-0000-4000-8000-000000000000", "select 2"))
-    assert told(answer)[:2] == (409, "CommitFailedException")
-    assert "Requirement failed: view UUID does not match" in told(answer)[2]
-
-
-def test_a_replacement_built_on_an_old_version_is_numbered_anew(world: World, ns: str) -> None:
-    made = create(world, ns, sql="select 1")
-    uuid = made["metadata"]["view-uuid"]
-    for sql in ("select 2", "select 3"):
-        assert world.admin.post(made["path"], replace(uuid, sql)).status_code == 200
-    metadata = world.admin.get(made["path"]).json()["metadata"]
-    assert metadata["current-version-id"] == 3
-    assert [each["version-id"] for each in metadata["versions"]] == [1, 2, 3]
-    assert [each["version-id"] for each in metadata["version-log"]] == [1, 2, 3]
-    assert sql_of(metadata) == "select 3"
 
 
 def test_racing_replacements_lose_none_and_number_each(world: World, ns: str) -> None:
@@ -235,16 +119,6 @@ def test_racing_replacements_lose_none_and_number_each(world: World, ns: str) ->
     assert set(answers) <= {200, 409}
     assert won >= 1
     assert [each["version-id"] for each in metadata["versions"]] == list(range(1, won + 2))
-
-
-def test_a_dialect_is_not_lost_unless_the_property_allows_it(world: World, ns: str) -> None:
-    made = create(world, ns)
-    change = replace(made["metadata"]["view-uuid"], "select 2", dialect="trino")
-    status, _, message = told(world.admin.post(made["path"], change))
-    assert status == 400
-    assert "Cannot replace view due to loss of view dialects" in message
-    change["updates"].insert(0, {"action": "set-properties", "updates": {"replace.drop-dialect.allowed": "true"}})
-    assert world.admin.post(made["path"], change).status_code == 200
 
 
 def test_an_update_that_changes_nothing_writes_nothing(world: World, ns: str) -> None:
@@ -305,34 +179,6 @@ def test_a_dropped_view_is_gone_and_its_name_free(world: World, ns: str) -> None
     assert world.admin.head(made["path"]).status_code == 404
     assert world.tuples(f"view:{id}") == set()
     create(world, ns, made["name"])
-
-
-def test_a_namespace_with_only_a_view_is_not_empty(world: World, ns: str) -> None:
-    made = create(world, ns)
-    assert told(world.admin.delete(f"{world.root}/namespaces/{ns}"))[:2] == (409, "NamespaceNotEmptyException")
-    world.admin.delete(made["path"])
-    assert world.admin.delete(f"{world.root}/namespaces/{ns}").status_code == 204
-
-
-def test_views_are_listed_page_by_page(world: World, ns: str) -> None:
-    names = [create(world, ns, f"v{number}")["name"] for number in range(5)]
-    seen: list[str] = []
-    token = ""
-    while token is not None:
-        page = world.admin.get(f"{world.root}/namespaces/{ns}/views?pageSize=2&pageToken={token}").json()
-        seen += [each["name"] for each in page["identifiers"]]
-        token = page["next-page-token"]
-    assert seen == names
-
-
-def test_the_configuration_offers_the_view_endpoints(world: World) -> None:
-    offered = world.admin.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()["endpoints"]
-    views = "/v1/{prefix}/namespaces/{namespace}/views"
-    assert {
-        f"GET {views}",
-        f"POST {views}",
-        *(f"{m} {views}/{{view}}" for m in ("GET", "HEAD", "POST", "DELETE")),
-    } <= set(offered)
 
 
 def test_who_holds_nothing_sees_no_view(world: World, ns: str) -> None:

@@ -458,7 +458,9 @@ class JavaCatalog:
         return bool(there)
 
     def drop(self, kind: str, namespace: str, name: str, *, purge: bool | None = None) -> bool:
-        """False when it was not there."""
+        """False when it was not there. The library leaves `purgeRequested` out where this says false (see
+        `docs/protocol.md`).
+        """
         asked, absent = (Kind.TABLE, NoSuchTableException) if kind == "tables" else (Kind.VIEW, NoSuchViewException)
         query = {} if purge is None else {"purgeRequested": str(purge).lower()}
         with _absent_is_false(absent) as dropped:

@@ -145,7 +145,7 @@ def test_names_that_java_encodes_in_its_own_way_are_found_again(catalog: JavaCat
 def test_names_that_two_readers_would_split_differently_are_refused(
     catalog: JavaCatalog, ns: str, levels: list[str]
 ) -> None:
-    """The kit skips dots and slashes for catalogs that say so; see `docs/data-engineer.md`."""
+    """The kit skips dots and slashes for catalogs that say so; see `docs/protocol.md`."""
     for path in (levels, [ns, *levels]):
         with raises(BadRequestException):
             catalog.create_namespace(*path)

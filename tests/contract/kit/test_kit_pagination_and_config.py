@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from tests.contract.kit.java_client import JavaCatalog, raises
@@ -130,6 +132,17 @@ def test_pages_hold_every_name_once_and_end_whatever_comes_and_goes_meanwhile(
 def test_a_list_without_anything_is_one_empty_page(catalog: JavaCatalog, ns: str, kind: str) -> None:
     assert _page(catalog, kind, ns) == ([], None)
     assert _page(catalog, kind, ns, pageToken="", pageSize="2") == ([], None)
+
+
+@KINDS
+def test_ids_that_were_asked_for_stand_beside_the_names(catalog: JavaCatalog, ns: str, kind: str) -> None:
+    for number in range(3):
+        _make(catalog, kind, ns, f"x{number}")
+    path = f"{catalog.root}/namespaces" if kind == "namespaces" else catalog.path(kind, [ns])
+    query = {"parent": ns, "returnUuids": "true", "pageToken": "", "pageSize": "2"}
+    answer = catalog.ask(Kind.NAMESPACE, "GET", path, params=query).json()
+    ids = answer["namespace-uuids" if kind == "namespaces" else "table-uuids"]
+    assert len({str(UUID(id)) for id in ids}) == 2
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "two", "1.5", ""])

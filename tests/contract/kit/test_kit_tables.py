@@ -161,7 +161,7 @@ def test_a_missing_table_is_a_missing_table_whatever_else_is_missing(catalog: Ja
 
 
 def test_a_load_does_not_read_the_metadata_file(catalog: JavaCatalog, world: World, table: JavaTable) -> None:
-    """The one expectation of the kit that is left out (`docs/data-engineer.md`): it wants the missing file told."""
+    """The one expectation of the kit that is left out (`docs/protocol.md`): it wants the missing file told."""
     key = table.metadata_location.removeprefix(f"s3://{world.bucket}/")
     world.s3.delete_object(Bucket=world.bucket, Key=key)
     assert catalog.load_table(*table.namespace, "tbl").metadata == table.metadata
