@@ -55,6 +55,7 @@ from gateway.governance.rights import Rights
 from gateway.governance.servers import Servers
 from gateway.governance.users import Users
 from gateway.governance.warehouses import Warehouses
+from gateway.iceberg.limits import Limits
 from gateway.identity.bearer import bearer_token
 from gateway.identity.fetch import HttpFetcher
 from gateway.identity.keys import KeyRing
@@ -250,8 +251,13 @@ def _parts(
 ) -> Parts:
     """The use cases, joined."""
     once = settings.idempotency
+    limits = _limits(settings)
     metadata_files = MetadataFiles(
-        files=stores.files, storage=stores.storage, vendor=stores.vendor, pending=PendingFiles(database)
+        files=stores.files,
+        storage=stores.storage,
+        vendor=stores.vendor,
+        pending=PendingFiles(database),
+        limits=limits,
     )
     credentials = Credentials(database=database, vendor=stores.vendor, storage=stores.storage)
     tables = Tables(database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials)
@@ -263,6 +269,7 @@ def _parts(
         authenticate=_authenticator(verifier),
         health=health,
         page_size_max=settings.pagination_size_max,
+        limits=limits,
         default_project_id=default_project,
         configurations=Configurations(
             base_uri=settings.base_uri,
@@ -274,6 +281,7 @@ def _parts(
             door=door,
             delivery=delivery,
             reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
+            limits=limits,
         ),
         tables=tables,
         commits=Commits(database=database, delivery=delivery, files=metadata_files, tables=tables, turns=turns),
@@ -304,6 +312,19 @@ def _parts(
         repetitions=(
             Idempotency(database, delivery, keep_seconds=once.lifetime + once.grace_period) if once.enabled else None
         ),
+    )
+
+
+def _limits(settings: Settings) -> Limits:
+    given = settings.limits
+    return Limits(
+        request_values=given.request_values,
+        file_bytes=given.metadata_file_size,
+        document_bytes=given.metadata_size,
+        document_values=given.metadata_values,
+        snapshots=given.snapshots,
+        structures=given.structures,
+        properties=given.properties,
     )
 
 

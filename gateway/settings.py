@@ -124,6 +124,32 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     ] = "remove"
 
 
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How large what clients send, and what tables and views become, may be; more is refused with 400 or 413."""
+
+    request_values: Annotated[
+        Count, Meta(description="Most JSON values in a request body: reading more would keep other requests waiting.")
+    ] = 200_000
+    metadata_file_size: Annotated[
+        Count,
+        Meta(description="Largest metadata file that is read to be registered, as it lies in the store, in bytes."),
+    ] = 67_108_864
+    metadata_size: Annotated[
+        Count, Meta(description="Largest metadata document, unpacked, registered or made by commits, in bytes.")
+    ] = 67_108_864
+    metadata_values: Annotated[
+        Count, Meta(description="Most JSON values in a metadata document that is registered.")
+    ] = 4_000_000
+    snapshots: Annotated[
+        Count, Meta(description="Most snapshots of a table, and entries in each list that grows with them.")
+    ] = 100_000
+    structures: Annotated[
+        Count,
+        Meta(description="Most schemas, partition specs, sort orders, refs or keys of a table, versions of a view."),
+    ] = 10_000
+    properties: Annotated[Count, Meta(description="Most properties of a table, view or namespace.")] = 10_000
+
+
 class Embedded(msgspec.Struct, frozen=True, kw_only=True):
     """The stack of `lakegate up` and `lakegate demo`; `serve` uses none of these."""
 
@@ -225,6 +251,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     idempotency: Idempotency = Idempotency()
     memory: Memory = Memory()
     drift: Drift = Drift()
+    limits: Limits = Limits()
     embedded: Embedded = Embedded()
 
     def write_url(self) -> Secret:

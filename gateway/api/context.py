@@ -44,6 +44,7 @@ from gateway.governance.users import Users
 from gateway.governance.warehouses import Warehouses
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken, PrefixIsNotWarehouseID
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.iceberg.limits import Limits, refuse_many_values
 from gateway.iceberg.wire import decode
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import add_to_context
@@ -62,6 +63,7 @@ class Parts:
     health: HealthMonitor
     page_size_max: int
     default_project_id: str | None
+    limits: Limits
     configurations: Configurations
     namespaces: Namespaces
     tables: Tables
@@ -137,6 +139,7 @@ class Ctx:
         raw = await self._request.body()
         if not raw:
             raise BadRequestException("Malformed request: the body is empty")
+        refuse_many_values(raw, self.parts.limits)
         return decode(raw, kind)
 
     def header(self, name: str) -> str | None:

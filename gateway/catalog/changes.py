@@ -16,7 +16,8 @@ from uuid_utils.compat import uuid7
 from gateway.access.actor import Actor
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
-from gateway.catalog.metadata_files import Written, require_inside
+from gateway.catalog.computing import extent
+from gateway.catalog.metadata_files import Written
 from gateway.catalog.races import LostRace
 from gateway.catalog.tables import above_table, claim_location
 from gateway.db import namespaces, tables
@@ -27,12 +28,14 @@ from gateway.db.resolver import reread_table
 from gateway.iceberg.commit import CommitOutcome, commit_table
 from gateway.iceberg.errors import NoSuchNamespaceException, NoSuchTableException
 from gateway.iceberg.identifiers import TableIdentifier
+from gateway.iceberg.limits import Limits
 from gateway.iceberg.locations import location_properties, update_locations
 from gateway.iceberg.metadata import decode_stored_table_metadata
 from gateway.iceberg.requirements import TableRequirement
 from gateway.iceberg.updates import TableUpdate
 from gateway.iceberg.wire import CommitTableRequest
 from gateway.scope.location import Location
+from gateway.scope.places import require_inside
 from gateway.scope.profile import decode_profile
 
 
@@ -67,7 +70,12 @@ class TableChange:
         """Its place in a transaction: rows are locked in one order by everybody, after all locations."""
         return 1, str(self.table.id)
 
-    def outcome(self, now_ms: int) -> CommitOutcome:
+    @property
+    def extent(self) -> int:
+        """About the bytes that have to be looked at for its outcome."""
+        return len(self.table.metadata) + extent(self.request.updates)
+
+    def outcome(self, now_ms: int, limits: Limits) -> CommitOutcome:
         """What the table becomes. Raises CommitFailedException, and 400 for updates that are not legal."""
         outcome = commit_table(
             decode_stored_table_metadata(self.table.metadata),
@@ -76,6 +84,7 @@ class TableChange:
             self.request.updates,
             now_ms=now_ms,
             allowed_format_versions=frozenset(self.warehouse.allowed_format_versions),
+            limits=limits,
         )
         if outcome.changed:
             location = Location.parse(self.table.location, escapes_known=True)
@@ -140,7 +149,12 @@ class NewTable:
         """Before all swaps, so that the lock on locations is taken before any on rows."""
         return 0, self.location.overlap_key
 
-    def outcome(self, now_ms: int) -> CommitOutcome:
+    @property
+    def extent(self) -> int:
+        """About the bytes that have to be looked at for its outcome."""
+        return extent(self.updates)
+
+    def outcome(self, now_ms: int, limits: Limits) -> CommitOutcome:
         """What the table will be. Raises 400 for requirements other than `assert-create` and for illegal updates."""
         outcome = commit_table(
             None,
@@ -150,6 +164,7 @@ class NewTable:
             now_ms=now_ms,
             allowed_format_versions=frozenset(self.warehouse.allowed_format_versions),
             default_format_version=self.warehouse.default_format_version or 2,
+            limits=limits,
         )
         _check_places(self.warehouse, self.location, self.updates, outcome)
         return outcome

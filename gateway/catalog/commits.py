@@ -19,6 +19,7 @@ from gateway.access.outage import CommitUnknown
 from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.changes import Change, NewTable, TableChange
+from gateway.catalog.computing import aside
 from gateway.catalog.credentials import require_vendable
 from gateway.catalog.metadata_files import MetadataFiles, Written, own_files
 from gateway.catalog.races import Turns, learn_outcome, until_won
@@ -107,7 +108,10 @@ class Commits:
 
     async def _attempt(self, permit: AnyCommit, changes: Sequence[Change]) -> list[CommitTableResponse]:
         now = now_ms(permit)
-        outcomes = [change.outcome(now) for change in changes]
+        outcomes = await aside(
+            lambda: [change.outcome(now, self._files.limits) for change in changes],
+            size=sum(change.extent for change in changes),
+        )
         moving = [(change, outcome) for change, outcome in zip(changes, outcomes, strict=True) if outcome.changed]
         resting = [
             change

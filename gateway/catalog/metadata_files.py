@@ -20,12 +20,12 @@ from gateway.iceberg.errors import (
     NotFoundException,
     UnexpectedFilesInLocation,
 )
-from gateway.iceberg.locations import Place
+from gateway.iceberg.limits import Limits
 from gateway.iceberg.metadata import TableMetadata, encode_table_metadata
 from gateway.iceberg.metadata_file import compress, decompress, next_metadata_location, uses_gzip
 from gateway.iceberg.views import ViewMetadata, encode_view_metadata
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile, decode_profile
+from gateway.scope.profile import decode_profile
 from gateway.scope.session_policy import AccessLevel
 from gateway.storage.errors import FileMissing, StorageDenied, StorageUnavailable
 from gateway.storage.files import Files
@@ -35,16 +35,16 @@ from gateway.vending.vendor import Vendor
 _log = structlog.get_logger("catalog.metadata_files")
 
 
-MAX_FILE_BYTES = 64 * 1024 * 1024
-"""Largest metadata file of somebody else that is read, packed and unpacked: far more than any table in use has."""
-
 AnyMetadata = TableMetadata | ViewMetadata
 Written = tuple[str, bytes]
 """Where a metadata file lies, and the document in it as it is sent."""
 
 
 class MetadataFiles:
-    """The gateway's own reading and writing in a warehouse's store. `max_bytes` bounds what is read of one file."""
+    """The gateway's own reading and writing in a warehouse's store.
+
+    `limits` bound what is read, and for the use cases what tables and views may become.
+    """
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class MetadataFiles:
         storage: StorageCredentials,
         vendor: Vendor,
         pending: PendingFiles,
-        max_bytes: int = MAX_FILE_BYTES,
+        limits: Limits | None = None,
     ) -> None:
         self._vendor = vendor
         self._pending = pending
         self._files = files
         self._storage = storage
-        self._max_bytes = max_bytes
+        self.limits = limits or Limits()
 
     @asynccontextmanager
     async def written(
@@ -126,10 +126,10 @@ class MetadataFiles:
             purpose="register",
         )
         try:
-            data = await self._files.read(profile, credential, file.text, max_bytes=self._max_bytes)
+            data = await self._files.read(profile, credential, file.text, max_bytes=self.limits.file_bytes)
         except FileMissing:
             raise NotFoundException(f"Failed to open input stream for file: {file.text}") from None
-        return await asyncio.to_thread(decompress, data, max_bytes=self._max_bytes)
+        return await asyncio.to_thread(decompress, data, max_bytes=self.limits.document_bytes)
 
     async def take_back(self, warehouse: ResolvedWarehouse, locations: Sequence[str]) -> None:
         """Delete noted files that nothing names; what cannot be deleted now is left to the sweeper."""
@@ -182,17 +182,3 @@ def _named(metadata: AnyMetadata, previous: str | None) -> Written:
     if isinstance(metadata, ViewMetadata):
         return location, encode_view_metadata(metadata)
     return location, encode_table_metadata(metadata)
-
-
-def require_inside(profile: S3Profile, location: Location, places: Iterable[Place]) -> None:
-    """Refuse path properties that lead out of the table's own prefix (decision 11, threats K1 and K4).
-
-    Raises InvalidLocation naming what leads out.
-    """
-    for place in places:
-        try:
-            target = Location.parse(place.location, escapes_known=profile.escapes_known)
-        except InvalidLocation as wrong:
-            raise InvalidLocation(f"{place.source!r} is no valid location: {wrong.message}") from None
-        if not location.contains(target):
-            raise InvalidLocation(f"{place.source!r} must lie inside the table's location {location.prefix_text!r}")

@@ -32,6 +32,7 @@ from gateway.db.rows import AnyRow
 from gateway.db.wanted import path_above
 from gateway.iceberg.errors import (
     AlreadyExistsException,
+    BadRequestException,
     LocationCannotBeRemoved,
     LocationCannotBeUpdated,
     NamespaceNotEmptyException,
@@ -39,6 +40,7 @@ from gateway.iceberg.errors import (
     UnprocessableEntityException,
 )
 from gateway.iceberg.identifiers import validate_new_namespace
+from gateway.iceberg.limits import Limits
 from gateway.iceberg.wire import (
     ListNamespacesResponse,
     NamespaceResponse,
@@ -54,8 +56,16 @@ class Namespaces:
     """Namespaces of a warehouse."""
 
     def __init__(
-        self, *, database: Database, door: Door, delivery: TupleDelivery, reserved: frozenset[str], max_depth: int = 5
+        self,
+        *,
+        database: Database,
+        door: Door,
+        delivery: TupleDelivery,
+        reserved: frozenset[str],
+        limits: Limits | None = None,
+        max_depth: int = 5,
     ) -> None:
+        self._max_properties = (limits or Limits()).properties
         self._database = database
         self._door = door
         self._delivery = delivery
@@ -106,6 +116,7 @@ class Namespaces:
         warehouse = parent.warehouse if parent is not None else permit.warehouse(operation.warehouse)
         asked = operation.request.properties or {}
         properties = {key: value for key, value in asked.items() if key not in _SYNTHETIC}
+        self._refuse_many(properties, 0)
         profile = decode_profile(warehouse.profile)
         if "location" in properties:
             properties["location"] = profile.parse_location(properties["location"]).prefix_text
@@ -179,7 +190,9 @@ class Namespaces:
             removed = [key for key in removals if key in current]
             permit.trail.tell(removed=msgspec.json.encode(removed).decode())
             kept = {key: value for key, value in current.items() if key not in removals}
-            await namespaces.set_properties(connection, row.id, {**kept, **updates})
+            properties = {**kept, **updates}
+            self._refuse_many(properties, len(current))
+            await namespaces.set_properties(connection, row.id, properties)
         return _updated(updates, removals, removed)
 
     async def repeat_update(
@@ -193,14 +206,21 @@ class Namespaces:
         await permit.trail.commit()
         return _updated(updates, dict.fromkeys(request.removals or ()), removed)
 
+    def _refuse_many(self, properties: Mapping[str, str], before: int) -> None:
+        if len(properties) > max(self._max_properties, before):
+            raise BadRequestException(
+                f"The namespace would have {len(properties)} properties, at most {self._max_properties} are allowed"
+            )
+
 
 def _updated(
     updates: Mapping[str, str], removals: Mapping[str, None], removed: Sequence[str]
 ) -> UpdateNamespacePropertiesResponse:
+    there = set(removed)
     return UpdateNamespacePropertiesResponse(
         updated=tuple(updates),
         removed=tuple(removed),
-        missing=tuple(key for key in removals if key not in removed),
+        missing=tuple(key for key in removals if key not in there),
     )
 
 

@@ -22,8 +22,9 @@ from gateway.access.refusals import forbidden
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
 from gateway.catalog.credentials import require_vendable
+from gateway.catalog.examination import Examiner
 from gateway.catalog.leftovers import claim_left_location, refuse_leftovers
-from gateway.catalog.metadata_files import MetadataFiles, require_inside
+from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.tables import Tables, above_table, refuse_taken_location, taken
 from gateway.catalog.views import Views, taken_for_view
 from gateway.catalog.views import answer as view_answer
@@ -40,10 +41,8 @@ from gateway.iceberg.errors import (
     NoSuchTableException,
 )
 from gateway.iceberg.identifiers import TableIdentifier, fold, validate_new_name
-from gateway.iceberg.locations import inner_locations, location_properties
-from gateway.iceberg.metadata import TableMetadata, decode_table_metadata, encode_table_metadata
-from gateway.iceberg.views import decode_view_metadata, encode_view_metadata
 from gateway.iceberg.wire import LoadTableResult, LoadViewResult, UnregisterTableResult
+from gateway.scope.examine import Examined, Kind
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile, decode_profile
 
@@ -57,6 +56,7 @@ class Registrations:
         self._database = database
         self._delivery = delivery
         self._files = files
+        self._examiner = Examiner(files.limits)
         self._tables = tables
         self._views = views
 
@@ -75,27 +75,24 @@ class Registrations:
         await self._refuse_taken_name(permit, namespace, replaced)
         profile = decode_profile(namespace.warehouse.profile)
         file, folder = await self._file_of_nobody(permit, profile, operation.request.metadata_location, replaced)
-        data = await self._files.read(namespace.warehouse, file, folder)
-        metadata = decode_table_metadata(data)
-        location = _place(profile, metadata.location, file)
+        found = await self._examined(Kind.TABLE, namespace, file, folder)
+        location = Location.parse(found.location, escapes_known=True)
         require_vendable(profile, location)
-        require_inside(profile, location, inner_locations(metadata))
-        check_format_version(metadata.format_version, frozenset(namespace.warehouse.allowed_format_versions))
-        document = encode_table_metadata(metadata)
-        written = (operation.request.metadata_location, document)
+        check_format_version(found.format_version, frozenset(namespace.warehouse.allowed_format_versions))
+        written = (operation.request.metadata_location, found.document)
         try:
             async with self._database.change(permit) as connection:
                 await namespaces.hold(connection, namespace.id)
                 # Locations before rows: the order in which all changes lock (`changes.py`).
                 await tables.hold_explicit_locations(connection)
                 gone = [] if replaced is None else await self._take_away(connection, replaced, permit.actor)
-                new = await self._insert(connection, permit, namespace, identifier, metadata, location, written)
+                new = await self._insert(connection, permit, namespace, identifier, UUID(found.uuid), location, written)
         except namespaces.NamespaceGone as missing:
             raise NoSuchNamespaceException.of(identifier.namespace) from missing
         except tables.Clash as clash:
             raise await self._tables.clash(namespace, identifier, location) from clash
         await self._delivery.deliver_or_leave([*gone, *new])
-        return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(document))
+        return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(found.document))
 
     async def view(self, permit: Permit[RegisterView]) -> LoadViewResult:
         """Make a view of a metadata file; raises what `table` raises."""
@@ -109,13 +106,12 @@ class Registrations:
             raise taken_for_view(kind, identifier)
         profile = decode_profile(namespace.warehouse.profile)
         file, folder = await self._file_of_nobody(permit, profile, request.metadata_location, None)
-        metadata = decode_view_metadata(await self._files.read(namespace.warehouse, file, folder))
-        location = _place(profile, metadata.location, file)
-        require_inside(profile, location, location_properties(metadata.properties))
+        found = await self._examined(Kind.VIEW, namespace, file, folder)
+        location = Location.parse(found.location, escapes_known=True)
         id = uuid7()
         permit.trail.tell(view_id=str(id), location=location.text)
-        written = (request.metadata_location, encode_view_metadata(metadata))
-        await self._views.insert(permit, namespace, identifier, id, metadata, location, written, explicit=True)
+        written = (request.metadata_location, found.document)
+        await self._views.insert(permit, namespace, identifier, id, UUID(found.uuid), location, written, explicit=True)
         return view_answer(*written)
 
     async def unregister(self, permit: Permit[UnregisterTable]) -> UnregisterTableResult:
@@ -131,6 +127,13 @@ class Registrations:
             raise NoSuchTableException.of(permit.operation.table.identifier)
         await self._delivery.deliver_or_leave(pending)
         return UnregisterTableResult(metadata_location=last.metadata_location, metadata=msgspec.Raw(last.metadata))
+
+    async def _examined(self, kind: Kind, namespace: ResolvedNamespace, file: Location, folder: Location) -> Examined:
+        """What the file holds: whole, consistent, and pointing nowhere but into its own location."""
+        warehouse = namespace.warehouse
+        async with self._examiner.turn():
+            document = await self._files.read(warehouse, file, folder)
+            return await self._examiner.examined(kind, document, file=file, profile=bytes(warehouse.profile))
 
     async def _refuse_taken_name(
         self, permit: Permit[RegisterTable], namespace: ResolvedNamespace, replaced: ResolvedTable | None
@@ -189,7 +192,7 @@ class Registrations:
         permit: Permit[RegisterTable],
         namespace: ResolvedNamespace,
         identifier: TableIdentifier,
-        metadata: TableMetadata,
+        uuid: UUID,
         location: Location,
         written: tuple[str, bytes],
     ) -> list[Pending]:
@@ -202,7 +205,7 @@ class Registrations:
             warehouse_id=namespace.warehouse.id,
             namespace_id=namespace.id,
             name=identifier.name,
-            table_uuid=UUID(metadata.table_uuid),
+            table_uuid=uuid,
             location=location.text,
             location_key=location.overlap_key,
             metadata_location=written[0],
@@ -217,16 +220,6 @@ class Registrations:
             above=above_table(namespace),
             warehouse_id=namespace.warehouse.id,
         )
-
-
-def _place(profile: S3Profile, text: str, file: Location) -> Location:
-    """The location in a document: below the base, and with the document inside."""
-    location = profile.parse_location(text)
-    if not location.contains(file, strict=True):
-        raise InvalidLocation(
-            f"The metadata file {file.text!r} must lie inside the location it names, {location.prefix_text!r}"
-        )
-    return location
 
 
 def _is_still(namespace_id: UUID, name_key: str, table: ResolvedTable) -> bool:

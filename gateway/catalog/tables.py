@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -19,10 +18,11 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.repetition import Remembered
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
+from gateway.catalog.computing import aside
 from gateway.catalog.credentials import Credentials, Handed, require_vendable
 from gateway.catalog.etags import Tagged
 from gateway.catalog.loads import LoadWish, of_creation, of_load
-from gateway.catalog.metadata_files import MetadataFiles, require_inside
+from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.pages import Position, visible_page
 from gateway.db import namespaces, pending_files, tables, tasks
 from gateway.db.delivery import TupleDelivery
@@ -47,13 +47,11 @@ from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult, TableIdentifierBody
 from gateway.scope.layout import FullHierarchyLayout, default_location
 from gateway.scope.location import Location
+from gateway.scope.places import require_inside
 from gateway.scope.profile import S3Profile, decode_profile
 
 #: How long a staged table waits for the commit that makes it.
 STAGED_SECONDS = 24 * 3600.0
-
-#: Reducing a document larger than this (bytes) takes longer than other requests should wait for the event loop.
-_LARGE_DOCUMENT = 256 * 1024
 
 
 class Tables:
@@ -161,10 +159,7 @@ class Tables:
             handed = Handed({})
         document = table.metadata
         if wish.snapshots is SnapshotsMode.REFS:
-            small = len(document) <= _LARGE_DOCUMENT
-            document = (
-                referenced_document(document) if small else await asyncio.to_thread(referenced_document, document)
-            )
+            document = await aside(lambda: referenced_document(table.metadata), size=len(document))
         return Tagged(same.tag(now, handed.expires_at), answer(table.metadata_location, document, handed))
 
     async def committed(self, permit: Permit[LoadTable]) -> CommitTableResponse:
@@ -226,8 +221,7 @@ class Tables:
             )
         await self._delivery.deliver_or_leave(pending)
 
-    @staticmethod
-    def _first_metadata(permit: Permit[CreateTable], id: UUID, location: Location) -> TableMetadata:
+    def _first_metadata(self, permit: Permit[CreateTable], id: UUID, location: Location) -> TableMetadata:
         warehouse = permit.namespace(permit.operation.namespace).warehouse
         return new_table_metadata(
             permit.operation.request,
@@ -236,6 +230,7 @@ class Tables:
             now_ms=now_ms(permit),
             default_format_version=warehouse.default_format_version or 2,
             allowed=frozenset(warehouse.allowed_format_versions),
+            limits=self._files.limits,
         )
 
     async def _refuse_taken_name(self, namespace: ResolvedNamespace, identifier: TableIdentifier) -> None:

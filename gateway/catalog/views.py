@@ -20,8 +20,9 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
+from gateway.catalog.computing import aside, extent
 from gateway.catalog.leftovers import claim_left_location
-from gateway.catalog.metadata_files import MetadataFiles, own_files, require_inside
+from gateway.catalog.metadata_files import MetadataFiles, own_files
 from gateway.catalog.pages import Position, visible_page
 from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
 from gateway.catalog.tables import (
@@ -50,9 +51,10 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
-from gateway.iceberg.views import ViewMetadata, decode_stored_view_metadata
+from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.iceberg.wire import CommitViewRequest, ListTablesResponse, LoadViewResult, TableIdentifierBody
 from gateway.scope.location import Location
+from gateway.scope.places import require_inside
 from gateway.scope.profile import decode_profile
 
 
@@ -114,7 +116,9 @@ class Views:
         profile = decode_profile(namespace.warehouse.profile)
         id = uuid7()
         location = place(profile, namespace, identifier.name, id, request.location)
-        metadata = new_view_metadata(request, view_uuid=id, location=location.text, now_ms=now_ms(permit))
+        metadata = new_view_metadata(
+            request, view_uuid=id, location=location.text, now_ms=now_ms(permit), limits=self._files.limits
+        )
         require_inside(profile, location, location_properties(metadata.properties))
         if request.location is not None:
             refuse_chosen_location(profile, location)
@@ -122,7 +126,14 @@ class Views:
         permit.trail.tell(view_id=str(id), location=location.text)
         async with self._files.written(namespace.warehouse, metadata, None) as written:
             await self.insert(
-                permit, namespace, identifier, id, metadata, location, written, explicit=request.location is not None
+                permit,
+                namespace,
+                identifier,
+                id,
+                metadata.uuid,
+                location,
+                written,
+                explicit=request.location is not None,
             )
         return answer(*written)
 
@@ -186,7 +197,7 @@ class Views:
         namespace: ResolvedNamespace,
         identifier: TableIdentifier,
         id: UUID,
-        metadata: ViewMetadata,
+        uuid: UUID,
         location: Location,
         written: tuple[str, bytes],
         *,
@@ -208,7 +219,7 @@ class Views:
                     namespace_id=namespace.id,
                     kind="view",
                     name=identifier.name,
-                    table_uuid=metadata.uuid,
+                    table_uuid=uuid,
                     location=location.text,
                     location_key=location.overlap_key,
                     metadata_location=written[0],
@@ -235,8 +246,15 @@ class Views:
 
     async def _attempt(self, permit: Permit[CommitView], view: ResolvedView) -> LoadViewResult:
         request = permit.operation.request
-        outcome = commit_view(
-            decode_stored_view_metadata(view.metadata), request.requirements, request.updates, now_ms=now_ms(permit)
+        outcome = await aside(
+            lambda: commit_view(
+                decode_stored_view_metadata(view.metadata),
+                request.requirements,
+                request.updates,
+                now_ms=now_ms(permit),
+                limits=self._files.limits,
+            ),
+            size=len(view.metadata) + extent(request.updates),
         )
         if not outcome.changed:
             async with self._database.change(permit):

@@ -7,7 +7,7 @@ protocol; where ours are stricter the update's function says why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from gateway.iceberg.applying import content, structure, view_builder
 from gateway.iceberg.applying.builder import TableBuilder
 from gateway.iceberg.applying.view_builder import ViewBuilder
 from gateway.iceberg.errors import TooManyUpdatesInCommit
+from gateway.iceberg.limits import MAX_COMPARISONS, Limits, refuse_growth
 from gateway.iceberg.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from gateway.iceberg.properties import DELETE_AFTER_COMMIT, flag
 from gateway.iceberg.requirements import (
@@ -59,6 +60,23 @@ MAX_UPDATES: Final = 10_000
 """Updates one commit may hold; engines send a handful, an expiry of snapshots one per table."""
 
 DEFAULT_CREATE_FORMAT_VERSION: Final = 2
+
+_LOOKS_AT: Final[Mapping[type, str]] = {
+    AddSchema: "schemas",
+    RemoveSchemas: "schemas",
+    AddSpec: "specs",
+    RemovePartitionSpecs: "specs",
+    AddSortOrder: "orders",
+    RemoveSnapshots: "snapshots",
+    SetStatistics: "statistics",
+    RemoveStatistics: "statistics",
+    SetPartitionStatistics: "partition_statistics",
+    RemovePartitionStatistics: "partition_statistics",
+    AddEncryptionKey: "encryption_keys",
+    RemoveEncryptionKey: "encryption_keys",
+    AddViewVersion: "versions",
+}
+"""The array of the builder that an update goes through from end to end."""
 
 # Any: the value type of each entry is tied to its key, which a mapping cannot say; the test suite checks every pair.
 _TABLE_UPDATES: Final[Mapping[type, Callable[[TableBuilder, Any, str], None]]] = {
@@ -122,12 +140,14 @@ def commit_table(
     now_ms: int,
     allowed_format_versions: frozenset[int] = SUPPORTED_FORMAT_VERSIONS,
     default_format_version: int = DEFAULT_CREATE_FORMAT_VERSION,
+    limits: Limits | None = None,
 ) -> CommitOutcome:
     """Apply a commit to a table; `base` None creates it (only `assert-create` is then allowed).
 
     `base_location` is the metadata file `base` was read from. Raises `CommitFailedException` (409) when a requirement
     does not hold, `RetryableValidation` (409) when the commit was overtaken, and errors of status 400 for updates that
-    are not legal. A create commit's location, UUID and properties are the client's: the caller checks them.
+    are not legal, among them `MetadataTooLarge` and `TooManyUpdatesInCommit`. A create commit's location, UUID and
+    properties are the client's: the caller checks them.
     """
     _refuse_too_many(updates)
     if base is None:
@@ -139,11 +159,12 @@ def commit_table(
     else:
         check_requirements(base, requirements)
         builder = TableBuilder.on(base, now_ms=now_ms, allowed=allowed_format_versions)
-    for index, update in enumerate(updates):
-        _TABLE_UPDATES[type(update)](builder, update, f"$.updates[{index}]")
+    for at, update in _steps(updates, builder):
+        _TABLE_UPDATES[type(update)](builder, update, at)
     if base is not None and not builder.changed:
         return CommitOutcome(metadata=base, changed=False)
     metadata, trimmed = builder.finish(base_location)
+    refuse_growth(limits or Limits(), metadata.measured, None if base is None else base.measured)
     delete = flag(metadata.properties, DELETE_AFTER_COMMIT, default=True)
     return CommitOutcome(metadata=metadata, changed=True, expired_metadata_files=trimmed if delete else ())
 
@@ -161,6 +182,7 @@ def commit_view(
     updates: Sequence[ViewUpdate],
     *,
     now_ms: int,
+    limits: Limits | None = None,
 ) -> ViewCommitOutcome:
     """Apply a commit to a view.
 
@@ -171,11 +193,41 @@ def commit_view(
     for requirement in requirements:
         requirement.check_view(base.view_uuid)
     builder = ViewBuilder.on(base, now_ms=now_ms)
-    for index, update in enumerate(updates):
-        _VIEW_UPDATES[type(update)](builder, update, f"$.updates[{index}]")
+    for at, update in _steps(updates, builder):
+        _VIEW_UPDATES[type(update)](builder, update, at)
     if not builder.changed:
         return ViewCommitOutcome(metadata=base, changed=False)
-    return ViewCommitOutcome(metadata=builder.finish(), changed=True)
+    metadata = builder.finish()
+    refuse_growth(limits or Limits(), metadata.measured, base.measured)
+    return ViewCommitOutcome(metadata=metadata, changed=True)
+
+
+def _steps(
+    updates: Sequence[TableUpdate | ViewUpdate], builder: TableBuilder | ViewBuilder
+) -> Iterator[tuple[str, TableUpdate | ViewUpdate]]:
+    """Each update with its place in the request, one after the other as the builder is changed by them.
+
+    Older clients expire each snapshot by an update of its own: those in a row are taken as one, so that a thousand of
+    them do not go through all snapshots a thousand times. What else multiplies is bounded: raises
+    `TooManyUpdatesInCommit` when the updates would have to look at more than `MAX_COMPARISONS` entries.
+    """
+    looked_at = index = 0
+    while index < len(updates):
+        update, at = updates[index], f"$.updates[{index}]"
+        index += 1
+        if isinstance(update, RemoveSnapshots):
+            ids = [*update.snapshot_ids]
+            while index < len(updates) and isinstance(following := updates[index], RemoveSnapshots):
+                ids.extend(following.snapshot_ids)
+                index += 1
+            update = RemoveSnapshots(snapshot_ids=tuple(ids))
+        if (array := _LOOKS_AT.get(type(update))) is not None:
+            looked_at += len(getattr(builder, array))
+            if looked_at > MAX_COMPARISONS:
+                raise TooManyUpdatesInCommit(
+                    f"The updates up to {at} look at more than {MAX_COMPARISONS} entries; send them in several commits"
+                )
+        yield at, update
 
 
 def _refuse_too_many(updates: Sequence[TableUpdate | ViewUpdate]) -> None:

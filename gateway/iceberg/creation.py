@@ -15,6 +15,7 @@ from gateway.iceberg.applying.view_builder import ViewBuilder
 from gateway.iceberg.codec import ABSENT
 from gateway.iceberg.documents import Parts
 from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate
+from gateway.iceberg.limits import Limits, refuse_growth
 from gateway.iceberg.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from gateway.iceberg.partition import (
     FIRST_PARTITION_FIELD_ID,
@@ -48,6 +49,7 @@ def new_table_metadata(
     now_ms: int,
     default_format_version: int = 2,
     allowed: frozenset[int] = SUPPORTED_FORMAT_VERSIONS,
+    limits: Limits | None = None,
 ) -> TableMetadata:
     """The metadata of a new table.
 
@@ -79,10 +81,13 @@ def new_table_metadata(
         builder.orders = Parts.of(SortOrder, [order])
         builder.order_id = order.order_id
     metadata, _ = builder.finish(None)
+    refuse_growth(limits or Limits(), metadata.measured, None)
     return metadata
 
 
-def new_view_metadata(request: CreateViewRequest, *, view_uuid: UUID, location: str, now_ms: int) -> ViewMetadata:
+def new_view_metadata(
+    request: CreateViewRequest, *, view_uuid: UUID, location: str, now_ms: int, limits: Limits | None = None
+) -> ViewMetadata:
     """The metadata of a new view: schema 0 and version 1, whatever ids the request has for them.
 
     Raises errors of status 400, among them `IllegalArgumentException` for a dialect given twice.
@@ -96,7 +101,9 @@ def new_view_metadata(request: CreateViewRequest, *, view_uuid: UUID, location: 
     view_builder.add_schema(builder, AddSchema(schema=request.schema), "$")
     view_builder.add_view_version(builder, AddViewVersion(view_version=version.text), "$")
     view_builder.set_current_view_version(builder, SetCurrentViewVersion(view_version_id=LAST_ADDED), "$")
-    return builder.finish()
+    metadata = builder.finish()
+    refuse_growth(limits or Limits(), metadata.measured, None)
+    return metadata
 
 
 def _format_version(properties: Mapping[str, str], default: int) -> int:

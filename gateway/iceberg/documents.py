@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Generic, Self, TypeVar, overload
 
 import msgspec
@@ -47,6 +48,12 @@ P = TypeVar("P", bound=Part)
 _EMPTY = re.compile(rb"\s*\[\s*\]\s*")
 
 
+@cache
+def _shortest(kind: type[Part]) -> int:
+    """Bytes that a part of this kind has at least: a name, quotes, colon and value for each required member."""
+    return 2 + sum(len(field.encode_name) + 4 for field in msgspec.structs.fields(kind) if field.required)
+
+
 class Parts(Sequence[P], Generic[P]):
     """An immutable JSON array of parts: text (parsed when first needed) and what was appended since."""
 
@@ -79,6 +86,22 @@ class Parts(Sequence[P], Generic[P]):
         """A new array with the parts `keep` accepts; self when it accepts all."""
         kept = tuple(item for item in self.items if keep(item))
         return self if len(kept) == len(self.items) else Parts.of(self._kind, kept)
+
+    @property
+    def size(self) -> int:
+        """About the bytes of the array as JSON, without making it."""
+        return memoryview(self._head).nbytes + sum(memoryview(item.text).nbytes + 1 for item in self._tail)
+
+    def longer_than(self, limit: int) -> bool:
+        """Whether there are more parts than this; a text too short to hold them is not looked at."""
+        return self.size > limit * _shortest(self._kind) and self.length > limit
+
+    @property
+    def length(self) -> int:
+        """How many parts there are, without parsing them."""
+        if self._parsed is not None:
+            return len(self._parsed)
+        return len(codec.decode(self._head, list[Raw])) + len(self._tail)
 
     def may_mention(self, number: int) -> bool:
         """False only if no part of the array can hold this integer: a search for its digits, without parsing.

@@ -130,6 +130,10 @@ class TooManyUpdatesInCommit(CatalogError, code=400):
     """A commit holds more updates than the catalog takes at once."""
 
 
+class MetadataTooLarge(CatalogError, code=400):
+    """A table's or view's metadata exceeds a limit of this server, or would after the change."""
+
+
 class ImmutablePropertyModification(CatalogError, code=400):
     """A property that is chosen once is set to something else."""
 

@@ -20,6 +20,7 @@ from gateway.iceberg.codec import Count, Int, Long
 from gateway.iceberg.consistency import check_consistency
 from gateway.iceberg.documents import Part, Parts
 from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.limits import Limits, Measured, refuse_growth, refuse_large_document
 from gateway.iceberg.partition import (
     FIRST_PARTITION_FIELD_ID,
     UNPARTITIONED,
@@ -48,13 +49,6 @@ NO_SNAPSHOT: Final = -1
 
 P = TypeVar("P", bound=Part)
 PartT = TypeVar("PartT", bound=Part)
-
-
-class Limits(Struct, frozen=True):
-    """What a metadata document may at most be; larger ones are refused before they are parsed."""
-
-    max_bytes: int = 256 * 1024 * 1024
-    max_snapshots: int = 1_000_000
 
 
 class TableMetadata(Struct, frozen=True, kw_only=True):
@@ -113,6 +107,27 @@ class TableMetadata(Struct, frozen=True, kw_only=True):
         if not self.snapshots.may_mention(snapshot_id):
             return None
         return next((s for s in self.snapshots if s.snapshot_id == snapshot_id), None)
+
+    @property
+    def measured(self) -> Measured:
+        """What of it can grow."""
+        return Measured(
+            histories={
+                "snapshots": self.snapshots,
+                "snapshot-log entries": self.snapshot_log,
+                "metadata-log entries": self.metadata_log,
+                "statistics files": self.statistics,
+                "partition statistics files": self.partition_statistics,
+            },
+            structures={
+                "schemas": self.schemas,
+                "partition specs": self.partition_specs,
+                "sort orders": self.sort_orders,
+                "encryption keys": self.encryption_keys,
+            },
+            properties=self.properties,
+            refs=len(self.refs),
+        )
 
     @property
     def current_snapshot(self) -> Snapshot | None:
@@ -294,19 +309,11 @@ def decode_table_metadata(data: bytes, *, limits: Limits | None = None) -> Table
     """A document from anywhere, checked whole: size, nesting, every part's form, and that its ids fit together.
 
     Duplicate members are resolved and white space removed, so that what was checked is what every reader will see.
-    Raises `BadRequestException`.
+    Raises `MetadataTooLarge` and `BadRequestException`.
     """
     limits = limits or Limits()
-    if len(data) > limits.max_bytes:
-        raise BadRequestException(
-            f"Table metadata takes {len(data)} bytes, at most {limits.max_bytes} bytes are allowed"
-        )
-    members = codec.canonical_object(data)
-    snapshots = members.get("snapshots") or ()
-    if isinstance(snapshots, list) and len(snapshots) > limits.max_snapshots:
-        raise BadRequestException(
-            f"Table metadata holds {len(snapshots)} snapshots, at most {limits.max_snapshots} are allowed"
-        )
-    metadata = decode_stored_table_metadata(codec.encode(members))
+    refuse_large_document(data, limits, "Table")
+    metadata = decode_stored_table_metadata(codec.encode(codec.canonical_object(data)))
+    refuse_growth(limits, metadata.measured, None)
     check_consistency(metadata)
     return metadata

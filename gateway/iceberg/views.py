@@ -15,10 +15,10 @@ from gateway.iceberg.codec import Count, Int
 from gateway.iceberg.consistency import check_unique
 from gateway.iceberg.documents import Part, Parts
 from gateway.iceberg.errors import BadRequestException, EmptyView, IllegalArgumentException
+from gateway.iceberg.limits import Limits, Measured, refuse_growth, refuse_large_document
 from gateway.iceberg.schema import Schema, check_structure
 
 SUPPORTED_VIEW_VERSION: Final = 1
-MAX_VIEW_BYTES: Final = 64 * 1024 * 1024
 
 
 class Representation(Struct, frozen=True, rename="kebab", kw_only=True):
@@ -82,6 +82,15 @@ class ViewMetadata(Struct, frozen=True, kw_only=True):
         return UUID(self.view_uuid)
 
     @property
+    def measured(self) -> Measured:
+        """What of it can grow."""
+        return Measured(
+            histories={"version-log entries": self.version_log},
+            structures={"schemas": self.schemas, "versions": self.versions},
+            properties=self.properties,
+        )
+
+    @property
     def current_version(self) -> ViewVersion:
         """What the view means now; raises `BadRequestException` when the document has no version of that id."""
         for version in self.versions:
@@ -125,14 +134,15 @@ def decode_stored_view_metadata(data: bytes) -> ViewMetadata:
     )
 
 
-def decode_view_metadata(data: bytes, *, max_bytes: int = MAX_VIEW_BYTES) -> ViewMetadata:
+def decode_view_metadata(data: bytes, *, limits: Limits | None = None) -> ViewMetadata:
     """A document from anywhere, checked whole, duplicates resolved and white space removed.
 
-    Raises `BadRequestException`, `EmptyView` or `IllegalArgumentException`.
+    Raises `MetadataTooLarge`, `BadRequestException`, `EmptyView` or `IllegalArgumentException`.
     """
-    if len(data) > max_bytes:
-        raise BadRequestException(f"View metadata takes {len(data)} bytes, at most {max_bytes} bytes are allowed")
+    limits = limits or Limits()
+    refuse_large_document(data, limits, "View")
     metadata = decode_stored_view_metadata(codec.encode(codec.canonical_object(data)))
+    refuse_growth(limits, metadata.measured, None)
     try:
         UUID(metadata.view_uuid)
     except ValueError:

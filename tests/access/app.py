@@ -16,6 +16,7 @@ from litestar.types import ControllerRouterHandler
 from gateway.access.actor import Actor
 from gateway.api.build import build_api
 from gateway.api.context import Parts
+from gateway.iceberg.limits import Limits
 from gateway.identity.bearer import bearer_token
 from gateway.telemetry.health import HealthMonitor
 from tests.access import world
@@ -70,6 +71,7 @@ def parts(house: House, spy: Spy) -> Parts:
         "authenticate": authenticate,
         "health": HealthMonitor(interval_seconds=3600),
         "page_size_max": 1000,
+        "limits": Limits(),
         "default_project_id": world.PROJECT_ID,
         "met": {world.ALICE.id},
     }

@@ -35,6 +35,8 @@ EXEMPT = {
     "catalog.metadata_files.MetadataFiles.read": "as above",
     "catalog.metadata_files.MetadataFiles.take_back": "as above",
     "catalog.metadata_files.MetadataFiles.require_empty": "as above",
+    "catalog.examination.Examiner.turn": "it waits, and knows nothing",
+    "catalog.examination.Examiner.examined": "pure: it reads a document that was read with a permit",
     "catalog.credentials.Credentials.place_only": "pure: it reads the place of the store off a row and knows no key",
     "catalog.tables.Tables.clash": "for commits: it looks for the name that an insert ran into",
     "catalog.tables.Tables.require_free": "for commits: it raises when a location is taken",

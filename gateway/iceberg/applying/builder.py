@@ -33,6 +33,9 @@ from gateway.iceberg.snapshots import (
     metadata_log_entry,
 )
 
+_CHEAP_SEARCHES: Final = 4
+"""Searches of a commit through the text of the snapshots before all of them are parsed once."""
+
 CLOCK_TOLERANCE_MS: Final = 60_000
 """How far a time in a log may lie before the one in front of it (the reference implementation's allowance)."""
 
@@ -84,6 +87,8 @@ class TableBuilder:
     added_snapshots: dict[int, Snapshot] = field(default_factory=dict)
     main_moved_to: list[int] = field(default_factory=list)
     removed_snapshots: bool = False
+    searches: int = 0
+    known_snapshots: dict[int, Snapshot] | None = None
 
     @classmethod
     def empty(
@@ -137,6 +142,11 @@ class TableBuilder:
         """A snapshot by id; those added by this commit are found without parsing the others."""
         if (added := self.added_snapshots.get(snapshot_id)) is not None:
             return added
+        self.searches += 1
+        if self.known_snapshots is None and self.searches > _CHEAP_SEARCHES:
+            self.known_snapshots = {s.snapshot_id: s for s in self.snapshots}
+        if self.known_snapshots is not None:
+            return self.known_snapshots.get(snapshot_id)
         if not self.snapshots.may_mention(snapshot_id):
             return None
         return next((s for s in self.snapshots if s.snapshot_id == snapshot_id), None)

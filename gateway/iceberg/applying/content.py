@@ -150,6 +150,7 @@ def remove_snapshots(builder: TableBuilder, update: RemoveSnapshots, at: str) ->
     if kept is builder.snapshots:
         return
     builder.snapshots = kept
+    builder.known_snapshots = None
     builder.statistics = builder.statistics.only(lambda file: file.snapshot_id not in gone)
     builder.partition_statistics = builder.partition_statistics.only(lambda file: file.snapshot_id not in gone)
     for name in [name for name, ref in builder.refs.items() if ref.snapshot_id in gone]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.errors import BadRequestException, MetadataTooLarge
+from gateway.iceberg.limits import Limits
 from gateway.iceberg.metadata import (
-    Limits,
     decode_stored_table_metadata,
     decode_table_metadata,
     encode_table_metadata,
@@ -184,10 +184,16 @@ def test_what_is_no_metadata_is_refused(data: bytes) -> None:
 
 def test_documents_are_bounded_before_they_are_read(rich: dict[str, Any]) -> None:
     data = encoded(rich)
-    with pytest.raises(BadRequestException, match="at most 100 bytes"):
-        decode_table_metadata(data, limits=Limits(max_bytes=100))
-    with pytest.raises(BadRequestException, match="holds 1 snapshots, at most 0"):
-        decode_table_metadata(data, limits=Limits(max_snapshots=0))
+    with pytest.raises(MetadataTooLarge, match="at most 100 bytes"):
+        decode_table_metadata(data, limits=Limits(document_bytes=100))
+    with pytest.raises(MetadataTooLarge, match="at most 50 are allowed"):
+        decode_table_metadata(data, limits=Limits(document_values=50))
+    with pytest.raises(MetadataTooLarge, match="1 snapshots, at most 0"):
+        decode_table_metadata(data, limits=Limits(snapshots=0))
+    with pytest.raises(MetadataTooLarge, match="at most 0 are allowed"):
+        decode_table_metadata(data, limits=Limits(structures=0))
+    with pytest.raises(MetadataTooLarge, match="properties, at most 0"):
+        decode_table_metadata(encoded({**rich, "properties": {"a": "b"}}), limits=Limits(properties=0))
 
 
 def test_deep_nesting_in_members_nobody_looks_at_is_refused(rich: dict[str, Any]) -> None:

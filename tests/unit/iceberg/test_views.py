@@ -17,8 +17,10 @@ from gateway.iceberg.errors import (
     EmptyView,
     IllegalArgumentException,
     InvalidTableUpdate,
+    MetadataTooLarge,
     ViewUuidMismatch,
 )
+from gateway.iceberg.limits import Limits
 from gateway.iceberg.views import ViewMetadata, decode_stored_view_metadata, decode_view_metadata, encode_view_metadata
 
 VIEW_UUID = UUID(int=77)
@@ -267,5 +269,5 @@ def test_inconsistent_documents_are_refused(change: dict[str, Any], message: str
 
 
 def test_documents_are_bounded() -> None:
-    with pytest.raises(BadRequestException, match="at most 10 bytes"):
-        decode_view_metadata(encode_view_metadata(make()), max_bytes=10)
+    with pytest.raises(MetadataTooLarge, match="at most 10 bytes"):
+        decode_view_metadata(encode_view_metadata(make()), limits=Limits(document_bytes=10))

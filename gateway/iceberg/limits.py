@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How large what clients send may be, and how large tables and views may become. Pure: numbers and their checks.
+
+Everything is bounded before it costs: bytes before they are unpacked, values before they are parsed, entries before
+they are looked at. Counting commas and brackets is as fast as reading memory and never counts too few values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from gateway.iceberg.documents import Parts
+from gateway.iceberg.errors import MetadataTooLarge, PayloadTooLarge
+
+MAX_COMPARISONS: Final = 2_000_000
+"""Entries of a table that the updates of one commit may look at in all: about a second of computing."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """The limits of one process. Sizes in bytes; a value is anything between two commas or brackets of a JSON text."""
+
+    request_values: int = 200_000
+    file_bytes: int = 64 * 1024 * 1024
+    document_bytes: int = 64 * 1024 * 1024
+    document_values: int = 4_000_000
+    snapshots: int = 100_000
+    structures: int = 10_000
+    properties: int = 10_000
+
+
+class Measured(Struct, frozen=True, kw_only=True):
+    """What of a table or view can grow: arrays with one entry for a snapshot or commit, those with one for a schema or
+    the like, and the properties.
+    """
+
+    histories: Mapping[str, Parts[Any]]
+    structures: Mapping[str, Parts[Any]]
+    properties: Mapping[str, str]
+    refs: int = 0
+
+    @property
+    def size(self) -> int:
+        """About the bytes of the document, without making it."""
+        arrays = (*self.histories.values(), *self.structures.values())
+        return sum(parts.size for parts in arrays) + sum(len(k) + len(v) + 6 for k, v in self.properties.items())
+
+
+def count_values(text: bytes) -> int:
+    """At least the number of values in a JSON text; those in strings are counted too."""
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def refuse_many_values(body: bytes, limits: Limits) -> None:
+    """Raise PayloadTooLarge for a request body that would take long to read, however short its values are."""
+    if len(body) > limits.request_values and (found := count_values(body)) > limits.request_values:
+        raise PayloadTooLarge(
+            f"The request body holds about {found} values, at most {limits.request_values} are taken; "
+            "send the change in several requests"
+        )
+
+
+def refuse_large_document(text: bytes, limits: Limits, noun: str) -> None:
+    """Raise MetadataTooLarge for a document that is too large to be parsed."""
+    if len(text) > limits.document_bytes:
+        raise MetadataTooLarge(
+            f"{noun} metadata takes {len(text)} bytes, at most {limits.document_bytes} bytes are allowed"
+        )
+    if len(text) > limits.document_values and (found := count_values(text)) > limits.document_values:
+        raise MetadataTooLarge(
+            f"{noun} metadata holds about {found} values, at most {limits.document_values} are allowed"
+        )
+
+
+def refuse_growth(limits: Limits, now: Measured, before: Measured | None) -> None:
+    """Raise MetadataTooLarge when something is above its limit and above what it was.
+
+    What is above a limit that was lowered later may stay and shrink: an expiry of snapshots must not fail by the size
+    it is there to reduce.
+    """
+    for limit, of in ((limits.snapshots, "histories"), (limits.structures, "structures")):
+        arrays: Mapping[str, Parts[Any]] = getattr(now, of)
+        old: Mapping[str, Parts[Any]] = {} if before is None else getattr(before, of)
+        for name, parts in arrays.items():
+            was = old.get(name)
+            if parts is was or not parts.longer_than(limit):
+                continue
+            if was is None or parts.length > was.length:
+                raise MetadataTooLarge(f"There would be {parts.length} {name}, at most {limit} are allowed")
+    count, had = len(now.properties), 0 if before is None else len(before.properties)
+    if count > max(limits.properties, had):
+        raise MetadataTooLarge(f"There would be {count} properties, at most {limits.properties} are allowed")
+    if now.refs > max(limits.structures, 0 if before is None else before.refs):
+        raise MetadataTooLarge(f"There would be {now.refs} refs, at most {limits.structures} are allowed")
+    size = now.size
+    if size > limits.document_bytes and (before is None or size > before.size):
+        raise MetadataTooLarge(
+            f"The metadata would take about {size} bytes, at most {limits.document_bytes} are allowed; expire snapshots"
+        )

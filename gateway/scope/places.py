@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether what a document or commit points to lies inside the table's own prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gateway.iceberg.errors import InvalidLocation
+from gateway.iceberg.locations import Place
+from gateway.scope.location import Location
+from gateway.scope.profile import S3Profile
+
+__all__ = ["place_of_document", "require_inside"]
+
+
+def require_inside(profile: S3Profile, location: Location, places: Iterable[Place]) -> None:
+    """Refuse path properties that lead out of the table's own prefix (decision 11, threats K1 and K4).
+
+    Raises InvalidLocation naming what leads out.
+    """
+    for place in places:
+        try:
+            target = Location.parse(place.location, escapes_known=profile.escapes_known)
+        except InvalidLocation as wrong:
+            raise InvalidLocation(f"{place.source!r} is no valid location: {wrong.message}") from None
+        if not location.contains(target):
+            raise InvalidLocation(f"{place.source!r} must lie inside the table's location {location.prefix_text!r}")
+
+
+def place_of_document(profile: S3Profile, text: str, file: Location) -> Location:
+    """The location in a document: below the base, and with the document inside. Raises InvalidLocation."""
+    location = profile.parse_location(text)
+    if not location.contains(file, strict=True):
+        raise InvalidLocation(
+            f"The metadata file {file.text!r} must lie inside the location it names, {location.prefix_text!r}"
+        )
+    return location

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents and requests made to cost more than they say (D09): refused clearly, nothing changed, nobody kept waiting.
+
+The sizes are those of the default limits (`docs/settings.md`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.test_register import foreign, register, register_view
+from tests.contract.world import SCHEMA, Table, World, told, unique
+
+MIB = 1024 * 1024
+
+
+def _file(world: World, location: str, content: bytes) -> str:
+    file = f"{location}/metadata/00000-{unique('x')}.metadata.json"
+    world.s3.put_object(Bucket=world.bucket, Key=file.removeprefix(f"s3://{world.bucket}/"), Body=content)
+    return file
+
+
+def _with(metadata: dict[str, Any], member: str, text: bytes) -> bytes:
+    """The document with one member written as this text."""
+    rest = {name: value for name, value in metadata.items() if name != member}
+    return json.dumps(rest).encode()[:-1] + f', "{member}": '.encode() + text + b"}"
+
+
+def _snapshots(location: str, count: int, *, summary: str = "") -> bytes:
+    one = '{{"snapshot-id":{0},"sequence-number":1,"timestamp-ms":1,"summary":{{"operation":"append","a":"{2}"}},'
+    one += '"manifest-list":"{1}/m"}}'
+    return b"[" + ",".join(one.format(n, location, summary) for n in range(1, count + 1)).encode() + b"]"
+
+
+FILES: dict[str, Callable[[str, dict[str, Any]], bytes]] = {
+    "blanks that unpack to 200 MB": lambda _, m: gzip.compress(b" " * (200 * MIB) + json.dumps(m).encode()),
+    "a bomb in the second member": lambda _, m: gzip.compress(json.dumps(m).encode()) + gzip.compress(b" " * 90 * MIB),
+    "ten million empty objects": lambda _, m: gzip.compress(_with(m, "x", b"[" + b"{}," * 10_000_000 + b"{}]"), 1),
+    "a million snapshots": lambda at, m: gzip.compress(_with(m, "snapshots", _snapshots("s", 600_000)), 1),
+    "more snapshots than a table has": lambda at, m: _with(
+        {**m, "last-sequence-number": 1}, "snapshots", _snapshots(at, 100_001)
+    ),
+    "more properties than a table has": lambda _, m: _with(
+        m, "properties", json.dumps({f"k{n}": "v" for n in range(100_000)}).encode()
+    ),
+    "a hundred thousand levels": lambda _, m: _with(m, "x", b"[" * 100_000 + b"]" * 100_000),
+    "levels that every parser takes": lambda _, m: _with(m, "x", b'{"a":' * 300 + b"1" + b"}" * 300),
+    "nested columns": lambda _, m: _with(m, "schemas", _nested(100)),
+}
+
+
+def _nested(depth: int) -> bytes:
+    kind: Any = "long"
+    for level in range(depth):
+        kind = {
+            "type": "struct",
+            "fields": [{"id": 100 + level, "name": f"f{level}", "type": kind, "required": False}],
+        }
+    return json.dumps([{**kind, "schema-id": 0}]).encode()
+
+
+@pytest.mark.parametrize("bomb", FILES)
+def test_a_bomb_of_a_metadata_file_is_refused_for_what_it_is(world: World, ns: str, bomb: str) -> None:
+    location, metadata = foreign(world, ns)
+    file = _file(world, location, FILES[bomb](location, metadata))
+    before = world.snapshot()
+    for refused in (
+        register(world.admin, world, ns, unique("t"), file),
+        register_view(world.admin, world, ns, unique("v"), file),
+    ):
+        status, kind, message = told(refused)
+        assert status == 400, message
+        assert kind in ("BadRequestException", "MetadataTooLarge"), message
+        assert len(message) < 1000
+    assert world.snapshot() == before
+    assert world.admin.get(f"{world.root}/namespaces/{ns}").status_code == 200
+
+
+def _many(count: int) -> dict[str, str]:
+    return {f"k{n}": "v" for n in range(count)}
+
+
+def _columns(count: int) -> dict[str, Any]:
+    return {
+        "type": "struct",
+        "fields": [{"id": n, "name": f"c{n}", "type": "long", "required": False} for n in range(1, count + 1)],
+    }
+
+
+COMMITS: dict[str, tuple[int, str, list[Any]]] = {
+    "properties": (400, "MetadataTooLarge", [{"action": "set-properties", "updates": _many(150_000)}]),
+    "more values than are read": (
+        413,
+        "PayloadTooLarge",
+        [{"action": "set-properties", "updates": _many(250_000)}],
+    ),
+    "updates": (
+        400,
+        "TooManyUpdatesInCommit",
+        [{"action": "remove-snapshot-ref", "ref-name": f"r{n}"} for n in range(10_001)],
+    ),
+    "schemas": (
+        400,
+        "TooManyUpdatesInCommit",
+        [{"action": "add-schema", "schema": _columns(1)}] * 2
+        + [
+            {
+                "action": "add-schema",
+                "schema": {
+                    "type": "struct",
+                    "fields": [{"id": n, "name": f"c{n}", "type": "long", "required": False}],
+                },
+            }
+            for n in range(10, 9000)
+        ],
+    ),
+    "refs": (
+        400,
+        "InvalidTableUpdate",
+        [{"action": "set-snapshot-ref", "ref-name": f"r{n}", "type": "tag", "snapshot-id": 1} for n in range(9_000)],
+    ),
+    "columns": (413, "PayloadTooLarge", [{"action": "add-schema", "schema": _columns(100_000)}]),
+    "nesting": (400, "BadRequestException", [{"action": "add-snapshot", "snapshot": {"snapshot-id": 1, "x": None}}]),
+}
+
+
+@pytest.mark.parametrize("bomb", COMMITS)
+def test_a_bomb_of_a_commit_is_refused_and_changes_nothing(world: World, ns: str, bomb: str) -> None:
+    status, kind, updates = COMMITS[bomb]
+    table = world.table(ns)
+    body = json.dumps({"requirements": [], "updates": updates}).encode()
+    if bomb == "nesting":
+        body = body.replace(b"null", b"[" * 100_000 + b"]" * 100_000)
+    before = world.snapshot()
+    answer = _send(world, table.path, body)
+    assert told(answer)[:2] == (status, kind), told(answer)
+    assert world.snapshot() == before
+    assert world.admin.get(table.path).json()["metadata"] == table.answer["metadata"]
+
+
+def _send(world: World, path: str, body: bytes) -> httpx.Response:
+    return world.admin.http.post(path, content=body, headers={"Content-Type": "application/json"})
+
+
+def test_what_is_made_new_is_bounded_like_what_is_changed(world: World, ns: str) -> None:
+    version = {
+        "version-id": 1,
+        "timestamp-ms": 1,
+        "schema-id": 0,
+        "summary": {},
+        "default-namespace": [ns],
+        "representations": [{"type": "sql", "sql": "select 1", "dialect": "trino"}],
+    }
+    view = {"name": "v", "schema": SCHEMA, "view-version": version, "properties": {}}
+    dialects = [{"type": "sql", "sql": "select 1", "dialect": f"d{n}"} for n in range(70_000)]
+    root = f"{world.root}/namespaces"
+    before = world.snapshot()
+    for path, body, status in (
+        (f"{root}/{ns}/tables", {"name": "t", "schema": SCHEMA, "properties": _many(20_000)}, 400),
+        (f"{root}/{ns}/tables", {"name": "t", "schema": _columns(60_000)}, 413),
+        (f"{root}/{ns}/tables", {"name": "t", "schema": SCHEMA, "x": _nested_list(100_000)}, 400),
+        (
+            f"{root}/{ns}/views",
+            {**view, "properties": _many(20_000)},
+            400,
+        ),
+        (
+            f"{root}/{ns}/views",
+            {**view, "view-version": {**version, "representations": dialects}},
+            413,
+        ),
+        (root, {"namespace": [unique("n")], "properties": _many(20_000)}, 400),
+        (f"{root}/{ns}/properties", {"updates": _many(20_000)}, 400),
+        (f"{world.root}/transactions/commit", {"table-changes": [{}] * 100_000}, 413),
+    ):
+        answer = _send(world, path, _text(body))
+        assert told(answer)[0] == status, (path, told(answer))
+    assert world.snapshot() == before
+
+
+def _nested_list(depth: int) -> str:
+    return f"nested {depth}"
+
+
+def _text(body: dict[str, Any]) -> bytes:
+    text = json.dumps(body).encode()
+    return text.replace(b'"nested 100000"', b"[" * 100_000 + b"]" * 100_000)
+
+
+def test_removing_properties_that_are_not_there_costs_no_more_than_reading_them(world: World, ns: str) -> None:
+    """Ten thousand that are there and a hundred thousand that are not: a product of both would be minutes."""
+    path = f"{world.root}/namespaces/{ns}/properties"
+    assert _send(world, path, json.dumps({"updates": _many(9_000)}).encode()).status_code == 200
+    gone = [*_many(9_000), *(f"x{n}" for n in range(150_000))]
+    answer = _send(world, path, json.dumps({"removals": gone}).encode())
+    assert answer.status_code == 200, answer.text[:500]
+    assert len(answer.json()["removed"]) == 9_000
+    assert len(answer.json()["missing"]) == 150_000
+
+
+# ---- nobody is kept waiting ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _others(world: World, connections: int = 8) -> Iterator[list[list[float]]]:
+    """Others who ask for the configuration all the while, each on a connection of its own: when they were answered.
+
+    The workers share the connections among them, so with eight some are with the worker that has the bomb.
+    """
+    answered: list[list[float]] = [[] for _ in range(connections)]
+    stop = threading.Event()
+
+    def ask(times: list[float]) -> None:
+        headers = {"Authorization": f"Bearer {world.alice.token}"}
+        with httpx.Client(headers=headers, trust_env=False, timeout=60) as client:
+            while not stop.is_set():
+                answer = client.get(f"{world.ready.catalog_uri}/v1/config", params={"warehouse": world.ready.warehouse})
+                assert answer.status_code == 200
+                times.append(time.monotonic())
+                time.sleep(0.05)
+
+    threads = [threading.Thread(target=ask, args=(times,)) for times in answered]
+    for thread in threads:
+        thread.start()
+    try:
+        while any(len(times) < 3 for times in answered):
+            time.sleep(0.05)
+        yield answered
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def _answered_meanwhile(world: World, send: Callable[[], httpx.Response]) -> tuple[httpx.Response, list[int], float]:
+    """The answer, how many answers each of the others got before it, and how long it took."""
+    with _others(world) as answered:
+        began = time.monotonic()
+        answer = send()
+        ended = time.monotonic()
+        time.sleep(0.2)
+    return answer, [sum(began < each < ended for each in times) for times in answered], ended - began
+
+
+def _require_served(counts: list[int], took: float) -> None:
+    # A loop that stands still answers each of its connections at most once in all that time.
+    assert took > 0.4, "too short to tell anything: the bomb should be larger"
+    assert min(counts) >= 3, counts
+
+
+def test_others_are_answered_while_a_large_document_is_examined(world: World, ns: str) -> None:
+    """8 MB and 20,000 snapshots: work that holds an interpreter from end to end; and the table is good."""
+    location, metadata = foreign(world, ns)
+    text = _snapshots(location, 20_000, summary="x" * 200)
+    file = _file(world, location, gzip.compress(_with({**metadata, "last-sequence-number": 1}, "snapshots", text), 1))
+    name = unique("large")
+    answer, counts, took = _answered_meanwhile(world, lambda: register(world.admin, world, ns, name, file))
+    assert answer.status_code == 200, answer.text[:500]
+    assert len(answer.json()["metadata"]["snapshots"]) == 20_000
+    _require_served(counts, took)
+    table = f"{world.root}/namespaces/{ns}/tables/{name}"
+    updates = [{"action": "remove-snapshots", "snapshot-ids": [n]} for n in range(1, 9_000)]
+    answer, counts, took = _answered_meanwhile(
+        world, lambda: world.commit(world.admin, table, {"action": "set-properties", "updates": {"a": "b"}}, *updates)
+    )
+    assert answer.status_code == 200, answer.text[:500]
+    assert len(answer.json()["metadata"]["snapshots"]) == 11_001
+    _require_served(counts, took)
+    assert world.admin.delete(table).status_code == 204
+
+
+def test_others_are_answered_while_a_commit_compares_what_it_adds(world: World, ns: str) -> None:
+    _, _, updates = COMMITS["schemas"]
+    table = world.table(ns)
+    answer, counts, took = _answered_meanwhile(world, lambda: world.commit(world.admin, table.path, *updates))
+    assert told(answer)[1] == "TooManyUpdatesInCommit"
+    _require_served(counts, took)
+
+
+@pytest.mark.long
+def test_a_table_of_the_largest_size_is_loaded_and_committed_to(world: World, ns: str) -> None:
+    """Right below the limit it works; a commit that would cross it is refused and one that shrinks it is not."""
+    location, metadata = foreign(world, ns)
+    text = _snapshots(location, 20_000, summary="x" * 3_200)
+    content = _with({**metadata, "last-sequence-number": 1}, "snapshots", text)
+    assert 62 * MIB < len(content) < 64 * MIB, len(content) / MIB
+    name = unique("largest")
+    answer = register(world.admin, world, ns, name, _file(world, location, gzip.compress(content, 1)))
+    assert answer.status_code == 200, answer.text[:500]
+    table = f"{world.root}/namespaces/{ns}/tables/{name}"
+    grow = {"action": "set-properties", "updates": {"a": "x" * (3 * MIB)}}
+    assert told(world.commit(world.admin, table, grow))[:2] == (400, "MetadataTooLarge")
+    shrink = {"action": "remove-snapshots", "snapshot-ids": list(range(1, 19_000))}
+    done = world.commit(world.admin, table, shrink)
+    assert done.status_code == 200, done.text[:500]
+    assert len(done.json()["metadata"]["snapshots"]) == 1_001
+    assert world.admin.delete(table).status_code == 204
+
+
+def test_a_released_table_of_no_size_is_not_mistaken_for_a_bomb(world: World, ns: str) -> None:
+    """The checks count what is there: commas in texts are no values to stumble over."""
+    table: Table = world.table(ns, properties={"comment": ",[{" * 20_000})
+    assert world.admin.get(table.path).json()["metadata"]["properties"]["comment"] == ",[{" * 20_000
