@@ -2,7 +2,8 @@
 """`make bench`: the gateway next to its floor, on the embedded stack with audit on, measured in alternation.
 
 Everything runs on this machine at once (gateway, PostgreSQL, OpenFGA, OPA, object store, load), so single figures say
-little and the ratio to the floor of the same round is what to compare. Medians over the rounds are shown.
+little and the ratio to the floor of the same round is what to compare; CPU time says most. Medians over the rounds are
+shown. `BENCH_ONLY=commit,list` measures the requests whose names hold one of these words.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -28,19 +30,42 @@ from rich.table import Table
 
 from gateway.embedded import ready
 from gateway.embedded.ready import Ready
+from tests.bench.cpu import seconds_of
 from tests.bench.load import Load, Result
+from tests.bench.seeding import SCHEMA, ManyTables, with_snapshots
 
-_CONNECTIONS = (1, 8, 32)
+_CONNECTIONS = tuple(map(int, os.environ.get("BENCH_CONNECTIONS", "1,8,32").split(",")))
 _SECONDS = float(os.environ.get("BENCH_SECONDS", "2"))
 _ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
-_COLUMNS = 30
-_SCHEMA = {
-    "type": "struct",
-    "fields": [
-        {"id": n, "name": f"column_{n}", "type": "long" if n % 2 else "string", "required": False}
-        for n in range(1, _COLUMNS + 1)
-    ],
-}
+_SNAPSHOTS = tuple(map(int, os.environ.get("BENCH_SNAPSHOTS", "10,100,1000").split(",")))
+_LARGE = int(os.environ.get("BENCH_LARGE_SNAPSHOTS", "1340"))
+_TABLES = int(os.environ.get("BENCH_TABLES", "10000"))
+_ONLY = [word for word in os.environ.get("BENCH_ONLY", "").split(",") if word]
+_FEW = "analyst"
+_MANY = "steward"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One kind of request. `floor_table` is the id of the table whose document the floor sends beside it."""
+
+    name: str
+    method: str
+    url: str
+    headers: dict[str, str]
+    floor_table: str
+    body: str | None = None
+    connections: tuple[int, ...] = _CONNECTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One load on the gateway and one on the floor; CPU seconds of the gateway's workers and of PostgreSQL."""
+
+    ours: Result
+    floor: Result
+    gateway_cpu: float
+    postgres_cpu: float
 
 
 class Generator:
@@ -97,14 +122,15 @@ def _stack() -> Iterator[Ready]:
 
 
 @contextmanager
-def _floor(stack: Ready, table: str, prefix: bytes) -> Iterator[str]:
+def _floor(stack: Ready, table: str) -> Iterator[str]:
     """The floor server on a free port, with as many workers as the gateway."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     environment = os.environ | {
         "BENCH_POSTGRES": stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1),
         "BENCH_TABLE": table,
-        "BENCH_PREFIX": prefix.decode(),
+        # As long as what a load answer has before its metadata.
+        "BENCH_PREFIX": json.dumps({"metadata-location": "s3://bucket/" + "x" * 120})[:-1] + ', "metadata": ',
         "BENCH_POOL": "5",
     }
     command = [sys.executable, "-m", "granian", "--interface", "asgi", "--factory", "--host", "127.0.0.1"]
@@ -124,19 +150,72 @@ def _floor(stack: Ready, table: str, prefix: bytes) -> Iterator[str]:
         process.wait(20)
 
 
-def _prepare(stack: Ready, client: httpx.Client) -> tuple[str, str, bytes]:
-    """(prefix of the warehouse, id of the table, all of a load answer before its metadata)."""
-    config = client.get("/v1/config", params={"warehouse": stack.warehouse or ""}).raise_for_status().json()
-    prefix = config["defaults"]["prefix"]
-    client.post(f"/v1/{prefix}/namespaces", json={"namespace": ["bench"]}).raise_for_status()
-    body = {"name": "table", "schema": _SCHEMA}
-    client.post(f"/v1/{prefix}/namespaces/bench/tables", json=body).raise_for_status()
-    listed = client.get(f"/v1/{prefix}/namespaces/bench/tables", params={"returnUuids": "true"}).json()
-    loaded = client.get(
-        f"/v1/{prefix}/namespaces/bench/tables/table", headers={"X-Iceberg-Access-Delegation": "client-managed"}
-    ).raise_for_status()
-    before = json.dumps({"metadata-location": loaded.json()["metadata-location"]})[:-1] + ', "metadata": '
-    return prefix, listed["table-uuids"][0], before.encode()
+def _wanted(name: str) -> bool:
+    return not _ONLY or any(word in name for word in _ONLY)
+
+
+def _cases(stack: Ready) -> list[Case]:
+    """Make what the requests are about, and the requests."""
+    headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
+    plain = {**headers, "X-Iceberg-Access-Delegation": "client-managed"}
+    commit = '{"requirements":[],"updates":[{"action":"set-properties","updates":{"bench":"{n}"}}]}'
+    with httpx.Client(base_url=stack.catalog_uri, headers=headers, trust_env=False, timeout=60) as client:
+        config = client.get("/v1/config", params={"warehouse": stack.warehouse or ""}).raise_for_status().json()
+        namespaces = f"{stack.catalog_uri}/v1/{config['defaults']['prefix']}/namespaces"
+        client.post(namespaces, json={"namespace": ["bench"]}).raise_for_status()
+        base = f"{namespaces}/bench/tables"
+        client.post(base, json={"name": "table", "schema": SCHEMA}).raise_for_status()
+        histories = {count: f"commit, {count:,} snapshots" for count in _SNAPSHOTS}
+        for count, name in histories.items():
+            if _wanted(name):
+                with_snapshots(client, base, f"history_{count}", count)
+        megabyte = f"loadTable, {_LARGE:,} snapshots (1 MB)"
+        if _wanted(megabyte):
+            with_snapshots(client, base, "large", _LARGE)
+        lists = {_FEW: 3, _MANY: _TABLES // 2}
+        if _wanted("list"):
+            ManyTables(stack, client, namespaces, count=_TABLES).make("wide", lists)
+        listed = client.get(base, params={"returnUuids": "true"}).raise_for_status().json()
+    ids = {each["name"]: id for each, id in zip(listed["identifiers"], listed["table-uuids"], strict=True)}
+    table = ids["table"]
+    create = json.dumps({"name": "created_{n}", "schema": SCHEMA})
+    config_url = f"{stack.catalog_uri}/v1/config?warehouse={stack.warehouse}"
+    cases = [
+        Case(name="config", method="GET", url=config_url, headers=headers, floor_table=table),
+        Case(name="loadTable", method="GET", url=f"{base}/table", headers=plain, floor_table=table),
+        Case(name="loadTable, vended", method="GET", url=f"{base}/table", headers=headers, floor_table=table),
+        Case(name="create table", method="POST", url=base, headers=plain, floor_table=table, body=create),
+        Case(name="commit", method="POST", url=f"{base}/table", headers=headers, floor_table=table, body=commit),
+    ]
+    for count, name in histories.items():
+        history = f"{base}/history_{count}"
+        id = ids.get(f"history_{count}", table)
+        cases.append(
+            Case(
+                name=name, method="POST", url=history, headers=headers, floor_table=id, body=commit, connections=(1, 8)
+            )
+        )
+    large = ids.get("large", table)
+    cases.append(
+        Case(name=megabyte, method="GET", url=f"{base}/large", headers=plain, floor_table=large, connections=(1, 8))
+    )
+    for reader, sees in {**lists, "admin": _TABLES}.items():
+        name = f"list {_TABLES:,} tables, sees {sees:,}"
+        token = {"Authorization": f"Bearer {stack.users[reader].token}"}
+        url = f"{namespaces}/wide/tables"
+        cases.append(Case(name=name, method="GET", url=url, headers=token, floor_table=table, connections=(1,)))
+    return [case for case in cases if _wanted(case.name)]
+
+
+def _measured(stack: Ready, generator: Generator, case: Case, floor: str, connections: int) -> list[Round]:
+    rounds = []
+    for _ in range(_ROUNDS):
+        before = seconds_of(stack.pids["gateway"]), seconds_of(stack.pids["postgres"])
+        ours = generator.send(case.method, case.url, case.headers, case.body, connections)
+        gateway, postgres = seconds_of(stack.pids["gateway"]), seconds_of(stack.pids["postgres"])
+        beside = generator.send("GET", floor, {}, None, connections)
+        rounds.append(Round(ours, beside, gateway - before[0], postgres - before[1]))
+    return rounds
 
 
 def _worker_memory(stack: Ready) -> list[float]:
@@ -149,54 +228,44 @@ def _worker_memory(stack: Ready) -> list[float]:
 
 def main() -> None:
     """Measure and print."""
-    console = Console(width=110)
-    shown = Table(title=f"{_ROUNDS} rounds of {_SECONDS:g} s each, medians; audit on, nothing cached", expand=True)
-    for column in ("request", "connections", "answers/s", "p50 ms", "p99 ms", "floor/s", "of the floor", "failed"):
+    console = Console(width=126)
+    shown = Table(title=f"{_ROUNDS} rounds of {_SECONDS:g} s each, medians; audit on", expand=True)
+    columns = ("request", "conns", "answers/s", "p50 ms", "p99 ms", "gateway CPU ms", "PostgreSQL CPU ms")
+    for column in (*columns, "floor/s", "of the floor", "failed"):
         shown.add_column(column, justify="left" if column == "request" else "right")
-    with _stack() as stack:
-        headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
-        with httpx.Client(base_url=stack.catalog_uri, headers=headers, trust_env=False, timeout=30) as client:
-            prefix, table, before = _prepare(stack, client)
-        base = f"{stack.catalog_uri}/v1/{prefix}/namespaces/bench/tables"
-        plain = {**headers, "X-Iceberg-Access-Delegation": "client-managed"}
-        create = json.dumps({"name": "created_{n}", "schema": _SCHEMA})
-        commit = '{"requirements":[],"updates":[{"action":"set-properties","updates":{"bench":"{n}"}}]}'
-        requests: list[tuple[str, str, str, dict[str, str], str | None]] = [
-            ("config", "GET", f"{stack.catalog_uri}/v1/config?warehouse={stack.warehouse}", headers, None),
-            ("loadTable, no credentials", "GET", f"{base}/table", plain, None),
-            ("loadTable, credentials vended", "GET", f"{base}/table", headers, None),
-            ("create table", "POST", base, plain, create),
-            ("commit (set a property)", "POST", f"{base}/table", headers, commit),
-        ]
-        with _floor(stack, table, before) as floor:
-            generator = Generator()
-            try:
-                for name, method, url, with_headers, body in requests:
-                    for connections in _CONNECTIONS:
-                        rounds: list[tuple[Result, Result]] = []
-                        for _ in range(_ROUNDS):
-                            ours = generator.send(method, url, with_headers, body, connections)
-                            rounds.append((ours, generator.send("GET", floor, {}, None, connections)))
-                        shown.add_row(name, str(connections), *_row(rounds))
-            finally:
-                generator.close()
+    with ExitStack() as held:
+        stack = held.enter_context(_stack())
+        cases = _cases(stack)
+        generator = Generator()
+        held.callback(generator.close)
+        floors = {id: held.enter_context(_floor(stack, id)) for id in dict.fromkeys(each.floor_table for each in cases)}
+        for case in cases:
+            for connections in case.connections:
+                rounds = _measured(stack, generator, case, floors[case.floor_table], connections)
+                shown.add_row(case.name, str(connections), *_row(rounds))
         memory = _worker_memory(stack)
     console.print(shown)
     console.print(f"memory of a gateway worker: {', '.join(f'{each:.0f} MB' for each in memory)}")
     console.print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
 
 
-def _row(rounds: list[tuple[Result, Result]]) -> list[str]:
-    ours = statistics.median(each.per_second for each, _ in rounds)
-    floors = statistics.median(each.per_second for _, each in rounds)
-    ratio = statistics.median(each.per_second / floor.per_second for each, floor in rounds)
+def _row(rounds: list[Round]) -> list[str]:
+    ours = statistics.median(each.ours.per_second for each in rounds)
+    floors = statistics.median(each.floor.per_second for each in rounds)
+    ratio = statistics.median(each.ours.per_second / each.floor.per_second for each in rounds)
+
+    def per_answer(cpu: list[float]) -> str:
+        return f"{statistics.median(1000 * c / max(1, r.ours.answered) for c, r in zip(cpu, rounds, strict=True)):.1f}"
+
     return [
-        f"{ours:,.0f}",
-        f"{statistics.median(each.p50 for each, _ in rounds):.1f}",
-        f"{statistics.median(each.p99 for each, _ in rounds):.1f}",
+        f"{ours:,.0f}" if ours >= 10 else f"{ours:.1f}",
+        f"{statistics.median(each.ours.p50 for each in rounds):.1f}",
+        f"{statistics.median(each.ours.p99 for each in rounds):.1f}",
+        per_answer([each.gateway_cpu for each in rounds]),
+        per_answer([each.postgres_cpu for each in rounds]),
         f"{floors:,.0f}",
         f"{ratio:.3f}",
-        str(sum(each.refused for each, _ in rounds)),
+        str(sum(each.ours.refused for each in rounds)),
     ]
 
 
