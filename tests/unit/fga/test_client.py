@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the client refuses before anything is sent."""
+"""What the client refuses before anything is sent, and how long it waits."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
 
+from gateway.access.outage import DecisionEngineUnavailable
 from gateway.fga.client import FgaClient, FgaTuple
 
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -44,3 +48,31 @@ async def test_more_than_one_hundred_contextual_tuples_are_refused() -> None:
 async def test_nothing_to_ask_or_write_calls_nobody() -> None:
     assert await client().batch_check([], context={}) == []
     await client().write()
+
+
+def _checks(count: int) -> list[FgaTuple]:
+    return [FgaTuple("user:a", "can_include_in_list", f"table:{n}") for n in range(count)]
+
+
+async def test_a_long_question_takes_as_long_as_its_batches_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of ten thousand tables is two hundred batches: no single one is late, so nothing is wrong."""
+
+    async def slowly(self: FgaClient, chunk: Sequence[FgaTuple], *_: object) -> dict[tuple[str, str, str], bool]:
+        await asyncio.sleep(0.1)
+        return {(check.user, check.relation, check.object): True for check in chunk}
+
+    monkeypatch.setattr(FgaClient, "_check_chunk", slowly)
+    client = FgaClient("http://127.0.0.1:1", "key", ULID, ULID, timeout_s=0.5, max_batch=1)
+    assert await client.batch_check(_checks(40), context={}) == [True] * 40
+
+
+async def test_a_batch_that_hangs_fails_the_question_in_the_time_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hangs(self: FgaClient, chunk: Sequence[FgaTuple], *_: object) -> dict[tuple[str, str, str], bool]:
+        await asyncio.sleep(60)
+        return {}
+
+    monkeypatch.setattr(FgaClient, "_check_chunk", hangs)
+    client = FgaClient("http://127.0.0.1:1", "key", ULID, ULID, timeout_s=0.05, max_batch=1)
+    async with asyncio.timeout(20):
+        with pytest.raises(DecisionEngineUnavailable, match=r"within 0\.05 s"):
+            await client.batch_check(_checks(40), context={})
