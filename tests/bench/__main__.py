@@ -191,9 +191,7 @@ def _cases(stack: Ready) -> list[Case]:
         history = f"{base}/history_{count}"
         id = ids.get(f"history_{count}", table)
         cases.append(
-            Case(
-                name=name, method="POST", url=history, headers=headers, floor_table=id, body=commit, connections=(1, 8)
-            )
+            Case(name=name, method="POST", url=history, headers=headers, floor_table=id, body=commit, connections=(8,))
         )
     large = ids.get("large", table)
     cases.append(
