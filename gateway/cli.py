@@ -173,6 +173,9 @@ def reconcile(dry_run: bool) -> None:
     from gateway.iceberg.errors import CatalogError
     from gateway.settings import Settings
     from gateway.tasks.drift import Finding
+    from gateway.telemetry.logs import configure_logging
+
+    configure_logging(level="WARNING", stream=sys.stderr.buffer)
 
     def tell(finding: Finding) -> None:
         click.echo(f"{finding.kind:<16} {finding.text}")

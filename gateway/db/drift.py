@@ -117,8 +117,13 @@ class Watch:
     compare_all: bool
 
 
+# A power cut of the database's machine may take back a lease, or how far was read: then some of it is read again.
+_NOT_WAITING_FOR_THE_DISK: Final = text("select set_config('synchronous_commit', 'off', true)")
+
+
 async def take_watch(connection: AsyncConnection, holder: UUID, *, seconds: float) -> Watch | None:
     """Take or keep the watch for so long; None when another process has it."""
+    await connection.execute(_NOT_WAITING_FOR_THE_DISK)
     await connection.execute(insert(drift_watch).values(singleton=True).on_conflict_do_nothing())
     free = or_(
         drift_watch.c.holder == holder,
@@ -140,6 +145,7 @@ async def take_watch(connection: AsyncConnection, holder: UUID, *, seconds: floa
 
 async def keep_watch(connection: AsyncConnection, holder: UUID, watch: Watch) -> None:
     """Write down how far it is read, if the watch is still held by `holder`."""
+    await connection.execute(_NOT_WAITING_FOR_THE_DISK)
     await connection.execute(
         update(drift_watch)
         .where(drift_watch.c.holder == holder)

@@ -13,7 +13,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import structlog
@@ -69,13 +69,18 @@ class DriftWatch:
 
     async def run(self) -> None:
         """Watch for as long as the process lives."""
+        failing = False
         try:
             while True:
                 started = time.monotonic()
                 try:
                     await self.look()
+                    failing = False
                 except (*OUTAGES, CatalogError) as outage:
-                    _log.warning("drift.watch_postponed", reason=str(outage))
+                    # An outage is told once, not twice a second.
+                    if not failing:
+                        _log.warning("drift.watch_postponed", reason=str(outage))
+                    failing = True
                 except Exception:
                     # The watch must outlive every surprise; the surprise itself is told in full.
                     _log.exception("drift.watch_failed")
@@ -109,6 +114,7 @@ class DriftWatch:
         store = self._client.store_id
         if watch.store_id == store:
             return watch
+        self._judged.clear()
         replaced = watch.store_id is not None
         if replaced:
             _log.error("drift.store_replaced", before=watch.store_id, store=store)
@@ -118,7 +124,8 @@ class DriftWatch:
 
     async def _read_on(self, watch: Watch) -> Watch:
         """Judge all changes since the last look, some at a time; how far it is read now."""
-        start = None if watch.seen_until is None else watch.seen_until - self._overlap
+        # OpenFGA refuses to begin in the future, where a store restored on a machine with another clock can end.
+        start = None if watch.seen_until is None else min(watch.seen_until, datetime.now(UTC)) - self._overlap
         last, last_seen_again = watch.last_change, watch.last_change is None
         chunk: list[Change] = []
         async for change in changes_since(self._client, start):
@@ -131,6 +138,7 @@ class DriftWatch:
         if last_seen_again:
             return watch
         _log.error("drift.history_lost", store=watch.store_id)
+        self._judged.clear()
         fresh = Watch(store_id=watch.store_id, seen_until=None, last_change=None, compare_all=True)
         await self._keep(fresh)
         return fresh

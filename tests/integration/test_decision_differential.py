@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random tuples and questions: OpenFGA asked one by one and in batches, what the door and its lists ask, what is
+remembered, and plain recursion over the compiled model all say the same.
+
+Worlds have what rows would never want too: second parents, roles in circles, flags for everybody, grants that are over
+or end in this very moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import aiohttp
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from gateway.access.actor import Actor
+from gateway.access.ports import Pin, Question
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.relations import Can
+from gateway.fga.client import Condition, FgaClient, FgaTuple
+from gateway.fga.model import StoreAndModel, push_model
+from gateway.fga.relationships import FgaRelationships
+from gateway.fga.remembered import RememberedRelationships
+from tests.integration.naive import Naive, Tuple, the_model
+from tests.integration.test_openfga_differential import KEY, endpoint
+
+__all__ = ["endpoint"]  # a fixture
+
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+ENDS = {"over": NOW - timedelta(seconds=1), "now": NOW, "later": NOW + timedelta(seconds=1)}
+MODEL = the_model()
+RULES = {each["type"]: each for each in MODEL["type_definitions"]}
+OBJECTS = [
+    ("server", 0), ("project", 0), ("project", 1), ("warehouse", 0), ("warehouse", 1), ("namespace", 0),
+    ("namespace", 1), ("namespace", 2), ("table", 0), ("table", 1), ("view", 0), ("role", 0), ("role", 1), ("role", 2),
+]  # fmt: skip
+USERS = 3
+QUESTIONS = 100
+SINGLE = 5
+
+Place = tuple[str, int]
+_worlds = itertools.count()
+
+
+@dataclass(frozen=True)
+class Written:
+    """A tuple before its world has a name: `subject` is a place, `role` members, a number of a user or `*`."""
+
+    subject: str
+    relation: str
+    on: Place
+    end: str | None
+
+
+def _direct(place: Place) -> list[Written]:
+    """Every tuple the model admits on an object of the world, but for namespaces inside what is inside them."""
+    kind, number = place
+    found: list[Written] = []
+    metadata: Mapping[str, Any] = (RULES[kind].get("metadata") or {}).get("relations") or {}
+    for relation, about in metadata.items():
+        for subject in about.get("directly_related_user_types") or ():
+            type_name, ends = subject["type"], list(ENDS) if "condition" in subject else [None]
+            if "wildcard" in subject:
+                names = [f"{type_name}:*"]
+            elif type_name == "user":
+                names = [f"user:{each}" for each in range(USERS)]
+            else:
+                below = number if type_name == kind == "namespace" else len(OBJECTS)
+                suffix = f"#{subject['relation']}" if "relation" in subject else ""
+                names = [f"{t}:{n}{suffix}" for t, n in OBJECTS if t == type_name and n < below]
+            names = [name for name in names if name != f"{kind}:{number}#{relation}"]
+            found += [Written(name, relation, place, end) for name in names for end in ends]
+    return found
+
+
+POSSIBLE = [written for place in OBJECTS for written in _direct(place)]
+EDGES = [each for each in POSSIBLE if each.relation in ("server", "project", "parent")]
+GRANTS = [each for each in POSSIBLE if each not in EDGES]
+DECIDED = set(Can)
+ASKED = [
+    (Can(relation), place)
+    for place in OBJECTS
+    for relation in RULES[place[0]].get("relations", ())
+    if relation in DECIDED
+]
+CASES = st.lists(st.tuples(st.integers(0, USERS), st.sampled_from(ASKED)), min_size=QUESTIONS, max_size=QUESTIONS)
+
+
+class World:
+    """Drawn tuples under names that no other world has."""
+
+    def __init__(self, edges: list[Written], grants: list[Written]) -> None:
+        self._name = f"w{next(_worlds)}"
+        # Most objects hang where they belong, so that rights have ways to come down.
+        self.tuples: dict[Tuple, datetime | None] = {}
+        for kind, number in OBJECTS:
+            fitting = [each for each in EDGES if each.on == (kind, number)]
+            if fitting:
+                self._add(fitting[number % len(fitting)])
+        for written in (*edges, *grants):
+            self._add(written)
+
+    def _add(self, written: Written) -> None:
+        key = (self._subject(written.subject), written.relation, self.on(written.on))
+        self.tuples[key] = ENDS[written.end] if written.end else None
+
+    def _subject(self, text: str) -> str:
+        type_name, _, rest = text.partition(":")
+        number, hash_, relation = rest.partition("#")
+        if number == "*":
+            return text
+        if type_name == "user":
+            return f"user:{self.user(int(number))}"
+        return f"{self.on((type_name, int(number)))}{hash_}{relation}"
+
+    def user(self, number: int) -> str:
+        """The id of a user, as tokens have it."""
+        return f"oidc~{self._name}-{number}"
+
+    def id(self, place: Place) -> str:
+        """The id of an object."""
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self._name} {place}"))
+
+    def on(self, place: Place) -> str:
+        """The object as OpenFGA names it."""
+        return f"{place[0]}:{self.id(place)}"
+
+    def stored(self) -> list[FgaTuple]:
+        """What OpenFGA is given."""
+        return [FgaTuple(*key, None if end is None else _until(end)) for key, end in self.tuples.items()]
+
+
+def _until(end: datetime) -> Condition:
+    return Condition("unexpired", {"expires_at": end.isoformat()})
+
+
+class Silent:
+    """Nobody watches the memory."""
+
+    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+        """Nothing is counted."""
+
+
+async def compare(at: str, pushed: StoreAndModel, world: World, cases: list[tuple[int, tuple[Can, Place]]]) -> int:
+    """Ask everybody everything; how often the answer was yes. `USERS` as the number of a user is an assumed role."""
+    client = FgaClient(at, KEY, pushed.store_id, pushed.model_id, timeout_s=30)
+    remembering = RememberedRelationships(
+        FgaRelationships(client), model_id=lambda: client.model_id, entries=1000, seconds=60, observer=Silent()
+    )
+    pin = Pin(uuid.uuid4(), uuid.uuid4(), None)
+    try:
+        stored = world.stored()
+        for start in range(0, len(stored), 100):
+            await client.write(stored[start : start + 100])
+        yes = 0
+        for number in sorted({number for number, _ in cases}):
+            some = [each for who, each in cases if who == number]
+            role = ("role", 0)
+            assumed = number == USERS
+            actor = Actor.user(world.user(number), name=None)
+            tuples = dict(world.tuples)
+            name = f"user:{world.user(number)}"
+            if assumed:
+                actor = Actor(kind=actor.kind, id=actor.id, assumed_role=uuid.UUID(world.id(role)))
+                name = "user:somebody-in-the-role-and-nothing-else"
+                tuples[name, "assignee", world.on(role)] = None
+            naive = Naive(MODEL, tuples, NOW)
+            expected = [naive.holds(name, can.value, world.on(place)) for can, place in some]
+            questions = [Question(can, ObjectKey(ObjectType(p[0]), world.id(p)), pin.revision) for can, p in some]
+            first = await remembering.check(actor, questions, now=NOW, pin=pin)
+            assert first == expected, _differing(some, expected, world)
+            # Again from memory, with some that memory does not have.
+            told = dict(zip(questions, expected, strict=True))
+            again = [question for question in questions if told[question]] + questions[:SINGLE]
+            assert await remembering.check(actor, again, now=NOW, pin=pin) == [told[question] for question in again]
+            if not assumed:
+                singles = [(name, can.value, world.on(place)) for can, place in some[:SINGLE]]
+                assert await one_by_one(at, pushed, singles) == expected[:SINGLE]
+            yes += sum(expected)
+        return yes
+    finally:
+        await client.aclose()
+
+
+async def one_by_one(at: str, pushed: StoreAndModel, singles: list[Tuple]) -> list[bool]:
+    """OpenFGA's own Check, without our client."""
+    answers = []
+    headers = {"Authorization": f"Bearer {KEY}"}
+    async with aiohttp.ClientSession(headers=headers) as http:
+        for user, relation, on in singles:
+            body = {
+                "authorization_model_id": pushed.model_id,
+                "tuple_key": {"user": user, "relation": relation, "object": on},
+                "context": {"current_time": NOW.isoformat()},
+            }
+            async with http.post(f"{at}/stores/{pushed.store_id}/check", json=body) as answer:
+                told = await answer.json()
+                # A condition that is asked without its context is an error; with it, everything is a yes or a no.
+                answers.append(told["allowed"])
+    return answers
+
+
+def _differing(cases: object, expected: object, world: World) -> str:
+    return f"{cases} expected {expected} in {world.tuples}"
+
+
+def agree(at: str, examples: int) -> None:
+    """Compare in so many worlds, `QUESTIONS` questions in each. The seed makes every run the same."""
+    pushed = asyncio.run(push_model(at, KEY, "random-worlds"))
+    counted = {"cases": 0, "yes": 0}
+
+    @seed(20260304)
+    @settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+    )
+    @given(
+        st.lists(st.sampled_from(EDGES), max_size=4),
+        st.lists(st.sampled_from(GRANTS), min_size=5, max_size=40),
+        CASES,
+    )
+    def run(edges: list[Written], grants: list[Written], cases: list[tuple[int, tuple[Can, Place]]]) -> None:
+        counted["yes"] += asyncio.run(compare(at, pushed, World(edges, grants), cases))
+        counted["cases"] += len(cases)
+
+    run()
+    assert counted["cases"] >= examples * QUESTIONS
+    assert counted["yes"] > counted["cases"] / 50, "the worlds are too poor to tell anything"
+
+
+@pytest.mark.timeout(300)
+def test_2000_random_questions_are_answered_alike(endpoint: str) -> None:
+    agree(endpoint, 20)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_100000_random_questions_are_answered_alike(endpoint: str) -> None:
+    agree(endpoint, 1000)

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparing everything: rows and tuples that disagree in many ways at once, restored databases, emptied stores.
+
+On the shared stack. Where a test needs the differences to last, nobody watches the feed meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from importlib import resources
+from uuid import uuid4
+
+import pytest
+
+from gateway.embedded.ready import Ready
+from tests.contract.world import World
+from tests.integration.relations import FOREVER, Relations, Tuple, soon
+
+DIFFERS = 3
+
+
+@pytest.fixture(scope="module")
+def world(stack: Ready) -> Iterator[World]:
+    world = World(stack)
+    yield world
+    world.close()
+
+
+@pytest.fixture(scope="module")
+def relations(world: World) -> Iterator[Relations]:
+    relations = Relations(world)
+    yield relations
+    relations.close()
+
+
+@pytest.fixture
+def unwatched(world: World, relations: Relations) -> Iterator[None]:
+    """Both agree, nothing is under way, and nobody watches; afterwards both agree again."""
+    soon(lambda: world.sql("select 1 from outbox") == [], seconds=20)
+    assert relations.reconcile().returncode == 0
+    with relations.unwatched():
+        yield
+        assert relations.reconcile().returncode == 0
+
+
+def revisions(world: World) -> dict[str, str]:
+    rows = world.sql(
+        "select id::text, revision::text from warehouses union all select 'server', revision::text from server"
+    )
+    return {row["id"]: row["revision"] for row in rows}
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_rows_and_tuples_that_agree_are_left_alone(world: World, relations: Relations) -> None:
+    name = world.namespace()
+    table = world.table(name)
+    world.grant("select", world.analyst, "table", table.uuid)
+    before, were = relations.all(), revisions(world)
+    dry = relations.reconcile("--dry-run")
+    assert (dry.returncode, dry.stdout) == (0, f"{len(before)} tuples: no difference\n")
+    assert revisions(world) == were
+    assert relations.reconcile().returncode == 0
+    assert relations.all() == before
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_every_kind_of_difference_is_told_and_mended(world: World, relations: Relations) -> None:
+    name, other = world.namespace(), world.namespace()
+    table, dropped = world.table(name), world.table(name)
+    on, ns, elsewhere = (
+        f"table:{table.uuid}",
+        f"namespace:{world.namespace_id(name)}",
+        f"namespace:{world.namespace_id(other)}",
+    )
+    world.grant("select", world.analyst, "table", table.uuid)
+    world.grant("modify", world.analyst, "table", table.uuid)
+    assert world.admin.delete(dropped.path).status_code == 204
+    right = relations.all()
+
+    wrong: list[Tuple] = [
+        ("user:oidc~steward", "ownership", on),
+        ("user:oidc~steward", "traverse", ns),
+        ("user:oidc~never-seen", "select", on),
+        ("user:oidc~steward", "select", f"table:{dropped.uuid}"),
+        ("user:oidc~steward", "select", f"namespace:{uuid4()}"),
+        (elsewhere, "parent", on),
+        ("user:*", "managed_access", ns),
+        (f"role:{uuid4()}#assignee", "assignee", f"role:{uuid4()}"),
+    ]
+    missing: list[Tuple] = [
+        ("user:oidc~analyst", "traverse", f"warehouse:{world.warehouse}"),
+        (ns, "parent", on),
+        (f"project:{world.project}", "project", f"warehouse:{world.warehouse}"),
+        ("user:oidc~admin", "ownership", ns),
+    ]
+    dated = ("user:oidc~analyst", "select", on)
+    relations.write(*wrong)
+    relations.delete(*missing, dated)
+    relations.write(dated, until=FOREVER)
+    different, were = relations.all(), revisions(world)
+
+    dry = relations.reconcile("--dry-run")
+    assert dry.returncode == DIFFERS, dry.stderr
+    told = {tuple(line.split(maxsplit=1)) for line in dry.stdout.splitlines()[:-1]}
+    assert told == {
+        *(("foreign" if user == "user:*" else "unwanted", f"{user} {rel} {obj}") for user, rel, obj in wrong),
+        *(("missing", " ".join(each)) for each in missing),
+        ("other_condition", " ".join(dated)),
+    }
+    assert (relations.all(), revisions(world)) == (different, were), "a dry run changes nothing"
+
+    mended = relations.reconcile()
+    assert mended.returncode == 0, mended.stderr
+    assert relations.all() == right
+    now = revisions(world)
+    assert all(now[each] != were[each] for each in were)
+    again = relations.reconcile("--dry-run")
+    assert again.returncode == 0, again.stdout
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_an_emptied_store_is_filled_again_from_the_rows(world: World, relations: Relations) -> None:
+    name = world.namespace()
+    for _ in range(3):
+        world.grant("select", world.analyst, "table", world.table(name).uuid)
+    before = relations.all()
+    relations.empty()
+    assert relations.all() == {}
+    assert relations.reconcile().returncode == 0
+    assert relations.all() == before
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_after_a_restored_database_the_tuples_are_as_its_rows_say(world: World, relations: Relations) -> None:
+    """The rows of grants are those of an hour ago: what was given since goes, what was taken since is back."""
+    name = world.namespace()
+    table = world.table(name)
+    world.grant("select", world.analyst, "table", table.uuid)
+    before = relations.all()
+    world.sql("create table kept_grants as select * from grants")
+    try:
+        world.revoke("select", world.analyst, "table", table.uuid)
+        world.grant("modify", world.steward, "table", table.uuid)
+        assert relations.all() != before
+        world.sql("delete from grants")
+        world.sql("insert into grants select * from kept_grants")
+    finally:
+        world.sql("drop table kept_grants")
+    were = revisions(world)
+    assert relations.reconcile().returncode == 0
+    assert relations.all() == before
+    assert all(revisions(world)[each] != were[each] for each in were)
+    assert world.analyst.get(table.path).status_code == 200
+    assert world.steward.get(table.path).status_code == 404
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_grants_found_in_openfga_become_rows_where_that_is_wished(world: World, relations: Relations) -> None:
+    name = world.namespace()
+    table = world.table(name)
+    on, ns = f"table:{table.uuid}", f"namespace:{world.namespace_id(name)}"
+    adopted: list[Tuple] = [("user:oidc~steward", "select", on)]
+    dated = ("user:oidc~etl", "modify", on)
+    refused: list[Tuple] = [
+        ("user:oidc~never-seen", "select", on),
+        ("user:oidc~steward", "select", f"table:{uuid4()}"),
+        ("user:oidc~steward", "traverse", f"namespace:{world.namespace_id(world.namespace())}"),
+        (ns, "parent", f"table:{uuid4()}"),
+        ("user:*", "managed_access", ns),
+        (f"role:{uuid4()}#assignee", "select", on),
+    ]
+    relations.write(*adopted, *refused)
+    relations.write(dated, until=FOREVER)
+    done = relations.reconcile(DRIFT__EXTERNAL_GRANTS="adopt")
+    assert done.returncode == 0, done.stderr
+    assert "2 adopted" in done.stdout
+    rows = world.sql(
+        "select * from grants where object_id = $1 and granted_by = 'external' order by principal_id",
+        table.uuid,
+    )
+    assert [(row["principal_id"], row["privilege"]) for row in rows] == [
+        ("oidc~etl", "modify"),
+        ("oidc~steward", "select"),
+    ]
+    assert [row["expires_at"] for row in rows] == [datetime.fromisoformat(FOREVER), None]
+    left = relations.all()
+    assert not set(refused) & set(left)
+    assert ("user:oidc~steward", "traverse", ns) in left
+    assert left["user:oidc~etl", "traverse", ns] == left[dated]
+    assert world.steward.get(table.path).status_code == 200
+    assert relations.reconcile("--dry-run").returncode == 0
+    world.revoke("select", world.steward, "table", table.uuid)
+    assert world.steward.get(table.path).status_code == 404
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_grants_that_are_only_to_be_reported_stay_and_all_else_is_mended(world: World, relations: Relations) -> None:
+    table = world.table(world.namespace())
+    grant, way = (
+        ("user:oidc~steward", "select", f"table:{table.uuid}"),
+        ("user:oidc~steward", "traverse", f"warehouse:{world.warehouse}"),
+    )
+    reason = way in relations.all()
+    relations.write(grant)
+    if not reason:
+        relations.write(way)
+    done = relations.reconcile(DRIFT__EXTERNAL_GRANTS="report")
+    assert done.returncode == DIFFERS, done.stdout + done.stderr
+    assert relations.there(grant)
+    assert relations.there(way) is reason
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_what_is_over_by_itself_is_swept_and_is_no_drift(world: World, relations: Relations) -> None:
+    table = world.table(world.namespace())
+    over = ("user:oidc~steward", "select", f"table:{table.uuid}")
+    relations.write(over, until=(datetime.now(UTC) - timedelta(minutes=1)).isoformat())
+    dry = relations.reconcile("--dry-run")
+    assert (dry.returncode, dry.stdout.split()[0]) == (0, "expired")
+    assert relations.reconcile().returncode == 0
+    assert not relations.there(over)
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_types_of_another_model_are_told_and_left(world: World, relations: Relations) -> None:
+    """A newer version's migration writes such tuples while this one still serves."""
+    model = json.loads(resources.files("gateway.fga").joinpath("model.json").read_text())
+    extra = {
+        "type": "glossary",
+        "relations": {"reader": {"this": {}}},
+        "metadata": {"relations": {"reader": {"directly_related_user_types": [{"type": "user"}]}}},
+    }
+    newer = relations.push({**model, "type_definitions": [*model["type_definitions"], extra]})
+    strange = ("user:oidc~steward", "reader", "glossary:terms")
+    relations.write(strange, model=newer)
+    done = relations.reconcile()
+    assert (done.returncode, done.stdout.splitlines()[0].split()[0]) == (0, "unknown")
+    assert relations.there(strange)
+    relations.delete(strange)
+
+
+@pytest.mark.parametrize(
+    "forgotten", ["store_id = 'another'", "last_change = 'a change that is not in the feed any more'"]
+)
+def test_a_store_that_was_replaced_or_rewound_is_noticed_and_compared_whole(
+    world: World, relations: Relations, forgotten: str
+) -> None:
+    """What the feed cannot tell, because it begins after it: a tuple that went with the old store."""
+    table = world.table(world.namespace())
+    world.grant("select", world.analyst, "table", table.uuid)
+    lost = ("user:oidc~analyst", "select", f"table:{table.uuid}")
+    soon(lambda: world.sql("select 1 from outbox") == [], seconds=20)
+    began = world.sql("select clock_timestamp() as now")[0]["now"]
+    with relations.unwatched():
+        relations.delete(lost)
+        # As if the feed had been read past the deletion: only a full comparison can find it.
+        world.sql(f"update drift_watch set seen_until = now() + interval '1 minute', {forgotten}")
+    soon(lambda: relations.there(lost), seconds=30)
+    compared = "select 1 from audit_log where operation = 'compare_tuples' and at > $1"
+    soon(lambda: bool(world.sql(compared, began)), seconds=30)
+    settled = "select 1 from drift_watch where store_id = $1 and seen_until <= now() and not compare_all"
+    soon(lambda: bool(world.sql(settled, relations.ready.openfga.store_id)), seconds=30)
