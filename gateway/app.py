@@ -49,6 +49,7 @@ from gateway.fga.model import find_model
 from gateway.fga.relationships import FgaRelationships, to_wire
 from gateway.fga.remembered import RememberedRelationships
 from gateway.governance.checks import Checks
+from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
 from gateway.governance.projects import Projects
 from gateway.governance.rights import Rights
@@ -305,6 +306,7 @@ def _parts(
             skip_validation=settings.skip_storage_validation,
         ),
         grants=Grants(database=database, delivery=delivery),
+        grant_lists=GrantLists(database=database, door=door, page_size=settings.pagination_size_max),
         checks=Checks(door=door),
         rights=Rights(door=door),
         met=set(),

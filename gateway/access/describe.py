@@ -116,8 +116,8 @@ def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:
             return str(table_id), None, str(warehouse_id)
         case refs.ViewIdRef(warehouse_id=warehouse_id, view_id=view_id):
             return str(view_id), None, str(warehouse_id)
-        case refs.NamespaceIdRef(namespace_id=namespace_id):
-            return str(namespace_id), None, None
+        case refs.NamespaceIdRef(namespace_id=namespace_id, warehouse_id=within):
+            return str(namespace_id), None, None if within is None else str(within)
         case refs.WarehouseRef(warehouse_id=warehouse_id):
             return None, None, str(warehouse_id)
         case refs.WarehouseNameRef(name=name):

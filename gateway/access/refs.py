@@ -71,10 +71,11 @@ class NamespaceRef:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceIdRef:
-    """A namespace by its id, as the management API names it."""
+    """A namespace by its id, as the management API names it; in that warehouse if the path names one."""
 
     type: ClassVar[ObjectType] = ObjectType.NAMESPACE
     namespace_id: UUID
+    warehouse_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

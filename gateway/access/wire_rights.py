@@ -121,23 +121,27 @@ class GrantList(Answer, frozen=True, omit_defaults=True):
     next_page_token: str | None = None
 
 
-class GrantChange(Answer, frozen=True, omit_defaults=True):
-    """What happened to a grant: `given`, `changed` or `taken`, when and by whom."""
+class EndedGrant(Answer, frozen=True, omit_defaults=True):
+    """A grant that was. `ended-because` is revoked, expired, replaced (by another end or reason of the same grantor),
+    object deleted or principal deleted; nobody in particular ended what expired.
+    """
 
-    at: datetime
-    change: str
-    by: str
     privilege: str
     principal: GrantedTo
     resource: GrantedOn
+    created_at: datetime
+    granted_by: str
+    ended_at: datetime
+    ended_because: str
+    ended_by: str | None = None
     reason: str | None = None
     expires_at: datetime | None = None
 
 
 class GrantHistory(Answer, frozen=True, omit_defaults=True):
-    """`GET …/grants/history`, newest first."""
+    """`GET …/grants/history`, the latest end first."""
 
-    changes: list[GrantChange]
+    grants: list[EndedGrant]
     next_page_token: str | None = None
 
 

@@ -20,6 +20,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     checks,
     config,
     credentials,
+    grant_lists,
     grants,
     namespaces,
     projects,

@@ -35,6 +35,7 @@ from gateway.catalog.tables import Tables
 from gateway.catalog.views import Views
 from gateway.governance.checks import Checks
 from gateway.governance.errors import ProjectIdMissing
+from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
 from gateway.governance.principals import principal_of, unless_own
 from gateway.governance.projects import Projects
@@ -77,6 +78,7 @@ class Parts:
     projects: Projects
     warehouses: Warehouses
     grants: Grants
+    grant_lists: GrantLists
     checks: Checks
     rights: Rights
     met: set[str]

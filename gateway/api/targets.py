@@ -36,6 +36,11 @@ def namespace(ctx: Ctx) -> NamespaceIdRef:
     return NamespaceIdRef(ctx.uuid("namespace_id"))
 
 
+def namespace_within(ctx: Ctx) -> NamespaceIdRef:
+    """The namespace in the path, in the warehouse in the path."""
+    return NamespaceIdRef(ctx.uuid("namespace_id"), ctx.uuid("warehouse_id"))
+
+
 def table(ctx: Ctx) -> TableIdRef:
     """The table in the path."""
     return TableIdRef(ctx.uuid("warehouse_id"), ctx.uuid("table_id"))

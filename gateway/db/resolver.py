@@ -227,7 +227,16 @@ _STATEMENTS: dict[type[refs.Ref], Select[Any]] = {
             namespaces.c.path_key == bindparam("path_key"),
         )
     ),
-    refs.NamespaceIdRef: _always(_namespace_columns().where(namespaces.c.id == bindparam("id"))),
+    refs.NamespaceIdRef: _always(
+        _namespace_columns().where(
+            namespaces.c.id == bindparam("id"),
+            # Null when nobody said in which warehouse.
+            namespaces.c.warehouse_id
+            == func.coalesce(
+                bindparam("warehouse_id", type_=namespaces.c.warehouse_id.type), namespaces.c.warehouse_id
+            ),
+        )
+    ),
     refs.WarehouseRef: _always(_warehouse_columns().where(warehouses.c.id == bindparam("id"))),
     refs.WarehouseNameRef: _always(
         _warehouse_columns().where(
@@ -256,7 +265,7 @@ def _parameters(ref: refs.Ref) -> dict[str, Any]:
         case refs.NamespaceRef():
             return {"warehouse_id": ref.warehouse_id, "path_key": ref.namespace.key}
         case refs.NamespaceIdRef():
-            return {"id": ref.namespace_id}
+            return {"id": ref.namespace_id, "warehouse_id": ref.warehouse_id}
         case refs.WarehouseNameRef():
             return {"project_id": ref.project_id, "name_key": fold(ref.name)}
         case _:

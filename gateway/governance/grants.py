@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from gateway.access.operation import Operation
+from gateway.access.operations.grant_lists import ChangeGrants
 from gateway.access.operations.grants import Assignment, ReadAssignments, WriteAssignments, WritingGrants
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
@@ -24,7 +25,14 @@ from gateway.access.resolved import (
     ResolvedWarehouse,
 )
 from gateway.access.tuples import PrincipalType, TupleKey
-from gateway.access.wire_rights import MAX_ENTRIES, AssignmentEntry, AssignmentsAnswer, Identity
+from gateway.access.wire_rights import (
+    MAX_ENTRIES,
+    AssignmentEntry,
+    AssignmentsAnswer,
+    GrantDelete,
+    GrantWrite,
+    Identity,
+)
 from gateway.db import grants, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
@@ -83,6 +91,14 @@ class Grants:
         OpenFGA has not confirmed it yet.
         """
         await self._apply(permit, permit.operation, strict=True)
+
+    async def change(self, permit: Permit[ChangeGrants]) -> None:
+        """Give and take, all or nothing, by the rules of grants: what is so already stays so, and a grant that the
+        caller gave before gets the new end and reason.
+
+        Raises as `write`, without the two about what is there.
+        """
+        await self._apply(permit, permit.operation, strict=False)
 
     async def _apply(self, permit: Permit[Operation], change: WritingGrants, *, strict: bool) -> None:
         """`strict` as `write` says; without it what is there already or gone already is fine, and is made so again: who
@@ -144,6 +160,16 @@ def parse_entries(entries: Iterable[AssignmentEntry]) -> tuple[Assignment, ...]:
     """Wire entries as values. Raises InvalidGrantPrivilege and 400 for an entry without exactly one principal."""
     return tuple(
         Assignment(known_privilege(entry.type), principal_of(Identity(user=entry.user, role=entry.role)))
+        for entry in entries
+    )
+
+
+def parse_grants(entries: Iterable[GrantWrite | GrantDelete]) -> tuple[Assignment, ...]:
+    """Wire entries of the grants API as values; raises as `parse_entries`."""
+    return tuple(
+        Assignment(known_privilege(entry.privilege), principal_of(entry.principal), entry.reason, entry.expires_at)
+        if isinstance(entry, GrantWrite)
+        else Assignment(known_privilege(entry.privilege), principal_of(entry.principal))
         for entry in entries
     )
 

@@ -16,6 +16,7 @@ from gateway.access.operations import (
     checks,
     config,
     credentials,
+    grant_lists,
     grants,
     namespaces,
     projects,
@@ -344,6 +345,39 @@ def _rights() -> list[Example]:
     return made
 
 
+def _grant_lists() -> list[Example]:
+    """The paths of the grants API name the warehouse of a namespace, and no project."""
+    made = [
+        Example("own grants", grant_lists.ListPrincipalGrants(world.PROJECT)),
+        Example(
+            "grants of other",
+            grant_lists.ListPrincipalGrants(world.PROJECT, _BOB),
+            query={"principalUser": world.BOB_ID},
+        ),
+        Example(
+            "grants of role",
+            grant_lists.ListPrincipalGrants(world.PROJECT, Principal(PrincipalType.ROLE, str(world.ROLE_ID))),
+            query={"principalRole": str(world.ROLE_ID)},
+        ),
+    ]
+    for name, ref, names in _HELD_ON:
+        if name == "DefaultProject":
+            continue
+        on, path = ref, dict(names)
+        if name == "Namespace":
+            on, path["warehouse_id"] = NamespaceIdRef(world.INNER_ID, world.WAREHOUSE_ID), str(world.WAREHOUSE_ID)
+        privilege = GRANTABLE[on.type][0]
+        body = {"writes": [{"privilege": privilege.value, "principal": {"user": world.BOB_ID}}]}
+        change = getattr(grant_lists, f"Change{name}Grants")(on, (Assignment(privilege, _BOB),), ())
+        made += [
+            Example("grants in full", getattr(grant_lists, f"List{name}Grants")(on), path),
+            Example(f"grant {privilege}", change, path, body=body),
+            Example("grantable", getattr(grant_lists, f"List{name}Privileges")(on), path),
+            Example("grant history", getattr(grant_lists, f"List{name}GrantHistory")(on), path),
+        ]
+    return made
+
+
 def _grants() -> list[Example]:
     made: list[Example] = []
     for name, on, path in _HELD_ON:
@@ -369,4 +403,5 @@ EXAMPLES: Sequence[Example] = (
     *_management(),
     *_grants(),
     *_rights(),
+    *_grant_lists(),
 )

@@ -194,16 +194,27 @@ def render(rows: dict[str, dict[str, list[str]]]) -> str:
         like_nobody = [
             name for name, cells in rows[table].items() if cells == rows[table]["nobody"] and name != "nobody"
         ]
+        shown = ["no token", *(name for name in rows[table] if name != "no token" and name not in like_nobody)]
+        alike = _alike(heads, [rows[table][name] for name in shown])
         parts.append(f"\n## {table}\n\n")
-        parts.append(f"| held | {' | '.join(head.title for head in heads)} |\n")
-        parts.append(f"|--|{'--|' * len(heads)}\n")
-        for name in ("no token", *(name for name in rows[table] if name != "no token")):
-            if name not in like_nobody:
-                parts.append(f"| {name} | {' | '.join(rows[table][name])} |\n")
+        parts.append(f"| held | {' | '.join(', '.join(titles) for titles, _ in alike)} |\n")
+        parts.append(f"|--|{'--|' * len(alike)}\n")
+        for index, name in enumerate(shown):
+            parts.append(f"| {name} | {' | '.join(column[index] for _, column in alike)} |\n")
         if like_nobody:
             parts.append(f"\nLike nobody: {_grouped(like_nobody)}.\n")
         parts.append(f"\nOperations: {', '.join(dict.fromkeys(head.operation.__name__ for head in heads))}.\n")
     return "".join(parts)
+
+
+def _alike(heads: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[tuple[list[str], tuple[str, ...]]]:
+    """(titles, cells) of the columns, those with the same cells together: they need the same right."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for index, head in enumerate(heads):
+        titles = found.setdefault(tuple(row[index] for row in rows), [])
+        if head.title not in titles:
+            titles.append(head.title)
+    return [(titles, cells) for cells, titles in found.items()]
 
 
 def _grouped(names: Sequence[str]) -> str:
@@ -223,6 +234,6 @@ its differences.
 Each row is a person who holds exactly one grant, on a level of: server - project - warehouse - outer namespace -
 namespace - table or view, and a role of the project. Each column is an operation on the thing of that level (the
 namespace is the inner one). ✓ is done, ✗ is refused with 403, 404 is answered as if there were nothing, 401 needs a
-token. A column with a colon is a right that only decides how the operation is done. The policies of OPA, which can only
-take away, allow everything here.
+token. Operations that fare alike share a column. A title with a colon is a right that only decides how the operation is
+done. The policies of OPA, which can only take away, allow everything here.
 """

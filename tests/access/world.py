@@ -126,6 +126,7 @@ ROWS: dict[Ref, Resolved] = {
     NamespaceIdRef(OUTER_ID): outer_row,
     NAMESPACE: inner_row,
     NamespaceIdRef(INNER_ID): inner_row,
+    NamespaceIdRef(INNER_ID, WAREHOUSE_ID): inner_row,
     TABLE: table_row,
     TableIdRef(WAREHOUSE_ID, TABLE_ID): table_row,
     VIEW: view_row,

@@ -216,7 +216,7 @@ class World:
     def strip(self, person: Person) -> None:
         """Take away every grant of a person: who comes out of this is a stranger."""
         held = self.sql(
-            "select g.privilege, g.object_type, g.object_id, t.warehouse_id::text as warehouse from grants g "
+            "select g.id, g.privilege, g.object_type, g.object_id, t.warehouse_id::text as warehouse from grants g "
             "left join tables t on g.object_type in ('table', 'view') and t.id::text = g.object_id "
             "where g.principal_type = 'user' and g.principal_id = $1",
             person.id,
@@ -226,6 +226,10 @@ class World:
             within = f"warehouse/{row['warehouse']}/{kind}" if row["warehouse"] else kind
             path = f"/management/v1/permissions/{within}/{id}/assignments"
             gone = self.admin.post(path, {"deletes": [{"type": row["privilege"], "user": person.id}]})
+            if gone.status_code == 404:
+                # It has ended, or a test wrote the rows of a role and its members by hand, so OpenFGA knows of neither.
+                self.sql("delete from grants where id = $1", row["id"])
+                continue
             assert gone.status_code == 204, gone.text
 
     def commit(self, by: Person, path: str, *updates: object, requirements: tuple[object, ...] = ()) -> httpx.Response:

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where objects of the relationship model lie: the ids that name them in paths of the management API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.refs import ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The project and the warehouse something lies in, as far as it lies in any."""
+
+    project_id: str | None = None
+    warehouse_id: str | None = None
+
+
+async def places(connection: AsyncConnection, keys: Sequence[ObjectKey]) -> Mapping[ObjectKey, Place]:
+    """The places of those that exist, in one statement."""
+    unique = list(dict.fromkeys(keys))
+    asked = {"types": [key.type.value for key in unique], "ids": [key.id for key in unique]}
+    rows = await connection.execute(_PLACES, asked)
+    return {unique[row.ord - 1]: Place(row.project_id, row.warehouse_id) for row in rows}
+
+
+_PLACES = text(
+    """
+    select a.ord, coalesce(w.project_id, r.project_id, case a.type when 'project' then a.id end) as project_id,
+        w.id::text as warehouse_id
+    from unnest(cast(:types as text[]), cast(:ids as text[])) with ordinality as a(type, id, ord)
+    left join roles r on r.id = case a.type when 'role' then a.id::uuid end
+    left join tables t on t.id = case when a.type in ('table', 'view') then a.id::uuid end
+    left join namespaces n on n.id = case a.type when 'namespace' then a.id::uuid end
+    left join warehouses w
+        on w.id = coalesce(t.warehouse_id, n.warehouse_id, case a.type when 'warehouse' then a.id::uuid end)
+    """
+)

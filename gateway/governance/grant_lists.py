@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of grants: who holds what here, what somebody holds, what was, and what one may give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from gateway.access.door import Door
+from gateway.access.operation import Operation
+from gateway.access.operations.grant_lists import ListGrantHistory, ListGrants, ListPrincipalGrants, ListPrivileges
+from gateway.access.permit import Permit
+from gateway.access.privileges import GRANTABLE, Privilege, granting
+from gateway.access.refs import ObjectKey, ObjectType, Ref, ServerRef
+from gateway.access.relations import Can
+from gateway.access.resolved import Resolved
+from gateway.access.suppositions import Supposition
+from gateway.access.tuples import PrincipalType
+from gateway.access.wire_rights import EndedGrant, Grant, GrantablePrivilege, GrantedOn, GrantHistory, GrantList
+from gateway.db import grants
+from gateway.db.engine import Database
+from gateway.db.places import Place, places
+from gateway.governance.principals import own_principal, told_principal
+from gateway.governance.privilege_texts import told_privilege
+from gateway.iceberg.errors import InvalidPaginationToken
+
+_KNOWN = frozenset(Privilege)
+
+
+class GrantLists:
+    """Grants with their grantors, times, reasons and ends, by page."""
+
+    def __init__(self, *, database: Database, door: Door, page_size: int) -> None:
+        self._database = database
+        self._door = door
+        self._page_size = page_size
+
+    async def on_object(self, permit: Permit[ListGrants]) -> GrantList:
+        """The live grants on one object, oldest first; one of each grantor."""
+        operation = permit.operation
+        key = _row(permit, operation.on).key
+        limit = self._limit(operation.page_size)
+        async with self._database.read() as connection:
+            after = _uuid(operation.page_token)
+            found = await grants.on_object(connection, key, after=after, limit=limit + 1)
+            where = await places(connection, [key])
+        return _told_list(found, where, limit)
+
+    async def of_principal(self, permit: Permit[ListPrincipalGrants]) -> GrantList:
+        """Everything a principal holds directly in the project and on the server, oldest first.
+
+        What others hold on the server is left out for who may not read the server's assignments.
+        """
+        operation = permit.operation
+        about = operation.principal or own_principal(permit.actor)
+        limit = self._limit(operation.page_size)
+        async with self._database.read() as connection:
+            found = await grants.of_principal(
+                connection,
+                about,
+                project_id=operation.project.project_id,
+                after=_uuid(operation.page_token),
+                limit=limit + 1,
+            )
+            where = await places(connection, [_object(row) for row in found])
+        other = operation.principal is not None and about.type is PrincipalType.USER
+        servers = not other or permit.holds(Can.READ_ASSIGNMENTS, ServerRef())
+        return _told_list(found, where, limit, servers=servers)
+
+    async def history(self, permit: Permit[ListGrantHistory]) -> GrantHistory:
+        """The grants on one object that ended, the latest end first."""
+        operation = permit.operation
+        key = _row(permit, operation.on).key
+        limit = self._limit(operation.page_size)
+        async with self._database.read() as connection:
+            after = _number(operation.page_token)
+            found = await grants.history(connection, on=key, after=after, limit=limit + 1)
+            where = await places(connection, [key])
+        return GrantHistory(
+            grants=[
+                EndedGrant(
+                    privilege=row.privilege,
+                    principal=told_principal(row.principal_type, row.principal_id),
+                    resource=_resource(_object(row), where),
+                    created_at=row.granted_at,
+                    granted_by=row.granted_by,
+                    reason=row.reason,
+                    expires_at=row.expires_at,
+                    ended_at=row.ended_at,
+                    ended_by=row.ended_by,
+                    ended_because=row.ended_because,
+                )
+                for row in found[:limit]
+            ],
+            next_page_token=str(found[limit - 1].id) if len(found) > limit else None,
+        )
+
+    async def grantable(self, permit: Permit[ListPrivileges]) -> list[GrantablePrivilege]:
+        """The privileges that exist on the object, and whether the caller may give them."""
+        on = permit.operation.on
+        privileges = GRANTABLE[on.type]
+        asked = [Supposition(permit.actor, granting(privilege), on) for privilege in privileges]
+        answers = await self._door.would(permit, asked)
+        return [
+            GrantablePrivilege(allowed=allowed, privilege=told_privilege(privilege, on.type))
+            for privilege, allowed in zip(privileges, answers, strict=True)
+        ]
+
+    def _limit(self, asked: int | None) -> int:
+        return min(asked or self._page_size, self._page_size)
+
+
+def _told_list(rows: Any, where: Mapping[ObjectKey, Place], limit: int, *, servers: bool = True) -> GrantList:
+    return GrantList(
+        grants=[
+            Grant(
+                privilege=row.privilege,
+                principal=told_principal(row.principal_type, row.principal_id),
+                resource=_resource(_object(row), where),
+                created_at=row.granted_at,
+                granted_by=row.granted_by,
+                recognized=row.privilege in _KNOWN,
+                reason=row.reason,
+                expires_at=row.expires_at,
+            )
+            for row in rows[:limit]
+            if servers or row.object_type != ObjectType.SERVER
+        ],
+        next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
+    )
+
+
+def _object(row: Any) -> ObjectKey:
+    return ObjectKey(ObjectType(row.object_type), row.object_id)
+
+
+def _resource(key: ObjectKey, where: Mapping[ObjectKey, Place]) -> GrantedOn:
+    place = where.get(key, Place())
+    own = {} if key.type in (ObjectType.PROJECT, ObjectType.WAREHOUSE) else {f"{key.type.value}_id": key.id}
+    return GrantedOn(type=key.type.value, project_id=place.project_id, warehouse_id=place.warehouse_id, **own)
+
+
+def _row(permit: Permit[Operation], ref: Ref) -> Resolved:
+    row = permit.resolution.get(ref)
+    if row is None:
+        raise LookupError(f"{type(permit.operation).__name__} was not admitted on {ref!r}")
+    return row
+
+
+def _uuid(token: str | None) -> UUID | None:
+    if not token:
+        return None
+    try:
+        return UUID(token)
+    except ValueError:
+        raise InvalidPaginationToken("The page token is not one this server gave out.") from None
+
+
+def _number(token: str | None) -> int | None:
+    if not token:
+        return None
+    if not token.isascii() or not token.isdigit() or len(token) > 18:
+        raise InvalidPaginationToken("The page token is not one this server gave out.")
+    return int(token)

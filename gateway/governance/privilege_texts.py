@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Privileges in words for people who hand them out (`lakekeeper.md` 3.7): name, what it gives, category."""
+
+from __future__ import annotations
+
+from gateway.access.privileges import Privilege
+from gateway.access.refs import ObjectType
+from gateway.access.wire_rights import PrivilegeTold
+
+#: (name to display, description, category: metadata, read, write, create, security or administration)
+_TEXTS: dict[Privilege, tuple[str, str, str]] = {
+    Privilege.ADMIN: ("Admin", "Runs the server and hands out projects; no right on data.", "administration"),
+    Privilege.OPERATOR: ("Operator", "Administers every project.", "administration"),
+    Privilege.PROJECT_ADMIN: ("Project admin", "Everything in the project.", "administration"),
+    Privilege.SECURITY_ADMIN: ("Security admin", "Hands out rights and manages roles; no right on data.", "security"),
+    Privilege.DATA_ADMIN: ("Data admin", "All data of the project; hands out nothing.", "administration"),
+    Privilege.ROLE_CREATOR: ("Role creator", "Creates roles in the project.", "create"),
+    Privilege.TAG_CREATOR: ("Tag creator", "Creates tags in the project.", "create"),
+    Privilege.OWNERSHIP: ("Owner", "Everything on this and below, and hands out rights on it.", "administration"),
+    Privilege.PASS_GRANTS: ("Pass on", "Passes on the rights one holds, on this object only.", "security"),
+    Privilege.MANAGE_GRANTS: ("Manage grants", "Hands out every right on this and below.", "security"),
+    Privilege.MANAGE_TAGS: ("Manage tags", "Attaches tags to this and to what lies below.", "metadata"),
+    Privilege.DESCRIBE: ("Describe", "Sees this and what lies below, without its data.", "metadata"),
+    Privilege.SELECT: ("Select", "Reads the data of this and of what lies below.", "read"),
+    Privilege.CREATE: ("Create", "Creates things in this and below, and owns them.", "create"),
+    Privilege.MODIFY: ("Modify", "Reads and writes data, renames and drops, here and below.", "write"),
+    Privilege.ASSIGNEE: ("Member", "Has whatever the role is given.", "security"),
+}
+
+
+def told_privilege(privilege: Privilege, type: ObjectType) -> PrivilegeTold:
+    """The privilege on this type of object."""
+    name, description, category = _TEXTS[privilege]
+    return PrivilegeTold(
+        name=privilege.value,
+        display_name=name,
+        description=description,
+        category=category,
+        resource_type=type.value,
+    )
