@@ -184,7 +184,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
     | {Can.COMMIT, Can.DROP, Can.GET_METADATA, Can.INCLUDE_IN_LIST, Can.READ_DATA, Can.RENAME, Can.WRITE_DATA},
     ObjectType.VIEW: _GRANTING_BELOW_PROJECT
     | {Can.COMMIT, Can.DROP, Can.GET_METADATA, Can.INCLUDE_IN_LIST, Can.RENAME},
-    ObjectType.ROLE: frozenset({Can.CHANGE_OWNERSHIP, Can.GRANT_ASSIGNEE, Can.READ, Can.READ_ASSIGNMENTS}),
+    ObjectType.ROLE: frozenset({Can.ASSUME, Can.CHANGE_OWNERSHIP, Can.GRANT_ASSIGNEE, Can.READ, Can.READ_ASSIGNMENTS}),
     ObjectType.USER: frozenset(),
 }
 
