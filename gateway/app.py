@@ -51,6 +51,7 @@ from gateway.fga.remembered import RememberedRelationships
 from gateway.governance.checks import Checks
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
+from gateway.governance.managed_access import ManagedAccess
 from gateway.governance.projects import Projects
 from gateway.governance.rights import Rights
 from gateway.governance.servers import Servers
@@ -309,6 +310,7 @@ def _parts(
         grant_lists=GrantLists(database=database, door=door, page_size=settings.pagination_size_max),
         checks=Checks(door=door),
         rights=Rights(door=door),
+        managed_access=ManagedAccess(database=database, delivery=delivery),
         met=set(),
         reports=Reports(database=database),
         repetitions=(

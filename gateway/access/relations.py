@@ -163,6 +163,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
         Can.INCLUDE_IN_LIST,
         Can.LIST_EVERYTHING,
         Can.LIST_NAMESPACES,
+        Can.SET_MANAGED_ACCESS,
         Can.UPDATE_STORAGE,
     },
     ObjectType.NAMESPACE: _GRANTING_BELOW_PROJECT
@@ -178,6 +179,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
         Can.LIST_NAMESPACES,
         Can.LIST_TABLES,
         Can.LIST_VIEWS,
+        Can.SET_MANAGED_ACCESS,
         Can.UPDATE_PROPERTIES,
     },
     ObjectType.TABLE: _GRANTING_BELOW_PROJECT

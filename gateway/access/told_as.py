@@ -42,6 +42,8 @@ def told_as(type: ObjectType, relation: Can) -> str:
     named = _OPERATIONS.get((type, relation))
     if named is not None:
         return named
+    if relation is Can.SET_MANAGED_ACCESS:
+        return f"set_{type.value}_managed_access"
     if relation in (Can.READ_ASSIGNMENTS, Can.READ_GRANTS):
         return f"read_{type.value}_assignments"
     if relation is Can.CHANGE_OWNERSHIP or relation.value.startswith("can_grant_"):

@@ -16,9 +16,16 @@ class PrincipalType(StrEnum):
     ROLE = "role"
 
 
+#: The id of a principal who is everybody of its type; no user or role has it. Only flags have such a subject.
+EVERYBODY = "*"
+
+#: The flag of managed access, a relation on warehouses and namespaces.
+MANAGED_ACCESS = "managed_access"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Principal:
-    """A user by `<idp>~<subject>` or a role by its id."""
+    """A user by `<idp>~<subject>` or a role by its id; of a flag everybody, by EVERYBODY."""
 
     type: PrincipalType
     id: str

@@ -37,6 +37,7 @@ from gateway.governance.checks import Checks
 from gateway.governance.errors import ProjectIdMissing
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
+from gateway.governance.managed_access import ManagedAccess
 from gateway.governance.principals import principal_of, unless_own
 from gateway.governance.projects import Projects
 from gateway.governance.rights import Rights
@@ -81,6 +82,7 @@ class Parts:
     grant_lists: GrantLists
     checks: Checks
     rights: Rights
+    managed_access: ManagedAccess
     met: set[str]
     """Ids of callers this process has seen to have a user record; bounded by `Ctx.meet`."""
     reports: Reports

@@ -12,7 +12,7 @@ from gateway.access.actor import Actor
 from gateway.access.privileges import TRAVERSE_REASONS, Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db import grants, outbox
+from gateway.db import grants, managed_access, outbox
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
 from gateway.db.wanted import TRAVERSE, places, principals_below
@@ -69,6 +69,8 @@ async def record_gone(
     `by` is who let it go, for the history. A role's own grants are `record_principal_gone`'s.
     """
     keys = [TupleKey(parent, _EDGE_TO_PARENT.get(gone.type, "parent"), gone)]
+    if gone.type in managed_access.FLAGGED:
+        keys.extend(managed_access.keys(gone))
     for row in await grants.sweep(connection, [gone], by=by):
         key = grants.tuple_of(row)
         keys.append(key)

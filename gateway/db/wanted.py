@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which relationship tuples the rows want to exist: the truth that OpenFGA is made to follow (section 5 of the design).
 
-Three kinds of tuples, each derived from rows and never counted: edges of the hierarchy from the objects' own rows,
-privileges from live grants, and `traverse` from live grants on something below.
+Four kinds of tuples, each derived from rows and never counted: edges of the hierarchy and the flag of managed access from
+the objects' own rows, privileges from live grants, and `traverse` from live grants on something below.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.privileges import TRAVERSE_REASONS
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.db.outbox import STRUCTURAL
 
 TRAVERSE = "traverse"
@@ -29,9 +29,10 @@ async def wanted(connection: AsyncConnection, keys: Sequence[TupleKey]) -> dict[
     """
     edges = [key for key in keys if key.relation in STRUCTURAL]
     derived = [key for key in keys if key.relation == TRAVERSE]
-    granted = [key for key in keys if key.relation not in STRUCTURAL and key.relation != TRAVERSE]
+    flagged = [key for key in keys if key.relation == MANAGED_ACCESS]
+    granted = [key for key in keys if key.relation not in {*STRUCTURAL, TRAVERSE, MANAGED_ACCESS}]
     found: dict[TupleKey, datetime | None] = {}
-    for some, statement in ((edges, _EDGES), (granted, _GRANTED), (derived, _TRAVERSED)):
+    for some, statement in ((edges, _EDGES), (granted, _GRANTED), (derived, _TRAVERSED), (flagged, _FLAGGED)):
         if some:
             rows = await connection.execute(statement, _parameters(some))
             found.update((some[row.ord - 1], row.until) for row in rows)
@@ -87,6 +88,19 @@ _GRANTED = text(
         and g.object_type = a.object_type and g.object_id = a.object_id
     where g.expires_at is null or g.expires_at > clock_timestamp()
     group by a.ord
+    """  # noqa: S608 - as above
+)
+
+_FLAGGED = text(
+    f"""
+    with asked as ({_ASKED})
+    select a.ord, null::timestamptz as until from asked a
+    where a.subject_id = '{EVERYBODY}' and a.subject_type in ('user', 'role') and case a.object_type
+        when 'warehouse' then exists (
+            select 1 from warehouses w where w.id = a.object_id::uuid and w.managed_access)
+        when 'namespace' then exists (
+            select 1 from namespaces n where n.id = a.object_id::uuid and n.managed_access)
+        else false end
     """  # noqa: S608 - as above
 )
 

@@ -18,6 +18,7 @@ from gateway.access.operations import (
     credentials,
     grant_lists,
     grants,
+    managed_access,
     namespaces,
     projects,
     registrations,
@@ -378,6 +379,19 @@ def _grant_lists() -> list[Example]:
     return made
 
 
+def _managed_access() -> list[Example]:
+    warehouse, namespace = {"warehouse_id": str(world.WAREHOUSE_ID)}, {"namespace_id": str(world.INNER_ID)}
+    on, body = NamespaceIdRef(world.INNER_ID), {"managed-access": True}
+    return [
+        Example("permissions", managed_access.GetWarehousePermissions(world.WAREHOUSE), warehouse),
+        Example("permissions", managed_access.GetNamespacePermissions(on), namespace),
+        Example(
+            "manage access", managed_access.SetWarehouseManagedAccess(world.WAREHOUSE, True), warehouse, body=body
+        ),
+        Example("manage access", managed_access.SetNamespaceManagedAccess(on, True), namespace, body=body),
+    ]
+
+
 def _grants() -> list[Example]:
     made: list[Example] = []
     for name, on, path in _HELD_ON:
@@ -404,4 +418,5 @@ EXAMPLES: Sequence[Example] = (
     *_grants(),
     *_rights(),
     *_grant_lists(),
+    *_managed_access(),
 )

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of managed access: reading the flag, setting it, and an answer only when OpenFGA agrees."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from gateway.access.operations.managed_access import GetPermissions, SetManagedAccess
+from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.permit import Permit
+from gateway.access.refs import NamespaceIdRef, ObjectKey, ObjectType, Ref
+from gateway.access.refusals import not_found
+from gateway.access.resolved import Resolution, ResolvedNamespace, ResolvedWarehouse
+from gateway.access.wire_rights import NamespacePermissions, WarehousePermissions
+from gateway.db import managed_access, outbox
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.governance.errors import RevocationPending
+
+
+class ManagedAccess:
+    """Whether owners of what lies below an object may hand out rights on it."""
+
+    def __init__(self, *, database: Database, delivery: TupleDelivery) -> None:
+        self._database = database
+        self._delivery = delivery
+
+    async def get(self, permit: Permit[GetPermissions]) -> WarehousePermissions | NamespacePermissions:
+        """The flag of a warehouse; of a namespace its own, and whether one above it is set."""
+        row = _row(permit.resolution, permit.operation.on)
+        warehouse = row if isinstance(row, ResolvedWarehouse) else row.warehouse
+        within = (*row.ancestors, row.id) if isinstance(row, ResolvedNamespace) else ()
+        async with self._database.read() as connection:
+            of_warehouse, of_namespaces = await managed_access.flags(connection, warehouse.id, within)
+        if isinstance(row, ResolvedWarehouse):
+            return WarehousePermissions(managed_access=of_warehouse)
+        return NamespacePermissions(
+            managed_access=of_namespaces.get(row.id, False),
+            managed_access_inherited=of_warehouse or any(of_namespaces.get(id, False) for id in row.ancestors),
+        )
+
+    async def set(self, permit: Permit[SetManagedAccess]) -> None:
+        """Set or remove the flag; repeating it is fine and makes sure of OpenFGA again.
+
+        Setting takes rights away, so it is answered when it is in force everywhere; raises RevocationPending when it is
+        recorded but OpenFGA has not confirmed it yet.
+        """
+        operation = permit.operation
+        row = _row(permit.resolution, operation.on)
+        on = _key(row.id, operation.on)
+        within = row.id if isinstance(row, ResolvedWarehouse) else row.warehouse.id
+        async with self._database.change(permit) as connection:
+            if not await managed_access.set_flag(connection, on, operation.managed):
+                raise not_found(operation.on)
+            pending = await outbox.enqueue(
+                connection, managed_access.keys(on), takes_away=operation.managed, warehouse_id=within
+            )
+        if not operation.managed:
+            await self._delivery.deliver_or_leave(pending)
+            return
+        try:
+            await self._delivery.deliver(pending)
+        except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
+            raise RevocationPending(
+                "Managed access is recorded and not yet in force everywhere; it is delivered as soon as possible."
+            ) from outage
+
+
+def _row(resolution: Resolution, on: Ref) -> ResolvedWarehouse | ResolvedNamespace:
+    row = resolution.get(on)
+    if not isinstance(row, (ResolvedWarehouse, ResolvedNamespace)):
+        raise LookupError(f"nothing was admitted on {on!r} that can have managed access")
+    return row
+
+
+def _key(id: UUID, on: Ref) -> ObjectKey:
+    return ObjectKey(ObjectType.NAMESPACE if isinstance(on, NamespaceIdRef) else ObjectType.WAREHOUSE, str(id))
