@@ -22,7 +22,7 @@ from uuid_utils.compat import uuid7
 from gateway.access.privileges import TRAVERSE_REASONS, Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db import grants
+from gateway.db import grants, managed_access
 from gateway.db.rows import AnyRow
 from gateway.db.schema import drift_watch, server, warehouses
 from gateway.db.wanted import TRAVERSE, Place, places
@@ -58,7 +58,7 @@ async def candidates(connection: AsyncConnection, source: Source, *, after: str 
         where = await places(connection, [key.object for key in granted])
         keys = dict.fromkeys(key for each in granted for key in _following(each, where[each.object]))
     else:
-        keys = dict.fromkeys(_edge(row) for row in rows)
+        keys = dict.fromkeys(key for row in rows for key in _own(row))
     return Page(keys=list(keys), after=str(rows[-1].id) if len(rows) == limit else None)
 
 
@@ -174,6 +174,12 @@ def _edge(row: AnyRow) -> TupleKey:
     return TupleKey(parent, row.relation, ObjectKey(ObjectType(row.object_type), str(row.id)))
 
 
+def _own(row: AnyRow) -> list[TupleKey]:
+    """What an object's own row wants: the edge, and the flag where it is set."""
+    edge = _edge(row)
+    return [edge, *(managed_access.keys(edge.object) if row.managed_access else ())]
+
+
 def _following(grant: TupleKey, place: Place) -> list[TupleKey]:
     """A grant's own key and those of the way to its object."""
     above = place.above if grant.relation in _REASONS else ()
@@ -182,27 +188,31 @@ def _following(grant: TupleKey, place: Place) -> list[TupleKey]:
 
 _EDGE_ROWS: Final = {
     Source.PROJECTS: """
-        select p.id, 'project' as object_type, 'server' as relation, 'server' as parent_type, s.id as parent_id
+        select p.id, 'project' as object_type, 'server' as relation, 'server' as parent_type, s.id as parent_id,
+               false as managed_access
         from projects p cross join server s
         where (cast(:after as text) is null or p.id > :after) order by p.id limit :limit
     """,
     Source.WAREHOUSES: """
-        select id, 'warehouse' as object_type, 'project' as relation, 'project' as parent_type, project_id as parent_id
+        select id, 'warehouse' as object_type, 'project' as relation, 'project' as parent_type, project_id as parent_id,
+               managed_access
         from warehouses where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
     """,
     Source.ROLES: """
-        select id, 'role' as object_type, 'project' as relation, 'project' as parent_type, project_id as parent_id
+        select id, 'role' as object_type, 'project' as relation, 'project' as parent_type, project_id as parent_id,
+               false as managed_access
         from roles where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
     """,
     Source.NAMESPACES: """
         select id, 'namespace' as object_type, 'parent' as relation,
                case when parent_id is null then 'warehouse' else 'namespace' end as parent_type,
-               coalesce(parent_id, warehouse_id) as parent_id
+               coalesce(parent_id, warehouse_id) as parent_id, managed_access
         from namespaces where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
     """,
     # A staged table is nobody's yet and has no tuples.
     Source.TABLES: """
-        select id, kind as object_type, 'parent' as relation, 'namespace' as parent_type, namespace_id as parent_id
+        select id, kind as object_type, 'parent' as relation, 'namespace' as parent_type, namespace_id as parent_id,
+               false as managed_access
         from tables where staged_by is null and (cast(:after as text) is null or id > cast(:after as uuid))
         order by id limit :limit
     """,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which relationship tuples the rows want to exist: the truth that OpenFGA is made to follow (section 5 of the design).
 
-Four kinds of tuples, each derived from rows and never counted: edges of the hierarchy and the flag of managed access from
-the objects' own rows, privileges from live grants, and `traverse` from live grants on something below.
+Four kinds of tuples, each derived from rows and never counted: edges of the hierarchy and the flag of managed access
+from the objects' own rows, privileges from live grants, and `traverse` from live grants on something below.
 """
 
 from __future__ import annotations

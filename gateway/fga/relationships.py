@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, PrincipalType, TupleKey
 from gateway.fga.client import Condition, FgaClient, FgaTuple
 from gateway.fga.names import member_of, object_of, role_members, user_object
 
@@ -62,15 +62,18 @@ def object_name(key: ObjectKey) -> str:
 def to_wire(key: TupleKey, *, expires_at: datetime | None = None) -> FgaTuple:
     """A recorded relationship as a tuple; with `expires_at` it holds until then.
 
-    Flags such as `managed_access` have no single subject and are no `TupleKey`.
+    The subject of a flag is everybody of a type; of any other relation a principal called `*` is encoded as all are.
     """
     condition = None if expires_at is None else Condition(UNEXPIRED, {"expires_at": rfc3339(expires_at)})
-    return FgaTuple(_subject(key.subject), key.relation, object_name(key.object), condition)
+    return FgaTuple(_subject(key), key.relation, object_name(key.object), condition)
 
 
-def _subject(subject: Principal | ObjectKey) -> str:
+def _subject(key: TupleKey) -> str:
+    subject = key.subject
     if isinstance(subject, ObjectKey):
         return object_name(subject)
+    if key.relation == MANAGED_ACCESS and subject.id == EVERYBODY:
+        return f"{subject.type.value}:{EVERYBODY}"
     return role_members(subject.id) if subject.type is PrincipalType.ROLE else user_object(subject.id)
 
 

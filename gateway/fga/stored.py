@@ -16,7 +16,7 @@ from uuid import UUID
 
 from gateway.access.privileges import GRANTABLE
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.fga.client import Condition, FgaTuple
 from gateway.fga.compiled import compiled_model, relations_of
 from gateway.fga.names import InvalidPrincipalId, user_id_of
@@ -34,6 +34,7 @@ _EDGES: Final[Mapping[tuple[ObjectType, str], tuple[ObjectType, ...]]] = {
     (ObjectType.VIEW, "parent"): (ObjectType.NAMESPACE,),
 }
 _TRAVERSED: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
+_FLAGGED: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ def _key(raw: FgaTuple) -> TupleKey | None:
             return None
     elif raw.relation in GRANTABLE.get(on.type, ()) or (raw.relation == TRAVERSE and on.type in _TRAVERSED):
         subject = _principal(raw.user)
+    elif raw.relation == MANAGED_ACCESS and on.type in _FLAGGED:
+        subject = _everybody(raw.user)
     if subject is None:
         return None
     key = TupleKey(subject, raw.relation, on)
@@ -118,6 +121,13 @@ def _principal(name: str) -> Principal | None:
         return Principal(PrincipalType.USER, user_id_of(name))
     except ValueError:
         return None
+
+
+def _everybody(name: str) -> Principal | None:
+    type_name, _, id = name.partition(":")
+    return (
+        Principal(PrincipalType(type_name), EVERYBODY) if id == EVERYBODY and type_name in set(PrincipalType) else None
+    )
 
 
 def _expiry(condition: Condition | None) -> tuple[bool, datetime | None]:

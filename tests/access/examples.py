@@ -385,9 +385,7 @@ def _managed_access() -> list[Example]:
     return [
         Example("permissions", managed_access.GetWarehousePermissions(world.WAREHOUSE), warehouse),
         Example("permissions", managed_access.GetNamespacePermissions(on), namespace),
-        Example(
-            "manage access", managed_access.SetWarehouseManagedAccess(world.WAREHOUSE, True), warehouse, body=body
-        ),
+        Example("manage access", managed_access.SetWarehouseManagedAccess(world.WAREHOUSE, True), warehouse, body=body),
         Example("manage access", managed_access.SetNamespaceManagedAccess(on, True), namespace, body=body),
     ]
 

@@ -44,7 +44,9 @@ def test_owners_below_hand_out_nothing_and_keep_their_data(world: World, ns: str
     assert _set(world.admin, path, True) == 200
     assert _give(world, world.analyst, "table", table.uuid) == 403
     assert world.analyst.get(table.path).status_code == 200
-    assert world.commit(world.analyst, table.path, {"action": "set-properties", "updates": {"a": "b"}}).status_code == 200
+    assert (
+        world.commit(world.analyst, table.path, {"action": "set-properties", "updates": {"a": "b"}}).status_code == 200
+    )
     assert _set(world.admin, path, False) == 200
     assert _give(world, world.analyst, "table", table.uuid) == 204
 
