@@ -31,7 +31,7 @@ from gateway.access.outage import (
     WriteOutcomeUnknown,
 )
 from gateway.access.refs import ObjectType
-from gateway.access.tuples import TupleKey
+from gateway.access.tuples import MANAGED_ACCESS, TupleKey
 from gateway.db import outbox
 from gateway.db.engine import Database, commit
 from gateway.db.outbox import STRUCTURAL, Pending
@@ -256,9 +256,14 @@ async def _move_revisions(
 ) -> None:
     """Give fresh revisions to what may have lost an allow, so that no cached one outlives it.
 
-    That is what was to take something away and did: its tuple is gone, or it ends, perhaps sooner than it did.
+    That is what was to take something away and did: its tuple is gone, or it ends, perhaps sooner than it did. The flag
+    of managed access takes rights away by being there.
     """
-    losing = [row for row in batch if row.takes_away and exist.get(row.key, _ENDS) is not None]
+    losing = [
+        row
+        for row in batch
+        if row.takes_away and (row.key.relation == MANAGED_ACCESS or exist.get(row.key, _ENDS) is not None)
+    ]
     within = {row.warehouse_id if row.key.object.type in _IN_WAREHOUSE else None for row in losing}
     for id in sorted(each for each in within if each is not None):
         await connection.execute(update(warehouses).where(warehouses.c.id == id).values(revision=uuid7()))

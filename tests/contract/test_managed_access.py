@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from tests.contract.test_checks import known_role
 from tests.contract.test_grants_api import strangers  # noqa: F401 - a fixture
 from tests.contract.world import Person, World, error_of
+from tests.integration.relations import Relations, soon
 
 PERMISSIONS = "/management/v1/permissions"
 
@@ -131,5 +133,8 @@ def test_setting_it_moves_the_revision_and_a_namespace_that_goes_takes_its_tuple
     assert revision() != before
     flag = {("user:*", "managed_access"), ("role:*", "managed_access")}
     assert flag <= world.tuples(f"namespace:{id}")
+    with closing(Relations(world)) as relations:
+        relations.delete(*((user, relation, f"namespace:{id}") for user, relation in flag))
+    soon(lambda: flag <= world.tuples(f"namespace:{id}"), seconds=10)
     assert world.admin.delete(f"{world.root}/namespaces/{ns}").status_code == 204
     assert world.tuples(f"namespace:{id}") == set()

@@ -14,9 +14,10 @@ from gateway.access.actor import Actor
 from gateway.access.ports import Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.fga.client import Condition, FgaClient, FgaTuple
 from gateway.fga.relationships import FgaRelationships, rfc3339, subject_of, to_wire
+from gateway.fga.stored import read_back
 
 ROLE = UUID("9f0b2c4e-0000-4000-8000-00000000abcd")
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -90,3 +91,13 @@ def test_times_are_told_in_utc_and_never_without_a_zone() -> None:
     )
     with pytest.raises(ValueError, match="without a zone"):
         rfc3339(datetime(2026, 3, 4, 13))
+
+
+def test_a_flag_is_on_everybody_and_no_other_relation_ever_is() -> None:
+    on = ObjectKey(ObjectType.NAMESPACE, "00000000-0000-4000-8000-000000000001")
+    for type in PrincipalType:
+        flag = TupleKey(Principal(type, EVERYBODY), MANAGED_ACCESS, on)
+        assert to_wire(flag).user == f"{type.value}:*"
+        assert read_back(to_wire(flag)).key == flag
+    assert to_wire(TupleKey(Principal(PrincipalType.USER, EVERYBODY), "select", on)).user == "user:%2A"
+    assert read_back(FgaTuple("user:*", "select", f"namespace:{on.id}")).key is None
