@@ -82,7 +82,7 @@ def rows(openfga: str) -> Rows:
 
 async def _computed(endpoint: str) -> Rows:
     pushed = await push_model(endpoint, KEY, "matrix")
-    client = FgaClient(endpoint, KEY, pushed.store_id, pushed.model_id, timeout_s=20)
+    client = FgaClient(endpoint, KEY, pushed.store_id, pushed.model_id, timeout_s=90, max_batch=10)
     try:
         return await golden.compute(client)
     finally:
