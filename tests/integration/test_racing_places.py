@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hundred who want overlapping places at once: one has it, the others are told so, and nothing of theirs stays."""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract import conftest as shared
+from tests.contract.test_views import body as view_body
+from tests.contract.world import SCHEMA, World, error_of, unique
+from tests.integration.appends import client
+
+# The stack that the contract tests use: nothing here breaks it.
+stack, world, ns = shared.stack, shared.world, shared.ns
+
+pytestmark = pytest.mark.slow
+
+Ask = Callable[[httpx.Client], httpx.Response]
+
+_TABLE_CREATION = [
+    {"action": "upgrade-format-version", "format-version": 2},
+    {"action": "add-schema", "schema": {**SCHEMA, "schema-id": 0}, "last-column-id": 2},
+    {"action": "set-current-schema", "schema-id": -1},
+    {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+    {"action": "set-default-spec", "spec-id": -1},
+    {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+    {"action": "set-default-sort-order", "sort-order-id": -1},
+]
+
+
+def _race(world: World, asks: list[Ask]) -> list[httpx.Response]:
+    """All requests, in an order nobody chose, sixteen at a time, by two people."""
+    clients = [client(world.base, person.token) for person in (world.admin, world.bob) for _ in range(8)]
+    random.shuffle(asks)
+
+    def send(number: int) -> httpx.Response:
+        return asks[number](clients[number % len(clients)])
+
+    with ThreadPoolExecutor(len(clients)) as pool:
+        return list(pool.map(send, range(len(asks))))
+
+
+def _creations(world: World, ns: str, place: str) -> list[Ask]:
+    """Every way to take a new place: a table, a staged one, one committed at once, a view."""
+    root, at = world.root, f"{world.root}/namespaces/{ns}"
+    table = {"schema": SCHEMA, "location": place}
+    commit = {
+        "requirements": [{"type": "assert-create"}],
+        "updates": [
+            {"action": "assign-uuid", "uuid": str(uuid.uuid4())},
+            *_TABLE_CREATION,
+            {"action": "set-location", "location": place},
+        ],
+    }
+    change = {"identifier": {"namespace": [ns], "name": unique("many")}, **commit}
+    return [
+        lambda http: http.post(f"{at}/tables", json={"name": unique("t"), **table}),
+        lambda http: http.post(f"{at}/tables", json={"name": unique("s"), **table, "stage-create": True}),
+        lambda http: http.post(f"{at}/tables/{unique('c')}", json=commit),
+        lambda http: http.post(f"{root}/transactions/commit", json={"table-changes": [change]}),
+        lambda http: http.post(f"{at}/views", json=view_body(unique("v"), location=place)),
+    ]
+
+
+def _document(location: str) -> bytes:
+    """The metadata file of a table that somebody brings along."""
+    metadata = {
+        "format-version": 2,
+        "table-uuid": str(uuid.uuid4()),
+        "location": location,
+        "last-sequence-number": 0,
+        "last-updated-ms": 1_700_000_000_000,
+        "last-column-id": 2,
+        "schemas": [{**SCHEMA, "schema-id": 0}],
+        "current-schema-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": []}],
+        "default-spec-id": 0,
+        "last-partition-id": 999,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "default-sort-order-id": 0,
+        "properties": {},
+    }
+    return json.dumps(metadata).encode()
+
+
+def _won(answers: list[httpx.Response]) -> int:
+    """How many got the place; everybody else was refused as what it is."""
+    lost = [answer for answer in answers if answer.status_code not in (200, 204)]
+    for answer in lost:
+        # 400: the winner's file was there already; 409: its row; 429: a busy machine, and nothing happened.
+        assert answer.status_code in (400, 409, 429), answer.text
+        if answer.status_code != 429:
+            assert error_of(answer)["type"] in ("LocationAlreadyTaken", "UnexpectedFilesInLocation"), answer.text
+    return len(answers) - len(lost)
+
+
+def _rows(world: World, base: str) -> list[Any]:
+    """Who lies at the place, in it or in its twins by letter case."""
+    return world.sql("select * from tables where lower(location) like lower($1) || '%'", base)
+
+
+def _stored(world: World, base: str) -> set[str]:
+    bucket = f"s3://{world.bucket}/"
+    key = base.removeprefix(bucket).lower()
+    return {bucket + found for found, _ in world.objects("demo/") if found.lower().startswith(key)}
+
+
+@pytest.mark.parametrize("round", range(3))
+def test_of_a_hundred_who_race_for_overlapping_places_in_every_way_one_wins(world: World, ns: str, round: int) -> None:
+    base = f"s3://{world.bucket}/demo/{unique('places')}"
+    places = [base, f"{base}/a", f"{base}/A", f"{base}/a/b", base.replace("/places", "/PLACES")]
+    asks = [ask for _ in range(4) for place in places for ask in _creations(world, ns, place)]
+    assert len(asks) == 100
+    answers = _race(world, asks)
+    print(Counter(answer.status_code for answer in answers))
+    assert _won(answers) == 1
+    [row] = _rows(world, base)
+    assert _stored(world, base) == ({row["metadata_location"]} if row["metadata_location"] else set())
+    assert world.sql("select 1 from pending_files where lower(location) like lower($1) || '%'", base) == []
+    granted = world.sql("select distinct object_id from grants where object_id = $1", str(row["id"]))
+    assert len(granted) == (0 if row["staged_by"] else 1)
+
+
+@pytest.mark.parametrize("round", range(2))
+def test_registering_a_place_and_creating_inside_it_at_once_gives_it_to_one(world: World, ns: str, round: int) -> None:
+    base = f"s3://{world.bucket}/demo/{unique('brought')}"
+    file = f"{base}/metadata/00000-{uuid.uuid4()}.metadata.json"
+    world.s3.put_object(Bucket=world.bucket, Key=file.removeprefix(f"s3://{world.bucket}/"), Body=_document(base))
+
+    def register(http: httpx.Client) -> httpx.Response:
+        body = {"name": unique("r"), "metadata-location": file}
+        return http.post(f"{world.root}/namespaces/{ns}/register", json=body)
+
+    inside = [ask for _ in range(4) for ask in _creations(world, ns, f"{base}/inside")]
+    inside += [ask for _ in range(4) for ask in _creations(world, ns, f"{base}/INSIDE/deeper")]
+    asks: list[Ask] = [*inside, *[register] * 60]
+    assert len(asks) == 100
+    answers = _race(world, asks)
+    print(Counter(answer.status_code for answer in answers))
+    assert _won(answers) == 1
+    [row] = _rows(world, base)
+    assert _stored(world, base) == {file} | ({row["metadata_location"]} if row["metadata_location"] else set())
+
+
+def test_of_many_warehouses_with_overlapping_bases_in_two_projects_one_is_made(world: World) -> None:
+    """What overlaps across warehouses overlaps for their tables: it is refused where the warehouse is made."""
+    project = world.admin.post("/management/v1/project", {"project-name": unique("other")}).json()["project-id"]
+    prefix = unique("bases")
+    prefixes = [prefix, f"{prefix}/a", prefix.upper(), f"{prefix}/a/b"]
+    credential = {
+        "type": "s3",
+        "credential-type": "access-key",
+        "access-key-id": world.ready.s3.access_key,
+        "secret-access-key": world.ready.s3.secret_key,
+    }
+
+    def create(http: httpx.Client, number: int) -> httpx.Response:
+        body = {
+            "warehouse-name": unique("w"),
+            "project-id": (world.project, project)[number % 2],
+            "storage-profile": {
+                **world.ready.s3.profile,
+                "bucket": world.bucket,
+                "key-prefix": prefixes[number % len(prefixes)],
+            },
+            "storage-credential": credential,
+        }
+        return http.post("/management/v1/warehouse", json=body)
+
+    clients = [client(world.base, world.admin.token) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda number: create(clients[number % 8], number), range(16)))
+    codes = Counter(answer.status_code for answer in answers)
+    assert codes.pop(201) == 1, codes
+    # 503: a machine that is too busy to decide.
+    lost = [each for each in answers if each.status_code not in (201, 503)]
+    assert {error_of(each)["type"] for each in lost} == {"CreateWarehouseStorageProfileOverlap"}
+    rows = world.sql(
+        "select 1 from warehouses where lower(convert_from(profile, 'UTF8')) like $1", f"%{prefix.lower()}%"
+    )
+    assert len(rows) == 1
