@@ -15,6 +15,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.engine import Database
 
@@ -54,7 +55,8 @@ class SharedTurns:
 
     async def _take(self, held: AsyncExitStack, numbers: Iterable[int]) -> bool:
         try:
-            connection = await held.enter_async_context(self._database.engine.connect())
+            connection = await self._database.engine.connect()
+            held.push_async_callback(_give_back, connection)
             # Ends with the connection's transaction, which giving it back to the pool rolls back.
             await connection.execute(
                 text("select set_config('lock_timeout', :wait, true)"), {"wait": str(int(self._wait * 1000))}
@@ -65,5 +67,15 @@ class SharedTurns:
                 )
         except (TimeoutError, SQLAlchemyError, OSError) as without:
             _log.info("turn.skipped", reason=type(without).__name__)
+            # Not needed any more while the work is done without the turn.
+            await held.aclose()
             return False
         return True
+
+
+async def _give_back(connection: AsyncConnection) -> None:
+    """Never fails: what was done under the turn may be committed by now, whatever became of the turn."""
+    try:
+        await connection.close()
+    except (TimeoutError, SQLAlchemyError, OSError) as lost:
+        _log.warning("turn.lost", reason=type(lost).__name__)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns between processes and the rows of files that nothing names, on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+
+from gateway.access.outage import DatabaseUnavailable
+from gateway.db import pending_files
+from gateway.db.engine import Database
+from gateway.db.turns import SharedTurns
+from gateway.embedded.ready import Ready
+from tests.contract import conftest as shared
+
+stack = shared.stack
+
+
+@asynccontextmanager
+async def _process(stack: Ready) -> AsyncIterator[Database]:
+    """The database as one process has it."""
+    url = stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1)
+    database = Database(url, pool_size=3, acquire_timeout=5)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+@pytest.fixture
+async def here(stack: Ready) -> AsyncIterator[Database]:
+    async with _process(stack) as database:
+        yield database
+
+
+@pytest.fixture
+async def there(stack: Ready) -> AsyncIterator[Database]:
+    async with _process(stack) as database:
+        yield database
+
+
+# ---- turns -----------------------------------------------------------------------------------------------------------
+
+
+async def test_two_processes_take_turns_and_a_turn_that_does_not_come_is_gone_without(
+    here: Database, there: Database
+) -> None:
+    id = uuid4()
+    mine, theirs = SharedTurns(here), SharedTurns(there, wait=0.3)
+    async with mine.taken([id]) as had:
+        assert had
+        began = time.monotonic()
+        async with theirs.taken([id]) as came:
+            assert not came
+        assert 0.25 < time.monotonic() - began < 5
+        async with theirs.taken([uuid4()]) as other:
+            assert other, "another table has its own turns"
+    async with theirs.taken([id]) as came:
+        assert came, "given back"
+
+
+async def test_who_waits_gets_the_turn_when_it_is_given_back(here: Database, there: Database) -> None:
+    id = uuid4()
+    order: list[str] = []
+
+    async def wait() -> None:
+        async with SharedTurns(there).taken([id]) as had:
+            assert had
+            order.append("second")
+
+    async with SharedTurns(here).taken([id]):
+        waiting = asyncio.create_task(wait())
+        await asyncio.sleep(0.3)
+        order.append("first")
+    await waiting
+    assert order == ["first", "second"]
+
+
+async def test_a_process_that_dies_gives_its_turn_back(here: Database, there: Database) -> None:
+    id = uuid4()
+    async with SharedTurns(here).taken([id]) as had:
+        assert had
+        async with there.transaction() as connection:
+            dead = "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and classid = :class"
+            await connection.execute(text(dead), {"class": 0x1A4E})
+        async with SharedTurns(there, wait=2).taken([id]) as came:
+            assert came
+    # What the holder did meanwhile is not told as failed only because its turn was lost.
+
+
+async def test_turns_take_only_so_many_connections_at_once(here: Database) -> None:
+    turns = SharedTurns(here, most=1)
+    async with turns.taken([uuid4()]) as one, turns.taken([uuid4()]) as two:
+        assert (one, two) == (True, False)
+    async with turns.taken([uuid4()]) as again:
+        assert again
+
+
+async def test_tables_named_in_another_order_do_not_wait_for_each_other_in_a_circle(
+    here: Database, there: Database
+) -> None:
+    # Their last bytes decide the order; both processes must agree on it.
+    ids = [UUID(int=number) for number in (1, 2, 3)]
+
+    async def again_and_again(turns: SharedTurns, named: list[UUID]) -> None:
+        for _ in range(20):
+            async with turns.taken(named) as had:
+                assert had
+
+    await asyncio.wait_for(
+        asyncio.gather(
+            again_and_again(SharedTurns(here), ids), again_and_again(SharedTurns(there), list(reversed(ids)))
+        ),
+        30,
+    )
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+async def _noted(database: Database, count: int) -> list[str]:
+    async with database.transaction() as connection:
+        warehouse = (await connection.execute(text("select id from warehouses limit 1"))).scalar_one()
+        locations = [f"s3://nowhere/{uuid4()}.metadata.json" for _ in range(count)]
+        await pending_files.add(connection, warehouse, locations)
+    return locations
+
+
+async def _forget(database: Database, locations: list[str]) -> None:
+    async with database.transaction() as connection:
+        await pending_files.forget(connection, locations)
+
+
+async def test_a_file_that_a_change_is_about_to_name_is_nobodys_to_sweep(here: Database, there: Database) -> None:
+    held, free = await _noted(here, 2)
+    try:
+        async with here.transaction() as change:
+            await pending_files.hold(change, [held])
+            async with there.transaction() as sweep:
+                assert await pending_files.claim(sweep, [held, free]) == [free]
+    finally:
+        await _forget(here, [held, free])
+
+
+async def test_a_change_waits_for_the_sweeper_and_then_does_not_happen(here: Database, there: Database) -> None:
+    [location] = await _noted(here, 1)
+
+    async def change() -> None:
+        async with here.transaction() as connection:
+            await pending_files.hold(connection, [location])
+
+    async with there.transaction() as sweep:
+        assert await pending_files.claim(sweep, [location]) == [location]
+        changing = asyncio.create_task(change())
+        await asyncio.sleep(0.3)
+        assert not changing.done()
+        await pending_files.forget(sweep, [location])
+    with pytest.raises(DatabaseUnavailable):
+        await changing
+
+
+async def test_many_files_of_one_warehouse_hold_up_no_other(here: Database) -> None:
+    """Of each warehouse some are taken, so that one whose store is away does not fill the list for ever."""
+    locations = await _noted(here, 3)
+    try:
+        async with here.transaction() as connection:
+            ages = "update pending_files set written_at = now() - interval '30 minutes' where location = any(:l)"
+            await connection.execute(text(ages), {"l": locations})
+            found = await pending_files.overdue(connection, seconds=1200, limit=2)
+            per: dict[UUID, int] = {}
+            for row in found:
+                per[row.warehouse_id] = per.get(row.warehouse_id, 0) + 1
+            assert set(per.values()) <= {1, 2}
+            assert 2 in per.values()
+            assert not {row.location for row in await pending_files.overdue(connection, seconds=7200, limit=100)} & set(
+                locations
+            )
+    finally:
+        await _forget(here, locations)
