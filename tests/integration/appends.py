@@ -116,7 +116,7 @@ def load(http: httpx.Client, path: str, until: float) -> Body | None:
         if answer is not None and answer.status_code == 200:
             metadata: Body = answer.json()["metadata"]
             return metadata
-        time.sleep(0.05)
+        time.sleep(0.2)
     return None
 
 

@@ -45,7 +45,7 @@ class Churn:
             answer = self._http.request(method, self._root + path, json=body)
         except httpx.TransportError:
             self._count(0)
-            time.sleep(0.05)
+            time.sleep(0.3)
             return None
         self._count(answer.status_code)
         if not answer.is_success:

@@ -17,7 +17,7 @@ import pytest
 from gateway.embedded.ready import Ready
 from gateway.embedded.supervisor import die_with_parent
 
-_START_SECONDS = 60.0
+_START_SECONDS = 180.0
 _GROWN_SECONDS = 6.0
 
 
