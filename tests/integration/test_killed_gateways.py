@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from gateway.embedded.ready import Ready
@@ -148,16 +149,25 @@ def _keys_tell_what_happened(world: World, table: Table, ledger: Ledger) -> None
     before = there()
     http = client(world.base, world.admin.token)
     for tried in list(ledger.unknown):
-        answer = send(http, tried)
-        assert answer is not None
+        answer = _sent_again(http, tried)
         if tried.snapshot in before:
             assert answer.status_code == 200, f"it had happened: {answer.text}"
         else:
             assert (answer.status_code == 200) == (tried.snapshot in there()), answer.text
     for tried in ledger.acknowledged[-5:]:
-        again = send(http, tried)
-        assert again is not None
+        again = _sent_again(http, tried)
         assert again.status_code == 200, again.text
+
+
+def _sent_again(http: httpx.Client, tried: Try) -> httpx.Response:
+    """The answer to a try that is repeated, when the machine gets to it."""
+    deadline = time.monotonic() + _SOON
+    while True:
+        answer = send(http, tried)
+        if answer is not None and answer.status_code not in (429, 503):
+            return answer
+        assert time.monotonic() < deadline, "no answer"
+        time.sleep(0.5)
 
 
 def _every_file_is_named(world: World, left: set[str]) -> None:
