@@ -261,7 +261,7 @@ def _parts(
         pending=PendingFiles(database),
         limits=limits,
     )
-    credentials = Credentials(database=database, vendor=stores.vendor, storage=stores.storage)
+    credentials = Credentials(database=database, door=door, vendor=stores.vendor, storage=stores.storage)
     tables = Tables(database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials)
     turns = SharedTurns(database)
     views = Views(database=database, door=door, delivery=delivery, files=metadata_files, turns=turns)

@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
-from uuid import UUID
 
 from gateway.access._mint import mint
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.audit_record import AuditRecord
 from gateway.access.decision import Decision, DemandAnswer, Failure, Outcome, all_of, combine, undecided
-from gateway.access.demand import Demand
 from gateway.access.describe import describe_for_policy
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Durability, Operation
@@ -23,11 +21,12 @@ from gateway.access.outage import AuditUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.ports import AuditSink, Observer, Pin, Policies, Question, Relationships, Resolver
+from gateway.access.questions import answer_of, key_of, only_warehouse, pin_of, questions_of, refs_of, revision_of
 from gateway.access.recording import Judged, record_of, told_of
-from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType, Ref
+from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.refusals import NotAuthenticated, forbidden, not_found, unavailable
-from gateway.access.relations import VISIBLE_BY, Can
-from gateway.access.resolved import Resolution, warehouse_of
+from gateway.access.relations import Can
+from gateway.access.resolved import Resolution
 from gateway.access.suppositions import Supposition, weigh
 from gateway.access.trail import Trail
 from gateway.iceberg.errors import CatalogError
@@ -90,11 +89,11 @@ class Door:
             return []
         resolution = permit.resolution
         # What is known of coming expiries is known of the caller alone.
-        pin = _pin(resolution) if actor == permit.actor else None
-        within = _only_warehouse(resolution)
+        pin = pin_of(resolution) if actor == permit.actor else None
+        within = only_warehouse(resolution)
         try:
             return await self._check(
-                actor, [Question(relation, key, _revision_of(key, within)) for key in objects], resolution.now, pin
+                actor, [Question(relation, key, revision_of(key, within)) for key in objects], resolution.now, pin
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
@@ -114,10 +113,34 @@ class Door:
                 resolver=self._resolver,
                 relationships=self._relationships,
                 policies=self._policies,
-                pin=_pin(permit.resolution),
+                pin=pin_of(permit.resolution),
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def held_until(self, permit: Permit[Operation], until: datetime) -> datetime | None:
+        """The first moment up to `until` at which the caller holds less of what `permit` was admitted by; None when
+        there is none.
+
+        For what lives longer than its request: a credential must not outlive the grants behind it (decision 17 of the
+        design). Grants only end as time goes on, so the moment is found by halving. Raises the refusal for an outage.
+        """
+        resolution = permit.resolution
+        if resolution.next_expiry is None or resolution.next_expiry > until:
+            return None
+        try:
+            ends = await self._resolver.endings(permit.actor, after=resolution.now, until=until)
+            questions = [Question(relation, key_of(on, resolution)) for relation, on in permit.held]
+            first, last = 0, len(ends)
+            while first < last:
+                middle = (first + last) // 2
+                if all(await self._check(permit.actor, questions, ends[middle], None)):
+                    first = middle + 1
+                else:
+                    last = middle
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+        return ends[first] if first < len(ends) else None
 
     async def _check(self, actor: Actor, questions: Sequence[Question], now: datetime, pin: Pin | None) -> list[bool]:
         """One answer per question; whatever is not `True` itself is a no."""
@@ -153,7 +176,7 @@ class Door:
     ) -> tuple[Resolution, list[Decision], list[list[Judged]]]:
         """(what was resolved, a decision for each operation, the decisions of its parts)."""
         started = time.perf_counter()
-        resolution = await self._resolver.resolve(_refs_of(asked), entrance.actor)
+        resolution = await self._resolver.resolve(refs_of(asked), entrance.actor)
         parts = [tuple(each.parts()) or (each,) for each in asked]
         verdicts = iter(await self._decide(entrance, [part for some in parts for part in some], resolution))
         groups = [list(zip(some, verdicts, strict=False)) for some in parts]
@@ -182,7 +205,7 @@ class Door:
                 decisions[0],
                 record_of(entrance, told_of((operation,), decisions, groups), resolution),
             )
-        moved = any(_key(ref, resolution) != _key(ref, before) for ref in _refs_of((operation,)))
+        moved = any(key_of(ref, resolution) != key_of(ref, before) for ref in refs_of((operation,)))
         less = not decisions[0].held >= decision.held or decisions[0].obligations != decision.obligations
         if moved or less:
             raise unavailable(operation.is_catalog_mutation())
@@ -253,14 +276,14 @@ class Door:
         questions: dict[Question, None] = {}
         for operation in asked:
             for demand in operation.demands():
-                questions.update(dict.fromkeys(_questions(demand, resolution)))
+                questions.update(dict.fromkeys(questions_of(demand, resolution)))
         ordered = list(questions)
         started = time.perf_counter()
-        pin = _pin(resolution)
+        pin = pin_of(resolution)
         answers = await self._check(entrance.actor, ordered, resolution.now, pin) if ordered else []
         self._observer.decision_took("openfga", time.perf_counter() - started)
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
-        return [[_answer(demand, resolution, yes) for demand in operation.demands()] for operation in asked]
+        return [[answer_of(demand, resolution, yes) for demand in operation.demands()] for operation in asked]
 
     async def _ask_policies(
         self, entrance: Entrance, asked: Sequence[Operation], resolution: Resolution
@@ -325,58 +348,6 @@ def _require_stated(operation: Operation) -> None:
     """
     if operation.routed() and not operation.open and not any(demand.required for demand in operation.demands()):
         raise TypeError(f"{type(operation).__name__} requires nothing here and is not declared open")
-
-
-def _refs_of(asked: Sequence[Operation]) -> list[Ref]:
-    """Each reference of the operations once, in order."""
-    refs: dict[Ref, None] = {}
-    for operation in asked:
-        refs.update(dict.fromkeys(demand.on for demand in operation.demands()))
-        refs.update(dict.fromkeys(operation.looks_up()))
-    return list(refs)
-
-
-def _key(ref: Ref, resolution: Resolution) -> ObjectKey:
-    """The object to ask about; for an absent one a stand-in, so that absence costs the same question."""
-    row = resolution.get(ref)
-    return ObjectKey(ref.type, NOBODY_HAS_THIS_ID) if row is None else row.key
-
-
-def _questions(demand: Demand, resolution: Resolution) -> list[Question]:
-    key = _key(demand.on, resolution)
-    warehouse = warehouse_of(resolution.get(demand.on))
-    within = None if warehouse is None else warehouse.revision
-    visible_by = VISIBLE_BY.get(key.type)
-    asked = [] if visible_by is None else [Question(visible_by, key, within)]
-    return [*asked, *(Question(relation, key, within) for relation in demand.relations)]
-
-
-def _pin(resolution: Resolution) -> Pin | None:
-    """What answers may be remembered by; None when the resolver does not say."""
-    if resolution.revision is None or resolution.time_boxes is None:
-        return None
-    return Pin(resolution.revision, resolution.time_boxes, resolution.next_expiry)
-
-
-def _only_warehouse(resolution: Resolution) -> UUID | None:
-    """The revision of the warehouse that everything resolved lies in, if it is one."""
-    revisions = list(resolution.warehouses().values())
-    return revisions[0] if len(revisions) == 1 else None
-
-
-def _revision_of(key: ObjectKey, within: UUID | None) -> UUID | None:
-    """`within` for what lies in a warehouse and is listed with it; a list of warehouses resolves none of them."""
-    return within if key.type in _IN_A_WAREHOUSE else None
-
-
-def _answer(demand: Demand, resolution: Resolution, yes: set[Question]) -> DemandAnswer:
-    key = _key(demand.on, resolution)
-    visible_by = VISIBLE_BY.get(key.type)
-    holds = any(Question(relation, key) in yes for relation in demand.relations)
-    # manage_grants opens the grants of an object that is otherwise invisible (lakekeeper.md, appendix B): whoever holds
-    # the demanded relation itself has been told of the object by being given it.
-    visible = holds or visible_by is None or Question(visible_by, key) in yes
-    return DemandAnswer(demand, resolution.get(demand.on), visible, holds)
 
 
 def _rfc3339(moment: datetime) -> str:

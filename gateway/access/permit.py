@@ -113,6 +113,11 @@ class Permit(Generic[OpCo]):
             raise LookupError(f"{type(self._operation).__name__} was not admitted by a door that can be asked again")
         return await self._decide_again()
 
+    @property
+    def held(self) -> frozenset[tuple[Can, Ref]]:
+        """Every relation the caller was found to have, of those the operation asked for."""
+        return self._decision.held
+
     def holds(self, relation: Can, on: Ref) -> bool:
         """True if the caller was found to have `relation` on `on`; only relations the operation listed were asked."""
         return (relation, on) in self._decision.held

@@ -51,6 +51,10 @@ class Resolver(Protocol):
         """One read for all references of a request and the caller's roles; references to nothing have no row."""
         ...
 
+    async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
+        """When grants to the caller, or to one of the caller's roles, end within these times, in order."""
+        ...
+
 
 class Relationships(Protocol):
     """Answers who is related to what (OpenFGA)."""

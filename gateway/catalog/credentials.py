@@ -7,12 +7,13 @@ Invariant 3: nothing is minted before location and authorization are settled, an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 from uuid import UUID
 
 import structlog
 
+from gateway.access.door import Door
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import CreateTable
 from gateway.access.permit import Permit
@@ -34,6 +35,8 @@ from gateway.vending.vendor import NoCredentials, Vendor
 
 _log = structlog.get_logger("catalog.credentials")
 
+_SHARED_SECONDS = 900
+
 
 class NoCredentialsVended(ForbiddenException):
     """The warehouse or a policy lets no credentials out."""
@@ -54,8 +57,9 @@ class Handed:
 class Credentials:
     """Hands out storage credentials and settles the audit record of each before they leave."""
 
-    def __init__(self, *, database: Database, vendor: Vendor, storage: StorageCredentials) -> None:
+    def __init__(self, *, database: Database, door: Door, vendor: Vendor, storage: StorageCredentials) -> None:
         self._database = database
+        self._door = door
         self._vendor = vendor
         self._storage = storage
 
@@ -120,7 +124,7 @@ class Credentials:
         if obligations.no_vending:
             return _nothing("a policy forbids vending")
         profile = decode_profile(warehouse.profile)
-        bound = obligations.max_credential_seconds
+        seconds = await self._life(permit, profile)
 
         async def still_allowed() -> None:
             async with self._database.read() as connection:
@@ -133,7 +137,7 @@ class Credentials:
                 credential=await self._storage.of(warehouse),
                 location=location,
                 level=level,
-                seconds=profile.sts_token_validity_seconds if bound is None else bound,
+                seconds=seconds,
                 session=SessionIdentity(
                     principal=permit.actor.id,
                     role=None if permit.actor.assumed_role is None else str(permit.actor.assumed_role),
@@ -155,6 +159,22 @@ class Credentials:
         )
         credential = StorageCredential(prefix=vended.prefix, config=properties)
         return Handed(properties, (credential,), told=told, expires_at=vended.expires_at)
+
+    async def _life(self, permit: Permit[VendCredentials] | Permit[VendCreationCredentials], profile: S3Profile) -> int:
+        """How many seconds a credential may live: the shortest of what warehouse, policies and grants leave (decision
+        17 of the design).
+        """
+        bounds = [profile.sts_token_validity_seconds]
+        if permit.obligations.max_credential_seconds is not None:
+            bounds.append(permit.obligations.max_credential_seconds)
+        now = permit.resolution.now
+        ends = await self._door.held_until(permit, now + timedelta(seconds=min(bounds)))
+        if ends is not None:
+            # Down to whole quarters of an hour, so that requests of the next minutes can share a credential; below the
+            # store's least life there is nothing to share.
+            left = int((ends - now).total_seconds())
+            bounds.append(left - left % _SHARED_SECONDS if left > _SHARED_SECONDS else left)
+        return min(bounds)
 
 
 def require_vendable(profile: S3Profile, location: Location) -> None:

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Column, Label, Select, and_, bindparam, func, or_, select, true, tuple_
+from sqlalchemy import CTE, Column, ColumnElement, Label, Select, and_, bindparam, func, or_, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access import refs
@@ -16,20 +16,18 @@ from gateway.access.actor import Actor
 from gateway.access.resolved import (
     Resolution,
     Resolved,
-    ResolvedNamespace,
     ResolvedProject,
     ResolvedRole,
     ResolvedServer,
     ResolvedTable,
-    ResolvedUser,
     ResolvedView,
-    ResolvedWarehouse,
 )
 from gateway.access.tuples import PrincipalType
 from gateway.db.engine import Database
+from gateway.db.found import namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.rows import AnyRow
 from gateway.db.schema import grants, namespaces, projects, roles, server, tables, users, warehouses
-from gateway.iceberg.identifiers import Namespace, TableIdentifier, fold
+from gateway.iceberg.identifiers import fold
 
 _now = func.clock_timestamp().label("now")
 
@@ -97,6 +95,12 @@ class DatabaseResolver:
             next_expiry=None if clock.next_expiry is None else clock.next_expiry.astimezone(UTC),
         )
 
+    async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
+        """When grants to the caller, or to one of the caller's roles, end within these times, in order."""
+        async with self._database.read() as connection:
+            rows = await connection.execute(_ENDINGS, {**_caller(caller), "after": after, "until": until})
+            return [row.expires_at.astimezone(UTC) for row in rows]
+
 
 def _caller(actor: Actor) -> dict[str, str]:
     """Whose roles are looked up: those of the assumed role, or else of the caller."""
@@ -134,8 +138,8 @@ async def _read_named(
     return rows[0], found
 
 
-def _of_caller() -> tuple[Label[Any], Label[Any]]:
-    """(the ids of the roles the caller is in, or null; when the first grant to the caller or to one of them ends).
+def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
+    """(the roles the caller is in, which grants are to the caller or to one of them).
 
     Ownership of a role is membership in it, as in the model.
     """
@@ -158,11 +162,24 @@ def _of_caller() -> tuple[Label[Any], Label[Any]]:
         grants.c.principal_type == bindparam("caller_type"), grants.c.principal_id == bindparam("caller_id")
     )
     to_role = and_(grants.c.principal_type == "role", grants.c.principal_id.in_(select(every.c.role_id)))
-    ends = select(func.min(grants.c.expires_at)).where(
-        grants.c.expires_at > func.clock_timestamp(), or_(to_caller, to_role)
-    )
+    return every, or_(to_caller, to_role)
+
+
+def _of_caller() -> tuple[Label[Any], Label[Any]]:
+    """(the ids of the roles the caller is in, or null; when the first grant to the caller or to one of them ends)."""
+    every, theirs = _roles_and_grants()
+    ends = select(func.min(grants.c.expires_at)).where(grants.c.expires_at > func.clock_timestamp(), theirs)
     roles_held = select(func.array_agg(every.c.role_id)).scalar_subquery()
     return roles_held.label("caller_roles"), ends.scalar_subquery().label("next_expiry")
+
+
+def _endings() -> Select[Any]:
+    ends = grants.c.expires_at
+    within = and_(ends > bindparam("after", type_=ends.type), ends <= bindparam("until", type_=ends.type))
+    return select(ends).where(within, _roles_and_grants()[1]).distinct().order_by(ends)
+
+
+_ENDINGS = _endings()
 
 
 def _of_server(column: Column[Any]) -> Label[Any]:
@@ -320,74 +337,6 @@ _KEY_COLUMN = {
     refs.ObjectType.USER: "id",
     refs.ObjectType.SERVER: "id",
 }
-
-
-def warehouse_from(row: AnyRow) -> ResolvedWarehouse:
-    """The warehouse in a row of `_WAREHOUSE` columns."""
-    return ResolvedWarehouse(
-        id=row.w_id,
-        project_id=row.w_project_id,
-        name=row.w_name,
-        active=row.w_active,
-        profile=row.w_profile,
-        profile_version=row.w_profile_version,
-        revision=row.w_revision,
-        credential_id=row.w_secret_id,
-        allowed_format_versions=tuple(row.w_allowed),
-        default_format_version=row.w_default,
-    )
-
-
-def namespace_from(row: AnyRow) -> ResolvedNamespace:
-    """The namespace in a row of `_WAREHOUSE` and `_NAMESPACE` columns."""
-    return ResolvedNamespace(
-        id=row.n_id,
-        warehouse=warehouse_from(row),
-        namespace=Namespace(tuple(row.n_levels)),
-        ancestors=tuple(row.n_ancestors),
-        properties=row.n_properties,
-    )
-
-
-def table_from(row: AnyRow) -> ResolvedTable:
-    """The table in a row of all three groups of columns."""
-    namespace = namespace_from(row)
-    return ResolvedTable(
-        id=row.t_id,
-        namespace=namespace,
-        identifier=TableIdentifier(namespace.namespace, row.t_name),
-        location=row.t_location,
-        metadata_location=row.t_metadata_location,
-        metadata=row.t_metadata,
-        version=row.t_version,
-    )
-
-
-def view_from(row: AnyRow) -> ResolvedView:
-    """The view in a row of all three groups of columns."""
-    namespace = namespace_from(row)
-    return ResolvedView(
-        id=row.t_id,
-        namespace=namespace,
-        identifier=TableIdentifier(namespace.namespace, row.t_name),
-        location=row.t_location,
-        metadata_location=row.t_metadata_location,
-        metadata=row.t_metadata,
-        version=row.t_version,
-    )
-
-
-def user_from(row: AnyRow) -> ResolvedUser:
-    """The user in a row of the users table."""
-    return ResolvedUser(
-        id=row.id,
-        name=row.name,
-        email=row.email,
-        user_type=row.user_type,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        last_updated_with=row.last_updated_with,
-    )
 
 
 async def reread_table(connection: AsyncConnection, table_id: UUID) -> ResolvedTable | None:

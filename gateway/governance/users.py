@@ -11,7 +11,7 @@ from gateway.access.resolved import ResolvedUser
 from gateway.access.wire import User, UserList, WhoAmIAnswer
 from gateway.db import users
 from gateway.db.engine import Database
-from gateway.db.resolver import user_from
+from gateway.db.found import user_from
 
 
 class Users:

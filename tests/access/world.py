@@ -158,6 +158,11 @@ class TableResolver:
     standing: dict[str, Any] = field(default_factory=dict)
     """What the resolution tells of revisions; without it nothing may be remembered."""
 
+    ends: tuple[datetime, ...] = ()
+
+    async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
+        return [end for end in self.ends if after < end <= until]
+
     async def resolve(self, refs: Sequence[Ref], caller: Actor) -> Resolution:
         self.asked.append(tuple(refs))
         rows = {ref: self.rows[ref] for ref in refs if ref in self.rows}

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
 from gateway.access.operations.credentials import VendCredentials
@@ -135,3 +137,42 @@ async def test_warehouses_in_a_list_are_not_taken_for_something_in_one() -> None
     permit = await house.door.admit(entrance(), GetWarehouse(world.WAREHOUSE))
     await house.door.visible(permit, Can.INCLUDE_IN_LIST, [ObjectKey(ObjectType.WAREHOUSE, "other")])
     assert {question.within for question in house.judge.asked[-1]} == {None}
+
+
+# ---- how long what is held is held ----
+
+
+@given(st.sets(st.integers(1, 50)), st.integers(1, 60), st.integers(0, 60))
+async def test_what_is_held_ends_with_the_first_end_that_takes_something_away(
+    ends: set[int], first_loss: int, horizon: int
+) -> None:
+    """Grants end at `ends` (seconds from now); from `first_loss` on something of what is held is missing."""
+    lost = world.NOW + timedelta(seconds=first_loss)
+
+    class Ending(world.Judge):
+        async def check(
+            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        ) -> list[bool]:
+            assert pin is None or now == world.NOW
+            return [question.relation is Can.GET_METADATA or now < lost for question in questions]
+
+    moments = sorted(world.NOW + timedelta(seconds=each) for each in ends)
+    house = House(judge=Ending())
+    house.resolver.ends = tuple(moments)
+    house.resolver.standing = {
+        "revision": UUID(int=1),
+        "time_boxes": UUID(int=2),
+        "next_expiry": moments[0] if moments else None,
+    }
+    permit = await house.door.admit(entrance(), VEND)
+    until = world.NOW + timedelta(seconds=horizon)
+    expected = next((moment for moment in moments if lost <= moment <= until), None)
+    assert await house.door.held_until(permit, until) == expected
+
+
+async def test_without_a_coming_end_nothing_is_asked_for_how_long() -> None:
+    house = House()
+    permit = await house.door.admit(entrance(), VEND)
+    before = len(house.judge.asked)
+    assert await house.door.held_until(permit, world.NOW + timedelta(days=1)) is None
+    assert len(house.judge.asked) == before

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -29,14 +30,19 @@ class _Part:
     def __init__(self, fails: str, error: Exception) -> None:
         self._fails = fails
         self._error = error
+        self.failed = False
 
     def _maybe(self, name: str) -> None:
         if name == self._fails:
+            self.failed = True
             raise self._error
 
     async def vend(self, **_: Any) -> NoCredentials:
         self._maybe("vend")
         return NoCredentials("none here")
+
+    async def held_until(self, *_: Any) -> None:
+        return None
 
     async def of(self, _: Any) -> None:
         self._maybe("of")
@@ -61,7 +67,9 @@ async def test_a_committed_creation_answers_without_credentials_whatever_fails_t
     where: str, error: Exception
 ) -> None:
     part = _Part(where, error)
-    credentials = Credentials(database=cast(Any, part), vendor=cast(Any, part), storage=cast(Any, part))
+    credentials = Credentials(
+        database=cast(Any, part), door=cast(Any, part), vendor=cast(Any, part), storage=cast(Any, part)
+    )
     operation = SimpleNamespace(namespace=SimpleNamespace(namespace=Namespace(("n",))), table="t")
     create = SimpleNamespace(operation=operation, namespace=lambda _: WAREHOUSE_OF)
     vend = SimpleNamespace(
@@ -69,12 +77,14 @@ async def test_a_committed_creation_answers_without_credentials_whatever_fails_t
         obligations=Obligations(),
         trail=part,
         actor=SimpleNamespace(id="oidc~a", assumed_role=None),
+        resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC)),
     )
     handed = await credentials.for_creation(cast(Any, create), cast(Any, vend), "s3://lake/base/t")
     assert handed.credentials == ()
     assert handed.config["region"] == "eu-west-1"
     assert not {key for key in handed.config if "access-key" in key}
     assert handed.reason == "the credentials could not be made or recorded"
+    assert part.failed
 
 
 WAREHOUSE_OF = SimpleNamespace(warehouse=WAREHOUSE)

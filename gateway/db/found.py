@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the resolver's statements as what the door passes on."""
+
+from __future__ import annotations
+
+from gateway.access.resolved import (
+    ResolvedNamespace,
+    ResolvedTable,
+    ResolvedUser,
+    ResolvedView,
+    ResolvedWarehouse,
+)
+from gateway.db.rows import AnyRow
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
+
+
+def warehouse_from(row: AnyRow) -> ResolvedWarehouse:
+    """The warehouse in a row of `_WAREHOUSE` columns."""
+    return ResolvedWarehouse(
+        id=row.w_id,
+        project_id=row.w_project_id,
+        name=row.w_name,
+        active=row.w_active,
+        profile=row.w_profile,
+        profile_version=row.w_profile_version,
+        revision=row.w_revision,
+        credential_id=row.w_secret_id,
+        allowed_format_versions=tuple(row.w_allowed),
+        default_format_version=row.w_default,
+    )
+
+
+def namespace_from(row: AnyRow) -> ResolvedNamespace:
+    """The namespace in a row of `_WAREHOUSE` and `_NAMESPACE` columns."""
+    return ResolvedNamespace(
+        id=row.n_id,
+        warehouse=warehouse_from(row),
+        namespace=Namespace(tuple(row.n_levels)),
+        ancestors=tuple(row.n_ancestors),
+        properties=row.n_properties,
+    )
+
+
+def table_from(row: AnyRow) -> ResolvedTable:
+    """The table in a row of all three groups of columns."""
+    namespace = namespace_from(row)
+    return ResolvedTable(
+        id=row.t_id,
+        namespace=namespace,
+        identifier=TableIdentifier(namespace.namespace, row.t_name),
+        location=row.t_location,
+        metadata_location=row.t_metadata_location,
+        metadata=row.t_metadata,
+        version=row.t_version,
+    )
+
+
+def view_from(row: AnyRow) -> ResolvedView:
+    """The view in a row of all three groups of columns."""
+    namespace = namespace_from(row)
+    return ResolvedView(
+        id=row.t_id,
+        namespace=namespace,
+        identifier=TableIdentifier(namespace.namespace, row.t_name),
+        location=row.t_location,
+        metadata_location=row.t_metadata_location,
+        metadata=row.t_metadata,
+        version=row.t_version,
+    )
+
+
+def user_from(row: AnyRow) -> ResolvedUser:
+    """The user in a row of the users table."""
+    return ResolvedUser(
+        id=row.id,
+        name=row.name,
+        email=row.email,
+        user_type=row.user_type,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        last_updated_with=row.last_updated_with,
+    )
