@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.fga.client import Condition, FgaTuple
 from gateway.fga.relationships import to_wire
 from gateway.fga.stored import bare, read_back
@@ -25,6 +25,15 @@ OURS = [
     TupleKey(ObjectKey(ObjectType.WAREHOUSE, OTHER), "parent", ObjectKey(ObjectType.NAMESPACE, ID)),
     TupleKey(ObjectKey(ObjectType.PROJECT, "analytics"), "project", ObjectKey(ObjectType.ROLE, ID)),
 ]
+FLAGS = [
+    TupleKey(Principal(PrincipalType.USER, EVERYBODY), MANAGED_ACCESS, ObjectKey(ObjectType.NAMESPACE, ID)),
+    TupleKey(Principal(PrincipalType.ROLE, EVERYBODY), MANAGED_ACCESS, ObjectKey(ObjectType.WAREHOUSE, ID)),
+]
+
+
+@pytest.mark.parametrize("key", FLAGS)
+def test_a_flag_on_everybody_is_read_back_as_it_was(key: TupleKey) -> None:
+    assert read_back(to_wire(key)).key == key
 
 
 @pytest.mark.parametrize("key", OURS)
@@ -39,8 +48,8 @@ def test_what_the_gateway_writes_is_read_back_as_it_was(key: TupleKey, end: date
     ("user", "relation", "on"),
     [
         ("user:*", "select", f"table:{ID}"),
-        ("user:*", "managed_access", f"namespace:{ID}"),
-        ("role:*", "managed_access", f"warehouse:{ID}"),
+        ("user:*", "managed_access", f"table:{ID}"),
+        ("user:a", "managed_access", f"namespace:{ID}"),
         ("user:oidc|alice", "select", f"table:{ID}"),
         ("user:", "select", f"table:{ID}"),
         (f"role:{OTHER}", "select", f"table:{ID}"),
