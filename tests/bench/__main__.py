@@ -123,12 +123,11 @@ def _stack() -> Iterator[Ready]:
 
 @contextmanager
 def _floor(stack: Ready, table: str) -> Iterator[str]:
-    """The floor server on a free port, with as many workers as the gateway."""
+    """The floor server on a free port, with as many workers as the gateway; `table` is any it can be tried on."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     environment = os.environ | {
         "BENCH_POSTGRES": stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1),
-        "BENCH_TABLE": table,
         # As long as what a load answer has before its metadata.
         "BENCH_PREFIX": json.dumps({"metadata-location": "s3://bucket/" + "x" * 120})[:-1] + ', "metadata": ',
         "BENCH_POOL": "5",
@@ -140,7 +139,7 @@ def _floor(stack: Ready, table: str) -> Iterator[str]:
         url = f"http://127.0.0.1:{port}/table"
         for _ in range(100):
             try:
-                httpx.get(url, trust_env=False).raise_for_status()
+                httpx.get(f"{url}/{table}", trust_env=False).raise_for_status()
                 break
             except httpx.TransportError:
                 time.sleep(0.1)
@@ -236,10 +235,10 @@ def main() -> None:
         cases = _cases(stack)
         generator = Generator()
         held.callback(generator.close)
-        floors = {id: held.enter_context(_floor(stack, id)) for id in dict.fromkeys(each.floor_table for each in cases)}
+        floor = held.enter_context(_floor(stack, cases[0].floor_table))
         for case in cases:
             for connections in case.connections:
-                rounds = _measured(stack, generator, case, floors[case.floor_table], connections)
+                rounds = _measured(stack, generator, case, f"{floor}/{case.floor_table}", connections)
                 shown.add_row(case.name, str(connections), *_row(rounds))
         memory = _worker_memory(stack)
     console.print(shown)

@@ -17,14 +17,13 @@ _STATEMENT = select(tables.c.metadata).where(tables.c.id == bindparam("id"))
 
 
 def create_app() -> ASGIApp:
-    """One worker; told by the environment of the bench alone: BENCH_POSTGRES, BENCH_TABLE, BENCH_POOL."""
+    """One worker; told by the environment of the bench alone: BENCH_POSTGRES, BENCH_PREFIX, BENCH_POOL."""
     engine = create_async_engine(os.environ["BENCH_POSTGRES"], pool_size=int(os.environ["BENCH_POOL"]))
     autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
-    table = UUID(os.environ["BENCH_TABLE"])
     prefix = os.environ["BENCH_PREFIX"].encode()
 
-    @get("/table")
-    async def send_table() -> Response[bytes]:
+    @get("/table/{table:uuid}")
+    async def send_table(table: UUID) -> Response[bytes]:
         async with autocommit.connect() as connection:
             document = (await connection.execute(_STATEMENT, {"id": table})).scalar_one()
         return Response(prefix + document + b"}", media_type=MediaType.JSON)
