@@ -18,7 +18,6 @@ from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
 from gateway.access.door import Door
 from gateway.access.ports import Policies
-from gateway.access.relations import ACTIONS
 from gateway.access.tuples import TupleKey
 from gateway.api.build import Application, build_api
 from gateway.api.context import Parts
@@ -39,13 +38,14 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.idempotency import Idempotency
 from gateway.db.migrate import require_current_schema
+from gateway.db.models import ActiveModel, active_model
 from gateway.db.pending_files import PendingFiles
 from gateway.db.resolver import DatabaseResolver
 from gateway.db.secrets import Sealer
 from gateway.db.tasks import Queue
 from gateway.db.turns import SharedTurns
 from gateway.fga.client import FgaClient
-from gateway.fga.model import find_model
+from gateway.fga.model import ModelNotReady, StoreAndModel, find_model
 from gateway.fga.relationships import FgaRelationships, to_wire
 from gateway.fga.remembered import RememberedRelationships
 from gateway.governance.checks import Checks
@@ -70,6 +70,8 @@ from gateway.settings import Settings, asyncpg_url, load, metrics_directory
 from gateway.storage.files import Files
 from gateway.tasks.drift import DriftKeeper, External
 from gateway.tasks.housekeeping import Housekeeping
+from gateway.tasks.model_changes import NOTICED_WITHIN, REQUIRED
+from gateway.tasks.models import ModelWatch
 from gateway.tasks.outbox import run_delivery, run_expiry
 from gateway.tasks.purge import Purge
 from gateway.tasks.reconcile import Comparison, Reconcile, Tell
@@ -107,7 +109,7 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     stack.push_async_callback(database.close)
     async with database.transaction() as connection:
         server_id = await servers.ensure(connection, settings.server_id)
-    fga = await _openfga(settings, stack)
+    fga = await _openfga(settings, database, stack)
     opa = _opa(settings, stack)
     audit = await _audit(settings, metrics, database, stack)
     keys, verifier = await _identity(settings, metrics, stack)
@@ -159,7 +161,7 @@ async def reconcile(settings: Settings, *, repair: bool, tell: Tell) -> Comparis
             url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout
         )
         stack.push_async_callback(database.close)
-        fga = await _openfga(settings, stack)
+        fga = await _openfga(settings, database, stack)
         audit = await _audit(settings, metrics, database, stack)
         door = _door(settings, database, fga, _opa(settings, stack), audit, metrics)
         delivery = _delivery(settings, database, fga, metrics)
@@ -332,23 +334,31 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-async def _openfga(settings: Settings, stack: AsyncExitStack) -> FgaClient:
-    key = settings.openfga.api_key.reveal() if settings.openfga.api_key else None
-    found = await find_model(
-        settings.openfga.endpoint,
-        key,
-        settings.openfga.store_name,
-        demanded={type.value: {can.value for can in relations} for type, relations in ACTIONS.items() if relations},
-    )
+async def _openfga(settings: Settings, database: Database, stack: AsyncExitStack) -> FgaClient:
+    """A client that asks by the model that serves, and follows when another one does."""
+    at = settings.openfga
+    key = at.api_key.reveal() if at.api_key else None
+    async with database.read() as connection:
+        active = await active_model(connection)
+    if active is None:
+        raise ModelNotReady("No relationship model serves yet; run `lakegate migrate` first.")
+
+    async def fits(model: ActiveModel) -> StoreAndModel:
+        found = await find_model(at.endpoint, key, at.store_name, demanded=REQUIRED, model_id=model.model_id)
+        if found.store_id != model.store_id:
+            raise ModelNotReady(
+                f"The store {at.store_name!r} of OpenFGA is {found.store_id}, PostgreSQL knows {model.store_id}: one "
+                "of the two was restored or made anew without the other."
+            )
+        return found
+
+    found = await fits(active)
     client = FgaClient(
-        settings.openfga.endpoint,
-        key,
-        found.store_id,
-        found.model_id,
-        timeout_s=settings.openfga.timeout,
-        max_batch=settings.openfga.max_batch_check_size,
+        at.endpoint, key, found.store_id, found.model_id, timeout_s=at.timeout, max_batch=at.max_batch_check_size
     )
     stack.push_async_callback(client.aclose)
+    watch = ModelWatch(database, client, fits=fits)
+    stack.callback(asyncio.create_task(watch.run(every=NOTICED_WITHIN), name="model-watch").cancel)
     return client
 
 

@@ -33,19 +33,34 @@ def commands(checkout: Path, opa: Path, fga: Path) -> list[list[str]]:
     Raises:
         StackError: there are no model tests or no policies.
     """
-    if not list(checkout.glob(MODEL_TESTS)):
-        raise StackError(f"no relationship model tests found at {checkout / MODEL_TESTS}")
     if not list((checkout / "policies").rglob("*_test.rego")):
         raise StackError(f"no policy tests found in {checkout / 'policies'}")
     return [
-        # The tests name the model beside their folder, which the program calls an external file.
-        [str(fga), "model", "test", "--allow-external-files", "--tests", MODEL_TESTS],
+        _model_test(checkout, fga),
         [str(opa), "check", "--strict", "--schema", "policies/schemas", "policies"],
         [str(opa), "fmt", "--list", "--fail", "policies"],
         [str(opa), "test", "policies"],
         # With a threshold, `opa test` prints only the coverage, so it is a run of its own.
         [str(opa), "test", "--coverage", f"--threshold={COVERAGE_PERCENT}", "--format=json", "policies"],
     ]
+
+
+def test_model() -> int:
+    """Run the tests beside the relationship model alone; the exit code is 0 when all passed."""
+    checkout = toolchain.CHECKOUT
+    try:
+        argv = _model_test(checkout, _fga())
+    except StackError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return subprocess.run(argv, cwd=checkout, stdin=subprocess.DEVNULL, check=False).returncode
+
+
+def _model_test(checkout: Path, fga: Path) -> list[str]:
+    if not list(checkout.glob(MODEL_TESTS)):
+        raise StackError(f"no relationship model tests found at {checkout / MODEL_TESTS}")
+    # The tests name the model beside their folder, which the program calls an external file.
+    return [str(fga), "model", "test", "--allow-external-files", "--tests", MODEL_TESTS]
 
 
 def main() -> int:

@@ -84,7 +84,7 @@ class _Refusal(msgspec.Struct):
 
 
 class FgaClient:
-    """One store of one OpenFGA server, asked by one pinned model.
+    """One store of one OpenFGA server, asked by one model at a time.
 
     `timeout_s` bounds each call of a method as a whole, of `read` each page and of `batch_check` each batch: a question
     about a thousand objects fails when one batch hangs, not because it is long. `max_batch` is the server's limit of
@@ -102,9 +102,8 @@ class FgaClient:
         timeout_s: float,
         max_batch: int = 50,
     ) -> None:
-        for name, value in (("store", store_id), ("model", model_id)):
-            if _STORE_ID.fullmatch(value) is None:
-                raise ValueError(f"The id of a {name} of OpenFGA is a ULID of 26 characters, not {value!r}.")
+        _require_ulid("store", store_id)
+        _require_ulid("model", model_id)
         if max_batch < 1:
             raise ValueError(f"max_batch must be at least 1, not {max_batch}.")
         self._url = f"{endpoint.rstrip('/')}/stores/{store_id}"
@@ -113,6 +112,7 @@ class FgaClient:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._store_id = store_id
         self._model_id = model_id
+        self._withheld: str | None = None
         self._timeout_s = timeout_s
         self._max_batch = max_batch
         self._session: aiohttp.ClientSession | None = None
@@ -124,8 +124,17 @@ class FgaClient:
 
     @property
     def model_id(self) -> str:
-        """The pinned model, for audit and cache keys."""
+        """The model that questions are asked by at this moment, for audit and cache keys."""
         return self._model_id
+
+    def use_model(self, model_id: str) -> None:
+        """Ask by this model from the next call on; a call that is under way ends with the one it began with."""
+        _require_ulid("model", model_id)
+        self._model_id, self._withheld = model_id, None
+
+    def withhold(self, reason: str) -> None:
+        """Ask nothing until `use_model`: every check and `ping` raises DecisionEngineUnavailable with `reason`."""
+        self._withheld = reason
 
     async def batch_check(
         self,
@@ -142,6 +151,9 @@ class FgaClient:
         """
         if len(contextual) > MAX_CONTEXTUAL_TUPLES:
             raise ValueError(f"{len(contextual)} contextual tuples; OpenFGA takes at most {MAX_CONTEXTUAL_TUPLES}.")
+        if self._withheld is not None:
+            raise DecisionEngineUnavailable(self._withheld)
+        model_id = self._model_id
         unique = list({(check.user, check.relation, check.object): check for check in checks}.values())
         chunks = [unique[start : start + self._max_batch] for start in range(0, len(unique), self._max_batch)]
         room = asyncio.Semaphore(_BATCHES_AT_ONCE)
@@ -150,7 +162,7 @@ class FgaClient:
             async with room:
                 try:
                     async with asyncio.timeout(self._timeout_s):
-                        return await self._check_chunk(chunk, contextual, context)
+                        return await self._check_chunk(model_id, chunk, contextual, context)
                 except TimeoutError:
                     raise DecisionEngineUnavailable(f"OpenFGA did not answer within {self._timeout_s} s.") from None
 
@@ -219,7 +231,11 @@ class FgaClient:
         return _decoded(await self._ask("GET", path, None), kind)
 
     async def ping(self) -> None:
-        """Return if the server answers, takes the API key and has the store, else raise DecisionEngineUnavailable."""
+        """Return if the server answers, takes the API key, has the store and may be asked by the model that serves.
+        Raises DecisionEngineUnavailable.
+        """
+        if self._withheld is not None:
+            raise DecisionEngineUnavailable(self._withheld)
         _decoded(await self._ask("GET", "", None), _Store)
 
     async def aclose(self) -> None:
@@ -229,13 +245,13 @@ class FgaClient:
             await session.close()
 
     async def _check_chunk(
-        self, chunk: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
+        self, model_id: str, chunk: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
     ) -> dict[tuple[str, str, str], bool]:
         shared: dict[str, Any] = {"context": context}
         if contextual:
             shared["contextual_tuples"] = {"tuple_keys": contextual}
         body = {
-            "authorization_model_id": self._model_id,
+            "authorization_model_id": model_id,
             "consistency": "HIGHER_CONSISTENCY",
             "checks": [
                 {"tuple_key": _bare(check), "correlation_id": str(number), **shared}
@@ -276,6 +292,11 @@ class FgaClient:
         # A redirect would carry the API key to wherever it points.
         async with self._session.request(method, self._url + path, data=data, allow_redirects=False) as response:
             return response.status, await response.read()
+
+
+def _require_ulid(name: str, value: str) -> None:
+    if _STORE_ID.fullmatch(value) is None:
+        raise ValueError(f"The id of a {name} of OpenFGA is a ULID of 26 characters, not {value!r}.")
 
 
 def _bare(check: FgaTuple) -> FgaTuple:

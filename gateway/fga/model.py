@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds, creates and fills the store: `push_model` for migrations, `find_model` for serving.
+"""Finds, creates and fills the store: `push_model` for migrations, `find_model` and `read_model` for serving.
 
 OpenFGA knows no unique store names and no comparison of models; both are made here.
 """
@@ -15,10 +15,10 @@ from typing import Any
 import aiohttp
 import openfga_sdk
 from openfga_sdk.credentials import CredentialConfiguration, Credentials
-from openfga_sdk.exceptions import OpenApiException
+from openfga_sdk.exceptions import NotFoundException, OpenApiException
 
 from gateway.access.outage import DecisionEngineUnavailable
-from gateway.fga.compiled import compiled_model, relations_of, same_model
+from gateway.fga.compiled import compiled_model, missing_from, same_model
 
 # The SDK calls itself typed and leaves most of its functions without types.
 _sdk: Any = openfga_sdk
@@ -67,34 +67,49 @@ async def push_model(endpoint: str, api_key: str | None, store_name: str) -> Sto
 
 
 async def find_model(
-    endpoint: str, api_key: str | None, store_name: str, *, demanded: Mapping[str, Set[str]]
+    endpoint: str,
+    api_key: str | None,
+    store_name: str,
+    *,
+    demanded: Mapping[str, Set[str]],
+    model_id: str | None = None,
 ) -> StoreAndModel:
-    """The store `store_name` and its newest model, which has every relation of `demanded` (relations by type).
+    """The store `store_name` and its model `model_id` (the newest when None), which has every relation of `demanded`
+    (relations by type).
 
-    Raises ModelNotReady when there is no such store, no model in it, or a relation is missing: a check on a relation
-    the model does not know is an error on each request, so it is refused at the start.
+    Raises ModelNotReady when there is no such store, no such model in it, or a relation is missing: a check on a
+    relation the model does not know is an error on each request, so it is refused at the start.
     """
     async with _connected(endpoint, api_key) as client:
         store_id = await _store_named(client, store_name)
         if store_id is None:
             raise ModelNotReady(f"OpenFGA has no store named {store_name!r}; run `lakegate migrate` first.")
         client.set_store_id(store_id)
-        model_id, model = await _newest_model(client)
+        if model_id is None:
+            model_id, model = await _newest_model(client)
+        else:
+            model = await _model(client, model_id)
     if model_id is None:
         raise ModelNotReady(f"The store {store_name!r} of OpenFGA has no model; run `lakegate migrate` first.")
-    present = relations_of(model)
-    missing = sorted(
-        f"{type_name}#{relation}"
-        for type_name, relations in demanded.items()
-        for relation in relations
-        if relation not in present.get(type_name, frozenset())
-    )
+    require_relations(model_id, model, demanded)
+    return StoreAndModel(store_id, model_id)
+
+
+async def read_model(endpoint: str, api_key: str | None, store_id: str, model_id: str) -> dict[str, Any]:
+    """One model of a store in JSON form. Raises ModelNotReady when the store has no such model."""
+    async with _connected(endpoint, api_key) as client:
+        client.set_store_id(store_id)
+        return await _model(client, model_id)
+
+
+def require_relations(model_id: str, model: Mapping[str, Any], demanded: Mapping[str, Set[str]]) -> None:
+    """Raise ModelNotReady unless the model has every relation of `demanded` (relations by type)."""
+    missing = missing_from(model, demanded)
     if missing:
         raise ModelNotReady(
-            f"The newest model {model_id} of the store {store_name!r} lacks {', '.join(missing)}; "
+            f"The model {model_id} lacks {', '.join(missing)}, which this version of the gateway demands; "
             "run `lakegate migrate` of this version first."
         )
-    return StoreAndModel(store_id, model_id)
 
 
 @asynccontextmanager
@@ -161,3 +176,17 @@ async def _newest_model(client: Any) -> tuple[str | None, dict[str, Any]]:
         return None, {}
     model: dict[str, Any] = client._api_client.sanitize_for_serialization(newest)
     return str(newest.id), model
+
+
+async def _model(client: Any, model_id: str) -> dict[str, Any]:
+    """The model in JSON form. Raises ModelNotReady when the client's store does not have it."""
+    client.set_authorization_model_id(model_id)
+    try:
+        found = (await client.read_authorization_model()).authorization_model
+    except NotFoundException:
+        raise ModelNotReady(
+            f"The store of OpenFGA has no model {model_id}, which PostgreSQL says serves: was one of the two restored "
+            "without the other? Run `lakegate model push` and `lakegate model migrate`."
+        ) from None
+    model: dict[str, Any] = client._api_client.sanitize_for_serialization(found)
+    return model

@@ -76,3 +76,20 @@ async def test_a_batch_that_hangs_fails_the_question_in_the_time_of_one(monkeypa
     async with asyncio.timeout(20):
         with pytest.raises(DecisionEngineUnavailable, match=r"within 0\.05 s"):
             await client.batch_check(_checks(40), context={})
+
+
+async def test_a_client_whose_model_is_withheld_asks_nothing_until_it_gets_another() -> None:
+    """Nobody listens on port 1, so an asked question would say that OpenFGA cannot be reached."""
+    asked = client()
+    asked.withhold("the model lacks table#can_drop")
+    with pytest.raises(DecisionEngineUnavailable, match="lacks table#can_drop"):
+        await asked.batch_check(tuples(1), context={})
+    with pytest.raises(DecisionEngineUnavailable, match="lacks table#can_drop"):
+        await asked.ping()
+    other = ULID[:-1] + "0"
+    asked.use_model(other)
+    assert asked.model_id == other
+    with pytest.raises(DecisionEngineUnavailable, match="cannot be reached"):
+        await asked.batch_check(tuples(1), context={})
+    with pytest.raises(ValueError, match="id of a model"):
+        asked.use_model("newest")

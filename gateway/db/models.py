@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on relationship models: which are recorded, which one serves, and how far the tuples of the next one are.
+
+PostgreSQL names the model that serves, not OpenFGA's order of models: a new one is written next to the old one and
+serves only after the switch, and one can go back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ScalarSelect, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncConnection
+from uuid_utils.compat import uuid7
+
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.db.outbox import Pending
+from gateway.db.rows import AnyRow
+from gateway.db.schema import grants, model_steps, model_switches, outbox, relationship_models, server
+
+_ONE_SWITCH_AT_A_TIME = 0x1A4E0006
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedModel:
+    """A model of OpenFGA's store; `content_hash` is `gateway.fga.compiled.content_hash` of what it says."""
+
+    model_id: str
+    store_id: str
+    version: str
+    content_hash: str
+    recorded_at: datetime
+    recorded_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveModel:
+    """The model that serves since `switched_at`, and the one that served before it (None for the first)."""
+
+    model_id: str
+    store_id: str
+    version: str
+    content_hash: str
+    previous_id: str | None
+    switched_at: datetime
+    switched_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepProgress:
+    """How far a tuple step has come: done, or everything up to `cursor` is."""
+
+    cursor: str | None
+    done: bool
+
+
+class SwitchedMeanwhile(Exception):
+    """Somebody else switched models since this switch was prepared."""
+
+
+def active_model_id() -> ScalarSelect[str]:
+    """The id of the model that serves, as a column of another statement (the resolver's). Null before the first."""
+    return select(model_switches.c.model_id).order_by(model_switches.c.id.desc()).limit(1).scalar_subquery()
+
+
+async def active_model(connection: AsyncConnection) -> ActiveModel | None:
+    """The model that serves, None before `lakegate migrate` has made one serve."""
+    statement = (
+        select(
+            model_switches.c.model_id,
+            relationship_models.c.store_id,
+            relationship_models.c.version,
+            relationship_models.c.content_hash,
+            model_switches.c.previous_id,
+            model_switches.c.switched_at,
+            model_switches.c.switched_by,
+        )
+        .join(relationship_models, relationship_models.c.model_id == model_switches.c.model_id)
+        .order_by(model_switches.c.id.desc())
+        .limit(1)
+    )
+    row = (await connection.execute(statement)).one_or_none()
+    return None if row is None else ActiveModel(**row._mapping)
+
+
+async def record(
+    connection: AsyncConnection, *, model_id: str, store_id: str, version: str, content_hash: str, by: str
+) -> None:
+    """Note a model that was written to OpenFGA; noting it again changes nothing."""
+    values = {"model_id": model_id, "store_id": store_id, "version": version, "content_hash": content_hash}
+    await connection.execute(
+        upsert(relationship_models).values(**values, recorded_by=by).on_conflict_do_nothing(index_elements=["model_id"])
+    )
+
+
+async def recorded(connection: AsyncConnection) -> Sequence[RecordedModel]:
+    """All recorded models, newest first."""
+    statement = select(relationship_models).order_by(relationship_models.c.recorded_at.desc())
+    return [_recorded(row) for row in await connection.execute(statement)]
+
+
+async def switch(connection: AsyncConnection, *, to: str, expected: str | None, by: str) -> None:
+    """Let `to` serve from the end of this transaction on, and give the server a fresh revision: nothing remembered of
+    the old model is used again.
+
+    Raises SwitchedMeanwhile unless `expected` serves (None: no model does yet).
+    """
+    await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _ONE_SWITCH_AT_A_TIME})
+    serving = await active_model(connection)
+    if (serving.model_id if serving else None) != expected:
+        raise SwitchedMeanwhile(f"the model {serving.model_id if serving else None} serves by now, not {expected}")
+    await connection.execute(insert(model_switches).values(model_id=to, previous_id=expected, switched_by=by))
+    await connection.execute(update(server).values(revision=uuid7()))
+
+
+async def step_progress(connection: AsyncConnection, model_id: str, step: str) -> StepProgress:
+    """How far a step of the migration to a model has come."""
+    statement = select(model_steps).where(model_steps.c.model_id == model_id, model_steps.c.step == step)
+    row = (await connection.execute(statement)).one_or_none()
+    return StepProgress(None, False) if row is None else StepProgress(row.cursor, row.done_at is not None)
+
+
+async def advance_step(connection: AsyncConnection, model_id: str, step: str, cursor: str | None) -> None:
+    """Note that everything up to `cursor` is done; None: all of it."""
+    done = func.clock_timestamp() if cursor is None else None
+    values = {"cursor": cursor, "done_at": done}
+    await connection.execute(
+        upsert(model_steps)
+        .values(model_id=model_id, step=step, **values)
+        .on_conflict_do_update(index_elements=["model_id", "step"], set_=values)
+    )
+
+
+async def undelivered(connection: AsyncConnection, pending: Sequence[Pending]) -> int:
+    """How many of these keys still wait: refused by OpenFGA, or not certain yet."""
+    statement = select(func.count()).select_from(outbox).where(outbox.c.id.in_([row.id for row in pending]))
+    return int((await connection.execute(statement)).scalar_one())
+
+
+async def newest_holders(
+    connection: AsyncConnection, *, limit: int
+) -> tuple[datetime, Sequence[tuple[Principal, ObjectKey]]]:
+    """The database's time, and who holds something on what by the newest live grants."""
+    live = grants.c.expires_at.is_(None) | (grants.c.expires_at > func.clock_timestamp())
+    statement = select(grants).where(live).order_by(grants.c.id.desc()).limit(limit)
+    holders = [
+        (
+            Principal(PrincipalType(row.principal_type), row.principal_id),
+            ObjectKey(ObjectType(row.object_type), row.object_id),
+        )
+        for row in await connection.execute(statement)
+    ]
+    now: datetime = (await connection.execute(select(func.clock_timestamp()))).scalar_one()
+    return now, list(dict.fromkeys(holders))
+
+
+def _recorded(row: AnyRow) -> RecordedModel:
+    return RecordedModel(**row._mapping)

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The golden table over HTTP: each row's privileges are given over the public API to somebody who held nothing, then
+each cell is tried.
+
+By the real endpoint wherever one exists. The others, `BY_CHECK`, are asked of `POST /permissions/check`, which answers
+as the door would; nothing is by the model alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import httpx
+import pytest
+from botocore.exceptions import ClientError
+
+from gateway.access.privileges import GRANTABLE, Privilege
+from gateway.access.refs import ObjectType
+from tests.access.golden_table import COLUMNS, ROWS, Column, Row
+from tests.contract.world import SCHEMA, Person, Table, World, unique
+
+#: Actions of the table that no endpoint does by itself: those on a whole warehouse, and the filter of lists.
+BY_CHECK = {
+    ("W", "can_update_storage"),
+    ("W", "can_rename"),
+    ("W", "can_modify_soft_deletion"),
+    ("W", "can_delete"),
+    ("W", "can_include_in_list"),
+    ("N", "can_include_in_list"),
+    ("T", "can_include_in_list"),
+    ("T2", "can_include_in_list"),
+}
+
+_DENIED = {401, 403, 404}
+
+
+@dataclass
+class Site:
+    """What a row is tried on: a namespace of its own with two tables, in the shared warehouse."""
+
+    world: World
+    namespace: str
+    namespace_id: str
+    table: Table
+    beside: Table
+    subject: Person
+    other: Person
+
+    def place(self, letter: str) -> tuple[str, str]:
+        """(kind, id) of the object of a letter, as grants name it."""
+        world = self.world
+        return {
+            "S": ("server", ""),
+            "P": ("project", world.project),
+            "W": ("warehouse", world.warehouse),
+            "N": ("namespace", self.namespace_id),
+            "T": ("table", self.table.uuid),
+            "T2": ("table", self.beside.uuid),
+        }[letter]
+
+
+def _verdict(answer: httpx.Response) -> bool:
+    """Whether the door let it pass. What fails behind the door (409, 400) was let in; nothing may fail otherwise."""
+    if answer.status_code in _DENIED:
+        return False
+    assert answer.status_code in {200, 204, 409}, answer.text
+    return True
+
+
+def _check(site: Site, letter: str, action: str) -> bool:
+    kind, id = site.place(letter)
+    about = {"warehouse-id": site.world.warehouse} | ({f"{kind}-id": id} if kind != "warehouse" else {})
+    answer = site.subject.post(
+        "/management/v1/permissions/check", {"operation": {kind: {**about, "action": action.removeprefix("can_")}}}
+    )
+    assert answer.status_code == 200, answer.text
+    return bool(answer.json()["allowed"])
+
+
+def _reads(site: Site) -> bool:
+    """With vended keys, from the store itself."""
+    given = _credentials(site)
+    if given is None:
+        return False
+    key = site.table.answer["metadata-location"].removeprefix(f"s3://{site.world.bucket}/")
+    assert site.world.store_of(given).get_object(Bucket=site.world.bucket, Key=key)["Body"].read()
+    return True
+
+
+def _writes(site: Site) -> bool:
+    given = _credentials(site)
+    if given is None:
+        return False
+    key = site.table.location.removeprefix(f"s3://{site.world.bucket}/") + "/data/golden.bin"
+    try:
+        site.world.store_of(given).put_object(Bucket=site.world.bucket, Key=key, Body=b"1")
+    except ClientError as refused:
+        assert refused.response["ResponseMetadata"]["HTTPStatusCode"] == 403, refused
+        return False
+    return True
+
+
+def _credentials(site: Site) -> dict[str, str] | None:
+    answer = site.subject.get(f"{site.table.path}/credentials")
+    if not _verdict(answer):
+        return None
+    given: dict[str, str] = answer.json()["storage-credentials"][0]["config"]
+    return given
+
+
+def _renames(site: Site) -> bool:
+    """To another name of the same namespace and, when that was allowed, back."""
+    here, there = site.table.name, unique("renamed")
+
+    def rename(source: str, destination: str) -> bool:
+        names = [{"namespace": [site.namespace], "name": name} for name in (source, destination)]
+        body = {"source": names[0], "destination": names[1]}
+        return _verdict(site.subject.post(f"{site.world.root}/tables/rename", body))
+
+    return rename(here, there) and rename(there, here)
+
+
+def _creates_view(site: Site) -> httpx.Response:
+    version = {
+        "version-id": 1,
+        "timestamp-ms": 1_700_000_000_000,
+        "schema-id": 0,
+        "summary": {},
+        "representations": [{"type": "sql", "sql": "select 1", "dialect": "trino"}],
+        "default-namespace": [site.namespace],
+    }
+    body = {"name": unique("v"), "schema": SCHEMA | {"schema-id": 0}, "view-version": version, "properties": {}}
+    return site.subject.post(f"{site.world.root}/namespaces/{site.namespace}/views", body)
+
+
+def _gives(site: Site, letter: str, privilege: str) -> bool:
+    """To somebody else, and takes it back by the administrator."""
+    kind, id = site.place(letter)
+    path = site.world.grants_path(kind, id)
+    grant = {"type": privilege, "user": site.other.id}
+    if not _verdict(site.subject.post(path, {"writes": [grant]})):
+        return False
+    taken = site.world.admin.post(path, {"deletes": [grant]})
+    assert taken.status_code == 204, taken.text
+    return True
+
+
+def _endpoints(site: Site) -> dict[tuple[str, str], Callable[[], bool]]:
+    """How each action is tried. What ends a thing stands last in its column and is made anew by the next row."""
+    world, person, namespace = site.world, site.subject, f"{site.world.root}/namespaces/{site.namespace}"
+
+    def does(method: str, path: str, body: object = None) -> Callable[[], bool]:
+        return lambda: _verdict(person.ask(method, path, **({} if body is None else {"json": body})))
+
+    comment = {"action": "set-properties", "updates": {"comment": "x"}}
+    return {
+        ("W", "can_get_metadata"): does("GET", f"/management/v1/warehouse/{world.warehouse}"),
+        ("W", "can_get_config"): does("GET", f"/catalog/v1/config?warehouse={world.ready.warehouse}"),
+        ("W", "can_list_namespaces"): does("GET", f"{world.root}/namespaces"),
+        ("W", "can_create_namespace"): does("POST", f"{world.root}/namespaces", {"namespace": [unique("top")]}),
+        ("N", "can_get_metadata"): does("GET", namespace),
+        ("N", "can_list_tables"): does("GET", f"{namespace}/tables"),
+        ("N", "can_create_table"): does("POST", f"{namespace}/tables", {"name": unique("t"), "schema": SCHEMA}),
+        ("N", "can_create_view"): lambda: _verdict(_creates_view(site)),
+        ("N", "can_create_namespace"): does(
+            "POST", f"{world.root}/namespaces", {"namespace": [site.namespace, unique("inner")]}
+        ),
+        ("N", "can_update_properties"): does("POST", f"{namespace}/properties", {"updates": {"a": "b"}}),
+        # It is not empty: who may delete it is told so by 409, who may not by 403 or 404.
+        ("N", "can_delete"): does("DELETE", namespace),
+        ("T", "can_get_metadata"): does("GET", site.table.path),
+        ("T2", "can_get_metadata"): does("GET", site.beside.path),
+        ("T", "can_read_data"): lambda: _reads(site),
+        ("T", "can_write_data"): lambda: _writes(site),
+        ("T", "can_commit"): does("POST", site.table.path, {"requirements": [], "updates": [comment]}),
+        ("T", "can_rename"): lambda: _renames(site),
+        ("T", "can_drop"): does("DELETE", site.table.path),
+        **{
+            (letter, "can_read_assignments"): does("GET", world.grants_path(*site.place(letter)))
+            for letter in ("W", "N", "T")
+        },
+    }
+
+
+def _tried(site: Site, row: Row, column: Column) -> dict[str, bool]:
+    """Each action behind a cell, and whether it was let in."""
+    endpoints = _endpoints(site)
+    found = {}
+    for letter, action in row.questions(column):
+        if action == "can_change_ownership":
+            found[action] = _gives(site, letter, "ownership")
+        elif action.startswith("can_grant_"):
+            found[action] = _gives(site, letter, action.removeprefix("can_grant_"))
+        elif (letter, action) in BY_CHECK:
+            found[action] = _check(site, letter, action)
+        else:
+            found[action] = endpoints[letter, action]()
+    return found
+
+
+def _possible(row: Row) -> bool:
+    """Whether the row's privileges can be given over HTTP."""
+    type = {"S": "server", "P": "project", "W": "warehouse", "N": "namespace", "T": "table"}[row.on]
+    grantable = GRANTABLE[ObjectType(type)]
+    return all(each in set(Privilege) and Privilege(each) in grantable for each in row.privileges)
+
+
+def test_every_row_but_those_nobody_can_be_given_is_tried() -> None:
+    assert {row.title for row in ROWS if not _possible(row)} <= {"tag_creator on the project"}
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if _possible(row)], ids=lambda row: row.title)
+def test_who_holds_just_this_may_do_just_that(world: World, row: Row) -> None:
+    subject, other = world.contractor, world.steward
+    world.strip(subject)
+    world.strip(other)
+    namespace = world.namespace()
+    site = Site(
+        world=world,
+        namespace=namespace,
+        namespace_id=world.namespace_id(namespace),
+        table=world.table(namespace),
+        beside=world.table(namespace),
+        subject=subject,
+        other=other,
+    )
+    for privilege in row.privileges:
+        world.grant(privilege, subject, *site.place(row.on))
+    try:
+        # What drops the table comes last.
+        columns = sorted(COLUMNS, key=lambda column: "drop" in column.title)
+        wrong = {}
+        for column in columns:
+            said = {action: row.holds(column) for _, action in row.questions(column)}
+            tried = _tried(site, row, column)
+            if tried != said:
+                wrong[column.title] = {action: got for action, got in tried.items() if got != said[action]}
+        assert wrong == {}, f"{row.title}: these are otherwise than the golden table says: {wrong}"
+    finally:
+        if row.on == "S":
+            for privilege in row.privileges:
+                world.revoke(privilege, subject, "server", "")
+        world.strip(subject)
+        world.strip(other)

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relationship models that change under a running system: written, compared, served, and taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db import models as rows
+from gateway.db.engine import Connection, Database
+from gateway.db.models import SwitchedMeanwhile
+from gateway.embedded.ready import Ready
+from gateway.fga.compiled import MODEL_VERSION, compiled_model, content_hash
+from gateway.fga.model import ModelNotReady
+from gateway.settings import Secret, asyncpg_url
+from gateway.tasks.model_changes import Models, NoSuchModel, OpenFgaAddress, TuplesNotWritten, TupleStep
+from tests.contract.world import Person, Table, World, error_of
+
+STORE = "lakegate"
+
+
+class EndedInTheMiddle(Exception):
+    """A migration that somebody ends in the middle."""
+
+
+@asynccontextmanager
+async def connected(ready: Ready, **more: Any) -> AsyncIterator[tuple[Models, Database]]:
+    """The verbs, on the stack's own PostgreSQL and OpenFGA."""
+    database = Database(asyncpg_url(Secret(ready.postgres)), pool_size=2, acquire_timeout=10)
+    try:
+        yield Models(database, OpenFgaAddress(ready.openfga.url, ready.openfga.token, STORE, 10.0), **more), database
+    finally:
+        await database.close()
+
+
+def write_model(ready: Ready, model: dict[str, Any]) -> str:
+    """Write a model to OpenFGA behind the gateway's back; its id."""
+    answer = httpx.post(
+        f"{ready.openfga.url}/stores/{ready.openfga.store_id}/authorization-models",
+        headers={"Authorization": f"Bearer {ready.openfga.token}"},
+        json=model,
+        timeout=30,
+        trust_env=False,
+    )
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["authorization_model_id"])
+
+
+def changed(*, without: tuple[str, str] | None = None, **relations: dict[str, Any]) -> dict[str, Any]:
+    """Our model with other definitions of some relations of tables, or without a relation of a type."""
+    model = copy.deepcopy(compiled_model())
+    types = {each["type"]: each for each in model["type_definitions"]}
+    types["table"]["relations"] |= relations
+    if without is not None:
+        del types[without[0]]["relations"][without[1]]
+    return model
+
+
+async def recorded(ready: Ready, model: dict[str, Any], version: str) -> str:
+    """Write a model and record it; its id."""
+    model_id = await asyncio.to_thread(write_model, ready, model)
+    async with connected(ready) as (_, database), database.transaction() as connection:
+        await rows.record(
+            connection,
+            model_id=model_id,
+            store_id=ready.openfga.store_id,
+            version=version,
+            content_hash=content_hash(model),
+            by="a test",
+        )
+    return model_id
+
+
+async def serving(ready: Ready) -> str:
+    async with connected(ready) as (models, _):
+        active, _ = await models.known()
+        assert active is not None
+        return active.model_id
+
+
+@pytest.fixture
+def ours(stack: Ready) -> Iterator[str]:
+    """The id of the model that serves, which does so again after the test."""
+    before = asyncio.run(serving(stack))
+    yield before
+
+    async def back() -> None:
+        async with connected(stack) as (models, _):
+            await models.migrate(by="a test", target=before)
+
+    asyncio.run(back())
+
+
+@pytest.fixture
+def reader(world: World, ns: str) -> Iterator[tuple[Person, Table]]:
+    """Somebody who may do nothing but describe one table."""
+    table = world.table(ns)
+    world.strip(world.contractor)
+    world.grant("describe", world.contractor, "table", table.uuid)
+    yield world.contractor, table
+    world.strip(world.contractor)
+
+
+def loads(person: Person, table: Table) -> int:
+    return person.get(table.path).status_code
+
+
+# No describing of tables by `describe` itself, only by what is held above.
+LESS = changed(
+    describes={"tupleToUserset": {"tupleset": {"relation": "parent"}, "computedUserset": {"relation": "describes"}}}
+)
+
+
+def test_a_recorded_model_does_not_serve_before_the_switch_and_every_request_after_it_is_judged_by_it(
+    stack: Ready, ours: str, reader: tuple[Person, Table]
+) -> None:
+    async def change() -> tuple[int, tuple[str, ...], list[int], int]:
+        less = await recorded(stack, LESS, "test-less")
+        async with connected(stack) as (models, _):
+            await asyncio.sleep(1.5)
+            before = await asyncio.to_thread(loads, *reader)
+            compared = await models.compare(less)
+            assert await serving(stack) == ours, "comparing changes nothing"
+            assert await models.migrate(by="a test", target=less) == less
+            after = [await asyncio.to_thread(loads, *reader) for _ in range(20)]
+            assert await models.rollback(by="a test") == ours
+            return before, compared.lost, after, await asyncio.to_thread(loads, *reader)
+
+    before, lost, after, again = asyncio.run(change())
+    person, table = reader
+    assert before == 200
+    assert f"user {person.id}: can_get_metadata on table {table.uuid}" in lost, "it is told before it happens"
+    assert set(after) == {404}, "acknowledged is acknowledged"
+    assert again == 200
+
+
+def test_nobody_is_refused_while_an_equal_model_takes_over(
+    world: World, stack: Ready, ours: str, reader: tuple[Person, Table]
+) -> None:
+    twin = asyncio.run(recorded(stack, compiled_model(), "test-twin"))
+    seen: list[int] = []
+    over = threading.Event()
+
+    def keep_loading() -> None:
+        while not over.is_set():
+            seen.append(loads(*reader))
+
+    asking = threading.Thread(target=keep_loading)
+    asking.start()
+
+    async def switch() -> None:
+        async with connected(stack) as (models, _):
+            await models.migrate(by="a test", target=twin)
+
+    try:
+        asyncio.run(switch())
+    finally:
+        over.set()
+        asking.join(30)
+    assert set(seen) == {200}
+    assert len(seen) > 10
+
+
+def test_a_switch_gives_the_server_a_fresh_revision(world: World, stack: Ready, ours: str) -> None:
+    async def switch() -> None:
+        twin = await recorded(stack, compiled_model(), "test-revision")
+        async with connected(stack) as (models, _):
+            await models.migrate(by="a test", target=twin)
+
+    before = world.sql("select revision from server")
+    asyncio.run(switch())
+    assert world.sql("select revision from server") != before
+
+
+def test_a_model_that_lacks_a_demanded_relation_is_never_switched_to(stack: Ready, ours: str) -> None:
+    async def refused() -> None:
+        lame = await recorded(stack, changed(without=("table", "can_drop")), "test-lame")
+        async with connected(stack) as (models, _):
+            with pytest.raises(ModelNotReady, match="table#can_drop"):
+                await models.migrate(by="a test", target=lame)
+            with pytest.raises(NoSuchModel):
+                await models.migrate(by="a test", target="01ARZ3NDEKTSV4RRFFQ69G5FAV")
+
+    asyncio.run(refused())
+    assert asyncio.run(serving(stack)) == ours
+
+
+def test_a_process_refuses_to_decide_by_a_model_that_lacks_what_it_demands_until_another_serves(
+    stack: Ready, ours: str, reader: tuple[Person, Table]
+) -> None:
+    """As when a later version of the gateway has moved on and this process was forgotten."""
+
+    async def switch(to: str, expected: str) -> None:
+        async with connected(stack) as (_, database), database.transaction() as connection:
+            await rows.switch(connection, to=to, expected=expected, by="a test")
+
+    lame = asyncio.run(recorded(stack, changed(without=("table", "can_drop")), "test-forced"))
+    asyncio.run(switch(lame, ours))
+    time.sleep(2)
+    try:
+        answers = [reader[0].get(reader[1].path) for _ in range(5)]
+        assert {answer.status_code for answer in answers} == {503}
+        assert error_of(answers[0])["code"] == 503
+        assert "retry-after" in answers[0].headers
+    finally:
+        asyncio.run(switch(ours, lame))
+    time.sleep(2)
+    assert loads(*reader) == 200
+
+
+def test_two_switches_at_once_do_not_both_happen(stack: Ready, ours: str) -> None:
+    async def both() -> list[object]:
+        first = await recorded(stack, compiled_model(), "test-first")
+        second = await recorded(stack, compiled_model(), "test-second")
+
+        async def one(to: str) -> object:
+            async with connected(stack) as (_, database), database.transaction() as connection:
+                return await rows.switch(connection, to=to, expected=ours, by="a test")
+
+        return await asyncio.gather(one(first), one(second), return_exceptions=True)
+
+    outcomes = asyncio.run(both())
+    assert sorted(type(each).__name__ for each in outcomes) == ["NoneType", SwitchedMeanwhile.__name__]
+
+
+def test_tuples_are_written_before_the_switch_and_an_interrupted_migration_goes_on_where_it_was(
+    world: World, stack: Ready, ours: str, reader: tuple[Person, Table]
+) -> None:
+    key = TupleKey(Principal(PrincipalType.USER, reader[0].id), "describe", ObjectKey(ObjectType.TABLE, reader[1].uuid))
+    nobody = TupleKey(Principal(PrincipalType.USER, "oidc~ghost"), "describe", key.object)
+    asked: list[str | None] = []
+    interrupted = [True]
+
+    async def keys(connection: Connection, after: str | None, limit: int) -> tuple[Sequence[TupleKey], str | None]:
+        asked.append(after)
+        if after == "two" and interrupted:
+            raise EndedInTheMiddle
+        following = {None: "one", "one": "two", "two": None}[after]
+        return ([key, nobody] if after is None else []), following
+
+    steps = {"test-steps": [TupleStep("a step of the test", keys)]}
+
+    async def migrate() -> None:
+        twin = await recorded(stack, compiled_model(), "test-steps")
+        # As a model that needs a tuple no model before needed: the row is there, the tuple is not.
+        gone = {
+            "tuple_keys": [
+                {"user": f"user:{key.subject.id}", "relation": "describe", "object": f"table:{key.object.id}"}
+            ]
+        }
+        httpx.post(
+            f"{stack.openfga.url}/stores/{stack.openfga.store_id}/write",
+            headers={"Authorization": f"Bearer {stack.openfga.token}"},
+            json={"deletes": gone | {"on_missing": "ignore"}},
+            trust_env=False,
+        ).raise_for_status()
+        async with connected(stack, steps=steps) as (models, _):
+            with pytest.raises(EndedInTheMiddle):
+                await models.migrate(by="a test", target=twin)
+            assert await serving(stack) == ours, "an unfinished migration changes nothing"
+            assert asked == [None, "one", "two"]
+            interrupted.clear()
+            await models.migrate(by="a test", target=twin)
+            assert asked == [None, "one", "two", "two"]
+            await models.migrate(by="a test", target=twin)
+            assert asked == [None, "one", "two", "two"], "what is done is done"
+
+    asyncio.run(migrate())
+    on_table = world.tuples(f"table:{key.object.id}")
+    assert (f"user:{key.subject.id}", "describe") in on_table
+    assert ("user:oidc~ghost", "describe") not in on_table, "what no row wants is not written"
+    assert loads(*reader) == 200
+
+
+def test_a_step_whose_tuples_openfga_refuses_stops_the_switch(
+    stack: Ready, ours: str, reader: tuple[Person, Table]
+) -> None:
+    key = TupleKey(Principal(PrincipalType.USER, reader[0].id), "describe", ObjectKey(ObjectType.TABLE, reader[1].uuid))
+
+    async def keys(connection: Connection, after: str | None, limit: int) -> tuple[Sequence[TupleKey], str | None]:
+        return [key], None
+
+    async def refused() -> None:
+        # `describe` of this model cannot be given to anybody.
+        no_describe = copy.deepcopy(compiled_model())
+        [table] = [each for each in no_describe["type_definitions"] if each["type"] == "table"]
+        table["relations"]["describe"] = {"computedUserset": {"relation": "select"}}
+        del table["metadata"]["relations"]["describe"]
+        odd = await recorded(stack, no_describe, "test-refused")
+        steps = {"test-refused": [TupleStep("a step that fails", keys)]}
+        async with connected(stack, steps=steps) as (models, _):
+            with pytest.raises(TuplesNotWritten, match="a step that fails"):
+                await models.migrate(by="a test", target=odd)
+
+    asyncio.run(refused())
+    assert asyncio.run(serving(stack)) == ours
+
+
+def _lakegate(ready: Ready, *arguments: str) -> subprocess.CompletedProcess[str]:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("LAKEGATE__")}
+    settings = {
+        "LAKEGATE__PG_DATABASE_URL_WRITE": ready.postgres,
+        "LAKEGATE__OPENFGA__ENDPOINT": ready.openfga.url,
+        "LAKEGATE__OPENFGA__API_KEY": ready.openfga.token,
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "gateway.cli", *arguments],
+        env=plain | settings,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_the_verbs_push_compare_switch_and_go_back(stack: Ready, ours: str) -> None:
+    pushed = _lakegate(stack, "model", "push", "--by", "the operator")
+    assert pushed.returncode == 0, pushed.stderr
+    dry = _lakegate(stack, "model", "migrate", "--to", ours, "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert "0 gained, 0 lost" in dry.stdout
+    twin = asyncio.run(recorded(stack, compiled_model(), "test-verbs"))
+    compared = _lakegate(stack, "model", "migrate", "--to", twin, "--dry-run")
+    assert "0 gained, 0 lost" in compared.stdout
+    assert not compared.stdout.startswith("0 questions")
+    assert asyncio.run(serving(stack)) == ours
+    assert f"{twin} serves" in _lakegate(stack, "model", "migrate", "--to", twin, "--by", "the operator").stdout
+    listed = _lakegate(stack, "model", "status").stdout.splitlines()
+    assert [line.split()[2] for line in listed if line.startswith("*")] == [twin]
+    assert f"{ours} serves" in _lakegate(stack, "model", "rollback").stdout
+    unknown = _lakegate(stack, "model", "migrate", "--to", "nothing")
+    assert unknown.returncode == 1
+    assert "No model nothing is recorded" in unknown.stderr and "Traceback" not in unknown.stderr
+
+
+def test_the_model_of_this_version_is_recorded_with_its_hash(world: World, ours: str) -> None:
+    [row] = world.sql("select * from relationship_models where model_id = $1", ours)
+    assert (row["version"], row["content_hash"]) == (MODEL_VERSION, content_hash(compiled_model()))
