@@ -57,7 +57,9 @@ def _checks(count: int) -> list[FgaTuple]:
 async def test_a_long_question_takes_as_long_as_its_batches_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """A list of ten thousand tables is two hundred batches: no single one is late, so nothing is wrong."""
 
-    async def slowly(self: FgaClient, chunk: Sequence[FgaTuple], *_: object) -> dict[tuple[str, str, str], bool]:
+    async def slowly(
+        self: FgaClient, model_id: str, chunk: Sequence[FgaTuple], *_: object
+    ) -> dict[tuple[str, str, str], bool]:
         await asyncio.sleep(0.1)
         return {(check.user, check.relation, check.object): True for check in chunk}
 
