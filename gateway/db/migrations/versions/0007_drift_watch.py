@@ -4,8 +4,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0008"
-down_revision = "0009"
+revision = "0007"
+down_revision = "0006"
 branch_labels = None
 depends_on = None
 
