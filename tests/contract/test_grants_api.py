@@ -388,6 +388,7 @@ def test_history_tells_every_way_a_grant_ended_latest_first_to_who_reads_assignm
 
 
 def test_every_kind_of_object_lists_its_grants(world: World, ns: str) -> None:
+    world.strip(world.carol)
     table = world.table(ns)
     role = known_role(world)
     for kind, id in (("server", ""), ("project", ""), ("warehouse", ""), ("table", table.uuid), ("role", role)):

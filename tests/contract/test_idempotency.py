@@ -37,7 +37,11 @@ def test_a_repeated_create_makes_one_table_and_answers_it_with_credentials_of_it
     assert again.json()["metadata"] == first.json()["metadata"]
     assert again.json()["storage-credentials"][0]["prefix"] == first.json()["storage-credentials"][0]["prefix"]
     secrets = [answer.json()["config"]["s3.secret-access-key"] for answer in (first, again)]
-    assert secrets[0] != secrets[1], "credentials come from the door, not from the record"
+    kept = world.sql("select coalesce(string_agg(detail::text, ''), '') as told from idempotency")[0]["told"]
+    assert not any(secret in kept for secret in secrets), "credentials come from the door, not from the record"
+    told = f'%"prefix":"{first.json()["storage-credentials"][0]["prefix"]}"%'
+    handed_out = world.sql("select count(*) as n from audit_log where convert_from(record, 'UTF8') like $1", told)
+    assert handed_out[0]["n"] == 2, "each hand-out has a record, of the same keys too"
     assert world.admin.post(path, body, headers=_key()).status_code == 409
     assert world.admin.post(path, body).status_code == 409
 
