@@ -52,6 +52,9 @@ def openfga() -> Iterator[str]:
         "OPENFGA_PLAYGROUND_ENABLED": "false",
         "OPENFGA_METRICS_ENABLED": "false",
         "OPENFGA_LOG_LEVEL": "error",
+        # Whether an answer is right does not depend on how busy the machine is.
+        "OPENFGA_REQUEST_TIMEOUT": "60s",
+        "OPENFGA_HTTP_UPSTREAM_TIMEOUT": "61s",
     }
     process = subprocess.Popen([str(binary), "run"], env=environment, stdout=subprocess.DEVNULL)
     try:
