@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -17,6 +17,8 @@ from gateway.access.operation import Operation
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.permit import Permit
 from gateway.db import audit_log, claims
+from gateway.db.direct import ConnectionLost, DirectRead
+from gateway.db.rows import AnyRow
 from gateway.db.standing import require_standing
 
 Answer = TypeVar("Answer")
@@ -69,6 +71,18 @@ class Database:
         with _outage():
             async with self._autocommit.connect() as connection:
                 yield connection
+
+    async def read_one(self, read: DirectRead, parameters: Mapping[str, Any]) -> AnyRow:
+        """The row of a one-statement read on the primary. Raises DatabaseUnavailable."""
+        with _outage():
+            try:
+                row: AnyRow = await read.one(self._engine.sync_engine, parameters)
+                return row
+            except ConnectionLost:
+                # The engine's own way knows what a lost connection says of the others in the pool.
+                async with self._autocommit.connect() as connection:
+                    row = (await connection.execute(read.statement, dict(parameters))).one()
+                    return row
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:

@@ -8,7 +8,22 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CTE, Column, ColumnElement, Label, Select, and_, bindparam, func, or_, select, true, tuple_
+from sqlalchemy import (
+    CTE,
+    Column,
+    ColumnElement,
+    Label,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+    tuple_,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access import refs
@@ -23,6 +38,7 @@ from gateway.access.resolved import (
     ResolvedView,
 )
 from gateway.access.tuples import PrincipalType
+from gateway.db.direct import DirectRead
 from gateway.db.engine import Database
 from gateway.db.found import namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.rows import AnyRow
@@ -70,22 +86,23 @@ class DatabaseResolver:
         found: dict[refs.Ref, Resolved] = {}
         asked_by = _caller(caller)
         clock: AnyRow | None = None
-        async with self._database.read() as connection:
-            named = [ref for ref in wanted if isinstance(ref, refs.TableRef)]
-            if len(named) > 1:
-                # A transaction names many tables: one statement for all of them.
+        named = [ref for ref in wanted if isinstance(ref, refs.TableRef)]
+        if len(named) > 1:
+            # A transaction names many tables: one statement for all of them.
+            async with self._database.read() as connection:
                 clock, tables_found = await _read_named(connection, named, asked_by)
-                found.update(tables_found)
-                wanted = [ref for ref in wanted if not isinstance(ref, refs.TableRef)]
-            for ref in wanted:
-                row = await _read(connection, ref, asked_by)
-                clock = clock or row
-                resolved = _resolved(ref, row)
-                if resolved is not None:
-                    found[ref] = resolved
-            # The first statement of all tells the clock and the revisions: what is read after them can only be newer.
-            if clock is None:
-                clock = (await connection.execute(_CLOCK, asked_by)).one()
+            found.update(tables_found)
+            wanted = [ref for ref in wanted if not isinstance(ref, refs.TableRef)]
+        for ref in wanted:
+            # One row that always has `now` and `caller_roles`, and the rest when the reference points at something.
+            row = await self._database.read_one(_STATEMENTS[type(ref)], {**_parameters(ref), **asked_by})
+            clock = clock or row
+            resolved = _resolved(ref, row)
+            if resolved is not None:
+                found[ref] = resolved
+        # The first statement of all tells the clock and the revisions: what is read after them can only be newer.
+        if clock is None:
+            clock = await self._database.read_one(_ONLY_CLOCK, asked_by)
         return Resolution(
             rows=found,
             now=clock.now.astimezone(UTC),
@@ -113,12 +130,6 @@ def _assumed(actor: Actor) -> tuple[str, ...]:
     return () if actor.assumed_role is None else (str(actor.assumed_role),)
 
 
-async def _read(connection: AsyncConnection, ref: refs.Ref, asked_by: dict[str, str]) -> AnyRow:
-    """One row that always has `now` and `caller_roles`, and the rest when the reference points at something."""
-    row: AnyRow = (await connection.execute(_STATEMENTS[type(ref)], {**_parameters(ref), **asked_by})).one()
-    return row
-
-
 async def _read_named(
     connection: AsyncConnection, named: Sequence[refs.TableRef], asked_by: dict[str, str]
 ) -> tuple[AnyRow, dict[refs.Ref, Resolved]]:
@@ -138,13 +149,20 @@ async def _read_named(
     return rows[0], found
 
 
+def _word(constant: str) -> ColumnElement[str]:
+    """A constant of ours as a literal of the statement."""
+    return literal_column(f"'{constant}'", Text)
+
+
 def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
     """(the roles the caller is in, which grants are to the caller or to one of them).
 
     Ownership of a role is membership in it, as in the model.
     """
     live = grants.c.expires_at.is_(None) | (grants.c.expires_at > func.clock_timestamp())
-    membership = and_(grants.c.object_type == "role", grants.c.privilege.in_(["assignee", "ownership"]), live)
+    # Written into the statement: with parameters in their place, a plan for all values cannot use the partial index.
+    gives = or_(grants.c.privilege == _word("assignee"), grants.c.privilege == _word("ownership"))
+    membership = and_(grants.c.object_type == _word("role"), gives, live)
     held = (
         select(grants.c.object_id.label("role_id"))
         .where(
@@ -155,13 +173,13 @@ def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
         .cte("held_roles", recursive=True)
     )
     through = select(grants.c.object_id).where(
-        membership, grants.c.principal_type == "role", grants.c.principal_id == held.c.role_id
+        membership, grants.c.principal_type == _word("role"), grants.c.principal_id == held.c.role_id
     )
     every = held.union(through)
     to_caller = and_(
         grants.c.principal_type == bindparam("caller_type"), grants.c.principal_id == bindparam("caller_id")
     )
-    to_role = and_(grants.c.principal_type == "role", grants.c.principal_id.in_(select(every.c.role_id)))
+    to_role = and_(grants.c.principal_type == _word("role"), grants.c.principal_id.in_(select(every.c.role_id)))
     return every, or_(to_caller, to_role)
 
 
@@ -190,11 +208,18 @@ def _of_server(column: Column[Any]) -> Label[Any]:
 _CLOCK: Select[Any] = select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller())
 
 
+_ONLY_CLOCK = DirectRead(_CLOCK)
+
+
 def _always(query: Select[Any]) -> Select[Any]:
     """Left-join the query to the clock, so that an absent row still tells the time."""
     found = query.subquery("found")
     clock = _CLOCK.subquery("clock")
     return select(*clock.c, *found.c).select_from(clock.outerjoin(found, true()))
+
+
+def _direct(query: Select[Any]) -> DirectRead:
+    return DirectRead(_always(query))
 
 
 def _warehouse_columns() -> Select[Any]:
@@ -212,7 +237,7 @@ def _table_columns(kind: str = "table") -> Select[Any]:
         select(*_WAREHOUSE, *_NAMESPACE, *_TABLE)
         .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
         .join(warehouses, warehouses.c.id == tables.c.warehouse_id)
-        .where(tables.c.staged_by.is_(None), tables.c.kind == kind)
+        .where(tables.c.staged_by.is_(None), tables.c.kind == _word(kind))
     )
 
 
@@ -232,19 +257,19 @@ def _by_id(kind: str) -> Select[Any]:
 
 
 #: One statement for each kind of reference, built once: building them costs more than running them.
-_STATEMENTS: dict[type[refs.Ref], Select[Any]] = {
-    refs.TableRef: _always(_named("table")),
-    refs.ViewRef: _always(_named("view")),
-    refs.TableIdRef: _always(_by_id("table")),
-    refs.ViewIdRef: _always(_by_id("view")),
-    refs.NamespaceRef: _always(
+_STATEMENTS: dict[type[refs.Ref], DirectRead] = {
+    refs.TableRef: _direct(_named("table")),
+    refs.ViewRef: _direct(_named("view")),
+    refs.TableIdRef: _direct(_by_id("table")),
+    refs.ViewIdRef: _direct(_by_id("view")),
+    refs.NamespaceRef: _direct(
         _namespace_columns().where(
             warehouses.c.active,
             namespaces.c.warehouse_id == bindparam("warehouse_id"),
             namespaces.c.path_key == bindparam("path_key"),
         )
     ),
-    refs.NamespaceIdRef: _always(
+    refs.NamespaceIdRef: _direct(
         _namespace_columns().where(
             namespaces.c.id == bindparam("id"),
             # Null when nobody said in which warehouse.
@@ -254,18 +279,18 @@ _STATEMENTS: dict[type[refs.Ref], Select[Any]] = {
             ),
         )
     ),
-    refs.WarehouseRef: _always(_warehouse_columns().where(warehouses.c.id == bindparam("id"))),
-    refs.WarehouseNameRef: _always(
+    refs.WarehouseRef: _direct(_warehouse_columns().where(warehouses.c.id == bindparam("id"))),
+    refs.WarehouseNameRef: _direct(
         _warehouse_columns().where(
             warehouses.c.active,
             warehouses.c.project_id == bindparam("project_id"),
             warehouses.c.name_key == bindparam("name_key"),
         )
     ),
-    refs.ProjectRef: _always(select(projects.c.id, projects.c.name).where(projects.c.id == bindparam("id"))),
-    refs.UserRef: _always(select(users).where(users.c.id == bindparam("id"))),
-    refs.RoleRef: _always(select(roles.c.id, roles.c.project_id, roles.c.name).where(roles.c.id == bindparam("id"))),
-    refs.ServerRef: _always(select(server.c.id, server.c.bootstrapped_at)),
+    refs.ProjectRef: _direct(select(projects.c.id, projects.c.name).where(projects.c.id == bindparam("id"))),
+    refs.UserRef: _direct(select(users).where(users.c.id == bindparam("id"))),
+    refs.RoleRef: _direct(select(roles.c.id, roles.c.project_id, roles.c.name).where(roles.c.id == bindparam("id"))),
+    refs.ServerRef: _direct(select(server.c.id, server.c.bootstrapped_at)),
 }
 
 

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway inside the test's own process, on a real stack's PostgreSQL, OpenFGA and OPA: what each request costs.
+
+Work is counted by the context it is done in, so that what the gateway does by itself (delivery, drift, health, the
+audit's writer) is in no request's account.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import aiohttp
+import asyncpg
+import httpx
+import psutil
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+from sqlalchemy.pool import Pool
+
+from gateway.app import create_app
+from gateway.db.direct import DirectRead
+from gateway.embedded.ready import Ready
+from gateway.settings import load
+
+
+@dataclass(slots=True)
+class Cost:
+    """What one request took: calls of the decision engines by path, SQL statements, and transactions around them."""
+
+    openfga: Counter[str] = field(default_factory=Counter)
+    opa: int = 0
+    statements: list[str] = field(default_factory=list)
+    transactions: int = 0
+
+
+_account: ContextVar[Cost | None] = ContextVar("account", default=None)
+
+
+@contextmanager
+def accounted() -> Iterator[Cost]:
+    """What is done inside is written to this account."""
+    cost = Cost()
+    token = _account.set(cost)
+    try:
+        yield cost
+    finally:
+        _account.reset(token)
+
+
+class Metered:
+    """The application, called without a socket."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+
+    async def ask(
+        self, method: str, path: str, token: str, *, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[httpx.Response, Cost]:
+        """The answer, read to its end, and what it took."""
+        with accounted() as cost:
+            response = await self._client.request(
+                method, path, json=body, headers={"Authorization": f"Bearer {token}", **(headers or {})}
+            )
+        return response, cost
+
+
+@asynccontextmanager
+async def metered(stack: Ready, **settings: str) -> AsyncIterator[Metered]:
+    """Another gateway on the stack, with its settings but for these (named without their prefix)."""
+    given = psutil.Process(stack.pids["gateway"][0]).environ()
+    own = {name: value for name, value in given.items() if name.startswith("LAKEGATE__")}
+    own |= {f"LAKEGATE__{name}": value for name, value in settings.items()}
+    with patch.dict(os.environ, own), _counted(stack):
+        application: Any = create_app(load())
+        async with _running(application):
+            transport = httpx.ASGITransport(app=application)
+            async with httpx.AsyncClient(transport=transport, base_url="http://gateway", timeout=60) as client:
+                yield Metered(client)
+
+
+@contextmanager
+def _counted(stack: Ready) -> Iterator[None]:
+    """Put what is sent to the engines and to PostgreSQL on the account of the request that sends it."""
+    send = aiohttp.ClientSession._request
+
+    async def counted(session: aiohttp.ClientSession, method: str, url: Any, **more: Any) -> Any:
+        cost = _account.get()
+        if cost is not None and str(url).startswith(stack.openfga.url):
+            cost.openfga[str(url).rpartition("/")[2]] += 1
+        elif cost is not None and str(url).startswith(stack.opa.url):
+            cost.opa += 1
+        return await send(session, method, url, **more)
+
+    def executed(_connection: Any, _cursor: Any, statement: str, *_more: Any) -> None:
+        if (cost := _account.get()) is not None:
+            cost.statements.append(statement)
+
+    async def read(direct: DirectRead, *given: Any) -> Any:
+        if (cost := _account.get()) is not None:
+            cost.statements.append(str(direct.statement))
+        return await one(direct, *given)
+
+    def sent(logged: asyncpg.connection.LoggedQuery) -> None:
+        if (cost := _account.get()) is not None and logged.query.startswith("BEGIN"):
+            cost.transactions += 1
+
+    def connected(connection: Any, _record: Any) -> None:
+        connection.driver_connection.add_query_logger(sent)
+
+    one = DirectRead.one
+    event.listen(Engine, "before_cursor_execute", executed)
+    event.listen(Pool, "connect", connected)
+    try:
+        with patch.object(aiohttp.ClientSession, "_request", counted), patch.object(DirectRead, "one", read):
+            yield
+    finally:
+        event.remove(Engine, "before_cursor_execute", executed)
+        event.remove(Pool, "connect", connected)
+
+
+@asynccontextmanager
+async def _running(application: Any) -> AsyncIterator[None]:
+    """The lifespan protocol of ASGI, as a server speaks it."""
+    told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    serving = asyncio.create_task(application({"type": "lifespan", "asgi": {"version": "3.0"}}, told.get, heard.put))
+    await told.put({"type": "lifespan.startup"})
+    started = await heard.get()
+    assert started["type"] == "lifespan.startup.complete", started
+    try:
+        yield
+    finally:
+        await told.put({"type": "lifespan.shutdown"})
+        await serving
