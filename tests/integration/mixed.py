@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""People who read, ask for keys, commit, grant and revoke all at once, and who write down what they were answered.
+
+What may be answered is judged by a plain account of what was acknowledged: it knows neither model nor cache.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import httpx
+
+from tests.contract.world import Person, Table
+from tests.integration.appends import Ledger, Try, append, load, new_snapshot_id, send
+
+KEY = "secret-access-key"
+
+NO = "no"
+MAYBE = "maybe"
+YES = "yes"
+
+
+class Account:
+    """What somebody may read by what was acknowledged: yes, no, or nobody can say because a change is under way."""
+
+    def __init__(self) -> None:
+        self.state = NO
+        self._version = 0
+
+    def change(self, state: str) -> None:
+        """From now on it is so."""
+        self.state = state
+        self._version += 1
+
+    def read(self) -> tuple[str, int]:
+        """What is so now. Equal answers before and after a request mean that it was so all the time."""
+        return self.state, self._version
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One answer. `status` is 0 when the connection to the gateway broke."""
+
+    what: str
+    status: int
+    seconds: float
+    type: str
+    retry_after: str | None
+    state: str
+    had_key: bool
+
+
+@dataclass
+class Mixed:
+    """The load. Run `running` around what happens to the stack meanwhile."""
+
+    base: str
+    root: str
+    reader: Person
+    admin: Person
+    granted: Table
+    never: Table
+    written: Table
+    grants: str
+    warehouse: str
+    ledger: Ledger = field(default_factory=Ledger)
+    account: Account = field(default_factory=Account)
+    seen: list[Seen] = field(default_factory=list)
+    broken: list[BaseException] = field(default_factory=list)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Everybody works until the block ends, and has ended afterwards."""
+        over = threading.Event()
+        work: list[Callable[[threading.Event], None]] = [self._read, self._read, self._grant, self._write, self._manage]
+        threads = [threading.Thread(target=self._guarded, args=(each, over), daemon=True) for each in work]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join(90)
+        assert not any(thread.is_alive() for thread in threads), "an answer never came"
+        assert self.broken == []
+
+    def _guarded(self, work: Callable[[threading.Event], None], over: threading.Event) -> None:
+        try:
+            work(over)
+        except BaseException as error:
+            self.broken.append(error)
+
+    def _client(self, person: Person) -> httpx.Client:
+        return httpx.Client(
+            base_url=self.base, headers={"Authorization": f"Bearer {person.token}"}, timeout=60, trust_env=False
+        )
+
+    def note(
+        self, what: str, ask: Callable[[], httpx.Response | None], account: Account | None = None
+    ) -> httpx.Response | None:
+        """Ask, and write down what came."""
+        before = account.read() if account is not None else (MAYBE, 0)
+        started = time.monotonic()
+        try:
+            answer = ask()
+        except httpx.TransportError:
+            answer = None
+        seconds = time.monotonic() - started
+        state = before[0] if account is None or account.read() == before else MAYBE
+        if answer is None:
+            self.seen.append(Seen(what, 0, seconds, "", None, state, False))
+            return None
+        failed = answer.status_code >= 400 and answer.content
+        told = answer.json()["error"]["type"] if failed else ""
+        retry = answer.headers.get("retry-after")
+        self.seen.append(Seen(what, answer.status_code, seconds, told, retry, state, KEY in answer.text))
+        return answer
+
+    def _read(self, over: threading.Event) -> None:
+        plain = {"X-Iceberg-Access-Delegation": "client-managed"}
+        refused = Account()
+        with self._client(self.reader) as http:
+            while not over.is_set():
+                self.note("load", lambda: http.get(self.granted.path, headers=plain), self.account)
+                self.note("vend", lambda: http.get(self.granted.path), self.account)
+                self.note("keys", lambda: http.get(f"{self.granted.path}/credentials"), self.account)
+                self.note("never", lambda: http.get(self.never.path), refused)
+                self.note("list", lambda: http.get(f"{self.root}/namespaces/{self.never.namespace}/tables"), refused)
+                time.sleep(0.02)
+
+    def _grant(self, over: threading.Event) -> None:
+        entry = {"privilege": "select", "principal": {"user": self.reader.id}}
+        with self._client(self.admin) as http:
+            while not over.is_set():
+                self.account.change(MAYBE)
+                given = self.note("grant", lambda: http.post(self.grants, json={"writes": [entry]}))
+                if given is not None and given.status_code == 204:
+                    self.account.change(YES)
+                time.sleep(0.15)
+                self.account.change(MAYBE)
+                taken = self.note("revoke", lambda: http.post(self.grants, json={"deletes": [entry]}))
+                if taken is not None and taken.status_code == 204:
+                    self.account.change(NO)
+                time.sleep(0.15)
+
+    def _write(self, over: threading.Event) -> None:
+        with self._client(self.admin) as http:
+            while not over.is_set():
+                metadata = load(http, self.written.path, time.monotonic() + 0.3)
+                if metadata is None:
+                    continue
+                snapshot = new_snapshot_id()
+                tried = Try(snapshot, self.written.path, append(metadata, snapshot), str(uuid.uuid4()))
+                answer = self.note("commit", lambda tried=tried: send(http, tried))  # type: ignore[misc]
+                self.ledger.note(tried, answer)
+                time.sleep(0.05)
+
+    def _manage(self, over: threading.Event) -> None:
+        with self._client(self.admin) as http:
+            while not over.is_set():
+                self.note("manage", lambda: http.get(f"/management/v1/warehouse/{self.warehouse}"))
+                time.sleep(0.1)
+
+    def counted(self) -> dict[str, dict[int, int]]:
+        """How often each answer came, by what was asked."""
+        found: dict[str, Counter[int]] = {}
+        for each in self.seen:
+            found.setdefault(each.what, Counter())[each.status] += 1
+        return {what: dict(sorted(statuses.items())) for what, statuses in sorted(found.items())}
+
+    def judge(self, *, longest: float, unknown_may_happen: bool) -> None:
+        """Every answer so far was one that is allowed: see the module's description."""
+        for each in self.seen:
+            assert each.status != 0, f"no answer to {each}"
+            assert each.seconds < longest, each
+            if each.status == 200 and each.what in ("load", "vend", "keys", "never", "list"):
+                assert each.state != NO, f"an allow that nobody granted: {each}"
+            assert not (each.had_key and each.status != 200), each
+            if each.state == YES:
+                assert each.status in (200, 503), f"what was granted is refused: {each}"
+            if each.status in (429, 503):
+                assert each.retry_after is not None and int(each.retry_after) >= 1, each
+            allowed = {
+                "commit": {200, 409, 429, 500},
+                "grant": {204, 500, 503},
+                "revoke": {204, 500, 503},
+                "manage": {200, 503},
+                "never": {404, 503},
+                "list": {404, 503},
+            }.get(each.what, {200, 404, 503})
+            assert each.status in allowed, each
+            if each.status == 500:
+                assert (each.type, unknown_may_happen) == ("CommitStateUnknownException", True), each
+        self.seen.clear()

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each part is slow, silent, half there, cut off or started anew while people read, commit, grant and revoke.
+
+Never an allow that was not granted, never a change lost that was acknowledged, every answer in a bounded time, and all
+is well again soon afterwards without that anybody starts the gateway anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.contract.conftest import stack, world
+from tests.contract.world import SCHEMA, Table, World, unique
+from tests.integration.appends import check_history
+from tests.integration.mixed import NO, Mixed
+from tests.integration.toxic import AFTER, BEFORE, GONE, HALF_OPEN, RESET, SILENT, TOXICS, Cut, Shaky, shaky_gateway
+
+__all__ = ["stack", "world"]
+
+pytestmark = pytest.mark.slow
+
+PARTS = ("postgres", "openfga", "opa", "object-store", "identity-provider")
+
+#: A statement may take 15 s before its connection is given up; a request meets that limit once, or twice when what it
+#: could not write is followed by what tells of it.
+_LONGEST = 45.0
+_SOON = 15.0
+_POOLS = 60
+
+
+@pytest.fixture(scope="module")
+def shaky(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shaky]:
+    """The gateway whose parts can be made to fail. Short limits, so that much can happen in a short time."""
+    log: Path = tmp_path_factory.mktemp("shaky") / "gateway.log"
+    limits = {"OPENFGA__TIMEOUT": "1s", "OPA__TIMEOUT": "1s", "PG_ACQUIRE_TIMEOUT": "1s"}
+    with shaky_gateway(world.ready, log, HEALTH_CHECK_FREQUENCY_SECONDS="1", **limits) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def warehouse(world: World, shaky: Shaky) -> str:
+    """A warehouse whose store is reached by the proxy; its id."""
+    store = shaky.parts["object-store"]
+    profile = {
+        name: value.replace(f":{store.target}", f":{store.port}") if isinstance(value, str) else value
+        for name, value in world.ready.s3.profile.items()
+    }
+    key = world.ready.s3
+    body = {
+        "warehouse-name": unique("shaky"),
+        "storage-profile": {**profile, "bucket": world.bucket, "key-prefix": unique("shaky")},
+        "storage-credential": {
+            "type": "s3",
+            "credential-type": "access-key",
+            "aws-access-key-id": key.access_key,
+            "aws-secret-access-key": key.secret_key,
+        },
+    }
+    made = world.admin.post("/management/v1/warehouse", body)
+    assert made.status_code == 201, made.text
+    return str(made.json()["warehouse-id"])
+
+
+@pytest.fixture
+def mixed(world: World, shaky: Shaky, warehouse: str) -> Iterator[Mixed]:
+    """The load on fresh tables; the reader holds nothing before and after."""
+    world.strip(world.analyst)
+    root = f"/catalog/v1/{warehouse}"
+    tables = []
+    for _ in range(2):
+        namespace = unique("ns")
+        assert world.admin.post(f"{root}/namespaces", {"namespace": [namespace]}).status_code == 200
+        tables += [_table(world, root, namespace) for _ in range(2)]
+    granted, written, never, _ = tables
+    grants = f"/management/v1/warehouse/{warehouse}/table/{granted.uuid}/grants"
+    yield Mixed(
+        base=shaky.base,
+        root=root,
+        reader=world.analyst,
+        admin=world.admin,
+        granted=granted,
+        never=never,
+        written=written,
+        grants=grants,
+        warehouse=warehouse,
+    )
+    shaky.well()
+    world.strip(world.analyst)
+
+
+def _table(world: World, root: str, namespace: str) -> Table:
+    name = unique("t")
+    made = world.admin.post(f"{root}/namespaces/{namespace}/tables", {"name": name, "schema": SCHEMA})
+    assert made.status_code == 200, made.text
+    metadata = made.json()["metadata"]
+    path = f"{root}/namespaces/{namespace}/tables/{name}"
+    return Table(namespace, name, metadata["table-uuid"], metadata["location"], path, made.json())
+
+
+def soon(true: Callable[[], bool], what: str, *, seconds: float = _SOON) -> None:
+    """Return when it is true."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def _serves(shaky: Shaky, mixed: Mixed) -> bool:
+    """Everything works again: health, a vended load by the owner, a commit."""
+    with httpx.Client(
+        base_url=shaky.base, headers={"Authorization": f"Bearer {mixed.admin.token}"}, timeout=60, trust_env=False
+    ) as http:
+        change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"n": unique("n")}}]}
+        return (
+            http.get("/health").status_code == 200
+            and "storage-credentials" in http.get(mixed.granted.path).json()
+            and http.post(mixed.granted.path, json=change).status_code == 200
+        )
+
+
+def _suffer(shaky: Shaky, mixed: Mixed, part: str, toxic: str, seconds: float) -> None:
+    """A while of load with one part failing in one way, then all well and judged."""
+    with mixed.running():
+        time.sleep(0.5)
+        shaky.parts[part].become(toxic)
+        time.sleep(seconds)
+        shaky.parts[part].become("well")
+        started = time.monotonic()
+        soon(lambda: _serves(shaky, mixed), f"it did not recover from {part} {toxic}", seconds=40)
+        recovered = time.monotonic() - started
+        time.sleep(0.3)
+    print(f"{part} {toxic}: recovered in {recovered:.1f} s; {mixed.counted()}")
+    mixed.judge(longest=_LONGEST, unknown_may_happen=part == "postgres")
+
+
+def _nothing_lost(world: World, mixed: Mixed) -> None:
+    metadata = world.admin.get(mixed.written.path).json()["metadata"]
+    check_history(metadata, mixed.ledger)
+    world.delivered()
+    if mixed.account.state == NO:
+        assert world.analyst.get(mixed.granted.path).status_code == 404
+
+
+#: For each part what hurt it most; the long variant tries everything on everything.
+_WORST = {
+    "postgres": (RESET, GONE),
+    "openfga": (HALF_OPEN, GONE),
+    "opa": (SILENT, RESET),
+    "object-store": (HALF_OPEN, GONE),
+    "identity-provider": (GONE,),
+}
+
+
+def _try_all(world: World, shaky: Shaky, mixed: Mixed, part: str, toxics: tuple[str, ...], seconds: float) -> None:
+    processes, before = shaky.pids(), shaky.descriptors()
+    for toxic in toxics:
+        _suffer(shaky, mixed, part, toxic, seconds)
+    _nothing_lost(world, mixed)
+    assert shaky.pids() == processes, "a process was started anew"
+    # Pools may be filled that were empty; each failure that left something behind would add more than that.
+    soon(lambda: shaky.descriptors() <= before + _POOLS, "connections or files are left open", seconds=40)
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.timeout(200)
+def test_a_failing_part_allows_nothing_loses_nothing_and_is_got_over(
+    world: World, shaky: Shaky, mixed: Mixed, part: str
+) -> None:
+    _try_all(world, shaky, mixed, part, _WORST[part], 1.2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.timeout(1200)
+def test_every_way_to_fail_allows_nothing_loses_nothing_and_is_got_over(
+    world: World, shaky: Shaky, mixed: Mixed, part: str
+) -> None:
+    _try_all(world, shaky, mixed, part, TOXICS, 6.0)
+
+
+def _set(http: httpx.Client, table: Table, name: str) -> httpx.Response:
+    change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {name: "set"}}]}
+    return http.post(table.path, json=change)
+
+
+def _at_commit(marker: str, ending: str) -> Cut:
+    """Ends the connection that sends a document with `marker` in it, at its COMMIT."""
+    carrying: set[int] = set()
+
+    def cut(connection: int, data: bytes) -> str | None:
+        if marker.encode() in data:
+            carrying.add(connection)
+        return ending if connection in carrying and b"COMMIT" in data else None
+
+    return cut
+
+
+@pytest.fixture
+def http(world: World, shaky: Shaky) -> Iterator[httpx.Client]:
+    """The administrator at the shaky gateway."""
+    token = {"Authorization": f"Bearer {world.admin.token}"}
+    with httpx.Client(base_url=shaky.base, headers=token, timeout=60, trust_env=False) as client:
+        yield client
+
+
+def _properties(world: World, table: Table) -> dict[str, str]:
+    found: dict[str, str] = world.admin.get(table.path).json()["metadata"]["properties"]
+    return found
+
+
+def test_a_commit_whose_connection_broke_before_commit_was_sent_is_429_and_did_not_happen(
+    world: World, shaky: Shaky, mixed: Mixed, http: httpx.Client
+) -> None:
+    marker, database = unique("lost"), shaky.parts["postgres"]
+    database.cut = lambda _, data: BEFORE if marker.encode() in data else None
+    refused = _set(http, mixed.written, marker)
+    assert database.cuts, "nothing was cut"
+    assert refused.status_code == 429, refused.text
+    assert int(refused.headers["retry-after"]) >= 1
+    assert marker not in _properties(world, mixed.written)
+
+
+@pytest.mark.parametrize("ending", [BEFORE, AFTER])
+def test_a_commit_whose_answer_was_lost_is_looked_up_and_happened_once(
+    world: World, shaky: Shaky, mixed: Mixed, http: httpx.Client, ending: str
+) -> None:
+    marker, database = unique("asked"), shaky.parts["postgres"]
+    cuts = database.cuts
+    version = "select version from tables where table_uuid = $1::text::uuid"
+    before = world.sql(version, mixed.written.uuid)[0]["version"]
+    database.cut = _at_commit(marker, ending)
+    assert _set(http, mixed.written, marker).status_code == 200
+    assert database.cuts > cuts, "nothing was cut"
+    assert marker in _properties(world, mixed.written)
+    assert world.sql(version, mixed.written.uuid)[0]["version"] == before + 1
+
+
+@pytest.mark.parametrize("ending", [BEFORE, AFTER])
+def test_a_commit_nobody_can_look_up_is_told_as_unknown(
+    world: World, shaky: Shaky, mixed: Mixed, http: httpx.Client, ending: str
+) -> None:
+    marker, database = unique("unknown"), shaky.parts["postgres"]
+    database.cut, database.afterwards = _at_commit(marker, ending), GONE
+    told = _set(http, mixed.written, marker)
+    shaky.well()
+    assert (told.status_code, told.json()["error"]["type"]) == (500, "CommitStateUnknownException"), told.text
+    assert (marker in _properties(world, mixed.written)) == (ending == AFTER)
+    soon(lambda: _set(http, mixed.written, f"{marker}_2").status_code == 200, "it did not recover")
+
+
+def test_a_grant_whose_commit_is_unknown_is_never_told_as_given_and_can_be_asked_for_again(
+    world: World, shaky: Shaky, mixed: Mixed, http: httpx.Client
+) -> None:
+    database, marker = shaky.parts["postgres"], unique("because")
+    database.cut, database.afterwards = _at_commit(marker, AFTER), GONE
+    entry = {"privilege": "select", "principal": {"user": world.analyst.id}, "reason": marker}
+    told = http.post(mixed.grants, json={"writes": [entry]})
+    shaky.well()
+    assert (told.status_code, told.json()["error"]["type"]) == (500, "CommitStateUnknownException"), told.text
+    soon(lambda: http.post(mixed.grants, json={"writes": [entry]}).status_code == 204, "it did not recover")
+    assert world.analyst.get(mixed.granted.path).status_code == 200
+
+
+def test_what_is_remembered_is_read_on_without_openfga_and_nothing_else_is(
+    world: World, shaky: Shaky, mixed: Mixed
+) -> None:
+    """PostgreSQL tells that nothing was taken away since; what was never asked, or is taken away, is refused."""
+    path, plain = mixed.granted.path, {"X-Iceberg-Access-Delegation": "client-managed"}
+    entry = {"privilege": "select", "principal": {"user": world.analyst.id}}
+    token = {"Authorization": f"Bearer {world.analyst.token}"}
+    assert world.admin.post(mixed.grants, {"writes": [entry]}).status_code == 204
+    people = [httpx.Client(base_url=shaky.base, headers=token, timeout=60, trust_env=False) for _ in range(12)]
+    try:
+        for _ in range(2):
+            assert {each.get(path, headers=plain).status_code for each in people} == {200}
+        shaky.parts["openfga"].become(GONE)
+        assert {each.get(path, headers=plain).status_code for each in people} == {200}
+        assert people[0].get(mixed.never.path, headers=plain).status_code == 503, "it was never asked"
+        # Revoked through the other gateway, whose OpenFGA is well: this one is told by PostgreSQL alone.
+        assert world.admin.post(mixed.grants, {"deletes": [entry]}).status_code == 204
+        assert {each.get(path, headers=plain).status_code for each in people} == {503}
+        shaky.parts["openfga"].become("well")
+        soon(lambda: people[0].get(path, headers=plain).status_code == 404, "it did not recover")
+        assert {each.get(path, headers=plain).status_code for each in people} == {404}
+    finally:
+        for each in people:
+            each.close()

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A TCP proxy that behaves as badly as networks and servers do, and a gateway that reaches all its parts by such ones.
+
+Each proxy stands before one part. What it does to new and to open connections is changed at any time; the part itself
+goes on undisturbed, so a stack can be shared with tests that need it well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import urlsplit
+
+import httpx
+import psutil
+import pytest
+
+from gateway.embedded.ready import Ready
+from gateway.embedded.supervisor import die_with_parent
+from tests.integration.parts import free_port
+
+WELL = "well"
+DELAYED = "delayed"
+TRICKLING = "trickling"
+SILENT = "silent"
+HALF_OPEN = "half-open"
+RESET = "reset"
+GONE = "gone"
+
+TOXICS = (DELAYED, TRICKLING, SILENT, HALF_OPEN, RESET, GONE)
+"""Answers come late; byte by byte; never, on connections that are accepted; never, while what is sent is carried out;
+cut off in their middle; connections are refused and those that are open end, as in a restart."""
+
+Cut = Callable[[int, bytes], "str | None"]
+"""Given a connection's number and what its client is about to send: None to pass it on, or how the connection ends:
+`before` loses what is sent, `after` its answer."""
+
+BEFORE = "before"
+AFTER = "after"
+
+
+class Toxic:
+    """One proxy on a port of its own, in a thread of its own."""
+
+    def __init__(self, target: int, *, same_length: bool = False) -> None:
+        self.target = target
+        self.port = free_port()
+        self.mode = WELL
+        self.delay = 1.0
+        self.cut: Cut | None = None
+        """Looks at all that is sent to the part."""
+        self.afterwards = WELL
+        """What the proxy becomes after `cut` ended a connection."""
+        self.cuts = 0
+        self.open = 0
+        self._served = 0
+        self._muted: set[int] = set()
+        self._rewrite = (str(target).encode(), str(self.port).encode()) if same_length else None
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._on_loop(self._listen())
+
+    def _on_loop(self, work: object) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(10)  # type: ignore[arg-type]  # coroutines of ours
+
+    def become(self, mode: str) -> None:
+        """From now on be like this, to open connections too."""
+        self._on_loop(self._become(mode))
+
+    async def _become(self, mode: str) -> None:
+        self.mode = mode
+        if mode == GONE:
+            await self._deafen()
+            self._drop()
+        elif self._server is None:
+            await self._listen()
+        if mode == WELL:
+            # What was stalled stays stalled for ever: the other side is a server that lost the connection.
+            self.cut, self.afterwards = None, WELL
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+
+    async def _deafen(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def _drop(self) -> None:
+        for writer in list(self._writers):
+            _reset(writer)
+
+    def sever(self) -> None:
+        """End every open connection, and take new ones."""
+        self._loop.call_soon_threadsafe(self._drop)
+
+    def close(self) -> None:
+        """End it."""
+
+        async def end() -> None:
+            await self._deafen()
+            self._drop()
+
+        self._on_loop(end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
+        self._served += 1
+        number = self._served
+        self._writers.add(writer)
+        above: asyncio.StreamWriter | None = None
+        try:
+            while self.mode == SILENT:
+                await asyncio.sleep(0.05)
+            answers, above = await asyncio.open_connection("127.0.0.1", self.target)
+            self._writers.add(above)
+            both = [
+                asyncio.ensure_future(self._ask(number, reader, above)),
+                asyncio.ensure_future(self._answer(number, answers, writer)),
+            ]
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            for each in both:
+                each.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+        except OSError:
+            pass
+        finally:
+            self.open -= 1
+            for each in (writer, above):
+                if each is not None:
+                    self._writers.discard(each)
+                    each.close()
+
+    async def _ask(self, number: int, reader: asyncio.StreamReader, above: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            while self.mode == SILENT:
+                await asyncio.sleep(0.05)
+            ending = self.cut(number, data) if self.cut is not None else None
+            if ending is not None:
+                self.cuts += 1
+                if ending == AFTER:
+                    self._muted.add(number)
+                    above.write(data)
+                    await above.drain()
+                    await asyncio.sleep(0.3)
+                self.cut = None
+                if self.afterwards != WELL:
+                    await self._become(self.afterwards)
+                return
+            above.write(data)
+            await above.drain()
+
+    async def _answer(self, number: int, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await answers.read(65536):
+            if self._rewrite is not None:
+                data = data.replace(*self._rewrite)
+            mode = self.mode
+            if mode in (SILENT, HALF_OPEN) or number in self._muted:
+                await asyncio.sleep(3600)
+            if mode == RESET:
+                writer.write(data[: len(data) // 2])
+                with contextlib.suppress(OSError):
+                    await writer.drain()
+                _reset(writer)
+                return
+            if mode == DELAYED:
+                await asyncio.sleep(self.delay)
+            if mode == TRICKLING:
+                while data and self.mode == TRICKLING:
+                    writer.write(data[:1])
+                    data = data[1:]
+                    await writer.drain()
+                    await asyncio.sleep(0.05)
+            writer.write(data)
+            await writer.drain()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection with RST, not FIN: as a kernel does for a process that is gone."""
+    raw: socket.socket | None = writer.get_extra_info("socket")
+    if raw is not None and not writer.is_closing():
+        with contextlib.suppress(OSError):
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+    writer.transport.abort()
+
+
+@dataclass
+class Shaky:
+    """A gateway of the stack's that reaches every part by a proxy."""
+
+    base: str
+    process: psutil.Process
+    log: Path
+    parts: dict[str, Toxic] = field(default_factory=dict)
+
+    def well(self) -> None:
+        """All proxies pass everything on."""
+        for part in self.parts.values():
+            part.become(WELL)
+
+    def descriptors(self) -> int:
+        """Open files and connections of all its processes."""
+        family = [self.process, *self.process.children(recursive=True)]
+        return sum(each.num_fds() for each in family)
+
+    def pids(self) -> set[int]:
+        """Its processes: nobody may restart one."""
+        return {self.process.pid, *(each.pid for each in self.process.children(recursive=True))}
+
+
+@contextmanager
+def second_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[tuple[str, psutil.Process]]:
+    """Another gateway process on the same stack, on ports of its own; (its address, its main process)."""
+    main = psutil.Process(ready.pids["gateway"][0])
+    port, metrics = free_port(), free_port()
+    base = f"http://127.0.0.1:{port}"
+    changed = {"LISTEN_PORT": str(port), "METRICS__PORT": str(metrics), "BASE_URI": base, **settings}
+    environment = main.environ() | {f"LAKEGATE__{name}": value for name, value in changed.items()}
+    with log.open("ab") as output:
+        child = subprocess.Popen(
+            main.cmdline(),
+            env=environment,
+            cwd=os.sep,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            preexec_fn=die_with_parent(signal.SIGTERM),
+        )
+    try:
+        deadline = time.monotonic() + 90
+        while True:
+            with contextlib.suppress(httpx.TransportError):
+                if httpx.get(f"{base}/health", timeout=5, trust_env=False).status_code == 200:
+                    break
+            if child.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"the gateway did not come up:\n{log.read_text()[-3000:]}", pytrace=False)
+            time.sleep(0.1)
+        yield base, psutil.Process(child.pid)
+    finally:
+        family = psutil.Process(child.pid).children(recursive=True) if child.poll() is None else []
+        child.terminate()
+        try:
+            child.wait(20)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait(10)
+        for each in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+
+
+@contextmanager
+def shaky_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[Shaky]:
+    """A gateway behind proxies. The store's proxy is reached by warehouses whose profile names its port."""
+    with ExitStack() as held:
+
+        def before(url: str, *, same_length: bool = False) -> Toxic:
+            toxic = Toxic(urlsplit(url).port or 0, same_length=same_length)
+            while same_length and len(str(toxic.port)) != len(str(toxic.target)):
+                toxic.close()
+                toxic = Toxic(urlsplit(url).port or 0, same_length=same_length)
+            held.callback(toxic.close)
+            return toxic
+
+        parts = {
+            "postgres": before(ready.postgres),
+            "openfga": before(ready.openfga.url),
+            "opa": before(ready.opa.url),
+            "object-store": before(ready.s3.endpoint),
+            # Its documents name its own address, which must be the one it is configured by.
+            "identity-provider": before(ready.issuer, same_length=True),
+        }
+        moved = {
+            "PG_DATABASE_URL_WRITE": _by(ready.postgres, parts["postgres"]),
+            "OPENFGA__ENDPOINT": _by(ready.openfga.url, parts["openfga"]),
+            "OPA__URL": _by(ready.opa.url, parts["opa"]),
+            "OPENID_PROVIDER_URI": _by(ready.issuer, parts["identity-provider"]),
+            "OPENID_ADDITIONAL_ISSUERS": ready.issuer,
+        }
+        base, process = held.enter_context(second_gateway(ready, log, **MappingProxyType({**moved, **settings})))
+        yield Shaky(base, process, log, parts)
+
+
+def _by(url: str, toxic: Toxic) -> str:
+    return url.replace(f":{toxic.target}", f":{toxic.port}")
