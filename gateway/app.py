@@ -54,6 +54,7 @@ from gateway.governance.grants import Grants
 from gateway.governance.managed_access import ManagedAccess
 from gateway.governance.projects import Projects
 from gateway.governance.rights import Rights
+from gateway.governance.roles import Roles
 from gateway.governance.servers import Servers
 from gateway.governance.users import Users
 from gateway.governance.warehouses import Warehouses
@@ -312,6 +313,7 @@ def _parts(
         grant_lists=GrantLists(database=database, door=door, page_size=settings.pagination_size_max),
         checks=Checks(door=door),
         rights=Rights(door=door),
+        roles=Roles(database=database, delivery=delivery, page_size=settings.pagination_size_max),
         managed_access=ManagedAccess(database=database, delivery=delivery),
         met=set(),
         reports=Reports(database=database),

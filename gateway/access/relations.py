@@ -138,6 +138,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
     ),
     ObjectType.PROJECT: frozenset(
         {
+            Can.CREATE_ROLE,
             Can.CREATE_WAREHOUSE,
             Can.GET_METADATA,
             Can.GRANT_CREATE,
@@ -150,8 +151,10 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
             Can.GRANT_SELECT,
             Can.GRANT_TAG_CREATOR,
             Can.INCLUDE_IN_LIST,
+            Can.LIST_ROLES,
             Can.LIST_WAREHOUSES,
             Can.READ_ASSIGNMENTS,
+            Can.SEARCH_ROLES,
         }
     ),
     ObjectType.WAREHOUSE: _GRANTING_BELOW_PROJECT
@@ -186,7 +189,21 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
     | {Can.COMMIT, Can.DROP, Can.GET_METADATA, Can.INCLUDE_IN_LIST, Can.READ_DATA, Can.RENAME, Can.WRITE_DATA},
     ObjectType.VIEW: _GRANTING_BELOW_PROJECT
     | {Can.COMMIT, Can.DROP, Can.GET_METADATA, Can.INCLUDE_IN_LIST, Can.RENAME},
-    ObjectType.ROLE: frozenset({Can.ASSUME, Can.CHANGE_OWNERSHIP, Can.GRANT_ASSIGNEE, Can.READ, Can.READ_ASSIGNMENTS}),
+    ObjectType.ROLE: frozenset(
+        {
+            Can.ASSUME,
+            Can.CHANGE_OWNERSHIP,
+            Can.DELETE,
+            Can.GRANT_ASSIGNEE,
+            Can.MANAGE_ROLE_ASSIGNMENTS,
+            Can.READ,
+            Can.READ_ASSIGNMENTS,
+            Can.READ_METADATA,
+            Can.READ_ROLE_ASSIGNMENTS,
+            Can.UPDATE,
+            Can.UPDATE_SOURCE_SYSTEM,
+        }
+    ),
     ObjectType.USER: frozenset(),
 }
 

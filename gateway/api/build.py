@@ -28,6 +28,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     registrations,
     renames,
     rights,
+    roles,
     server,
     system,
     tables,

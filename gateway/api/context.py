@@ -41,6 +41,7 @@ from gateway.governance.managed_access import ManagedAccess
 from gateway.governance.principals import principal_of, unless_own
 from gateway.governance.projects import Projects
 from gateway.governance.rights import Rights
+from gateway.governance.roles import Roles
 from gateway.governance.servers import Servers
 from gateway.governance.users import Users
 from gateway.governance.warehouses import Warehouses
@@ -82,6 +83,7 @@ class Parts:
     grant_lists: GrantLists
     checks: Checks
     rights: Rights
+    roles: Roles
     managed_access: ManagedAccess
     met: set[str]
     """Ids of callers this process has seen to have a user record; bounded by `Ctx.meet`."""

@@ -184,7 +184,7 @@ def _note(attribute: str, arguments: list[ast.expr], scope: Mapping[str, Any], f
     match attribute, arguments:
         case "body", [ast.Name(id=name)]:
             found.body = scope[name]
-        case "query", [ast.Constant(value=str(name))]:
+        case "query" | "queries", [ast.Constant(value=str(name))]:
             found.query[name] = "string"
         case "flag", [ast.Constant(value=str(name)), *_]:
             found.query[name] = "boolean"

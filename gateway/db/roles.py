@@ -3,14 +3,176 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from uuid import UUID
 
+from sqlalchemy import ColumnElement, func, insert, or_, select
 from sqlalchemy import delete as delete_from
-from sqlalchemy import select
+from sqlalchemy import update as update_of
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.schema import roles
+from gateway.access.privileges import Privilege
+from gateway.access.refs import ObjectType
+from gateway.access.tuples import PrincipalType
+from gateway.db.rows import AnyRow
+from gateway.db.schema import grants, roles
+from gateway.iceberg.identifiers import fold
+
+
+class RoleClash(Exception):
+    """What was to be written is not possible beside what is there; the transaction it happened in is lost."""
+
+
+class NameTaken(RoleClash):
+    """Another role of the project has this name, in whatever letter case."""
+
+
+class SourceTaken(RoleClash):
+    """Another role of the project has this provider and source."""
+
+
+class ProjectGone(RoleClash):
+    """There is no such project any more."""
+
+
+@contextmanager
+def _clashes() -> Iterator[None]:
+    try:
+        yield
+    except IntegrityError as error:
+        text = str(error.orig)
+        kinds = (("name_key_key", NameTaken), ("source_id_key", SourceTaken), ("project_id_fkey", ProjectGone))
+        for constraint, kind in kinds:
+            if constraint in text:
+                raise kind(constraint) from error
+        raise
+
+
+async def create(
+    connection: AsyncConnection,
+    *,
+    id: UUID,
+    project_id: str,
+    name: str,
+    description: str | None,
+    provider_id: str,
+    source_id: str,
+) -> AnyRow:
+    """Insert a role; its row. Raises RoleClash."""
+    values = {"name": name, "name_key": fold(name), "description": description}
+    statement = insert(roles).values(
+        id=id, project_id=project_id, provider_id=provider_id, source_id=source_id, **values
+    )
+    with _clashes():
+        row: AnyRow = (await connection.execute(statement.returning(roles))).one()
+    return row
+
+
+async def update(connection: AsyncConnection, id: UUID, *, name: str, description: str | None) -> AnyRow | None:
+    """Give a role another name and description; its row, None when there is none. Raises RoleClash."""
+    values = {"name": name, "name_key": fold(name), "description": description}
+    return await _changed(connection, id, values)
+
+
+async def update_source(connection: AsyncConnection, id: UUID, *, provider_id: str, source_id: str) -> AnyRow | None:
+    """Give a role another source; its row, None when there is none. Raises RoleClash."""
+    return await _changed(connection, id, {"provider_id": provider_id, "source_id": source_id})
+
+
+async def _changed(connection: AsyncConnection, id: UUID, values: dict[str, str | None]) -> AnyRow | None:
+    change = update_of(roles).where(roles.c.id == id).values(**values, updated_at=func.clock_timestamp())
+    with _clashes():
+        row: AnyRow | None = (await connection.execute(change.returning(roles))).one_or_none()
+    return row
+
+
+async def get(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """The role's row, or None."""
+    return (await connection.execute(select(roles).where(roles.c.id == id))).one_or_none()
+
+
+async def provider_of(connection: AsyncConnection, id: str) -> str | None:
+    """The role's provider, which stays so until the transaction ends; None when there is no such role."""
+    held = select(roles.c.provider_id).where(roles.c.id == UUID(id)).with_for_update(read=True)
+    provider: str | None = (await connection.execute(held)).scalar_one_or_none()
+    return provider
+
+
+async def page(
+    connection: AsyncConnection,
+    project_id: str,
+    *,
+    ids: Sequence[UUID],
+    source_ids: Sequence[str],
+    provider_ids: Sequence[str],
+    after: UUID | None,
+    limit: int,
+) -> Sequence[AnyRow]:
+    """The project's roles that pass the filters, by id, those after `after`; an empty filter takes all."""
+    statement = select(roles).where(roles.c.project_id == project_id).order_by(roles.c.id).limit(limit)
+    if after is not None:
+        statement = statement.where(roles.c.id > after)
+    if ids:
+        statement = statement.where(roles.c.id.in_(ids))
+    if source_ids:
+        statement = statement.where(roles.c.source_id.in_(source_ids))
+    if provider_ids:
+        statement = statement.where(roles.c.provider_id.in_(provider_ids))
+    return (await connection.execute(statement)).all()
+
+
+async def search(connection: AsyncConnection, project_id: str, text: str, *, limit: int) -> Sequence[AnyRow]:
+    """The project's roles whose names hold the text in any letter case: those that begin with it first, short ones
+    before long ones.
+    """
+    key = fold(text)
+    place = func.strpos(roles.c.name_key, key)
+    statement = select(roles).where(roles.c.project_id == project_id, place > 0)
+    order = (place > 1, func.length(roles.c.name_key), roles.c.name_key)
+    return (await connection.execute(statement.order_by(*order).limit(limit))).all()
+
+
+async def members(
+    connection: AsyncConnection,
+    id: UUID,
+    *,
+    type: PrincipalType | None,
+    after: tuple[str, str] | None,
+    limit: int,
+) -> Sequence[AnyRow]:
+    """Who is `assignee` of a role by a live grant, each once: rows of `principal_type` and `principal_id`, in their
+    order, those after `after`.
+    """
+    of = (grants.c.principal_type, grants.c.principal_id)
+    statement = select(*of).distinct().where(*_memberships(), grants.c.object_id == str(id))
+    if type is not None:
+        statement = statement.where(grants.c.principal_type == type.value)
+    if after is not None:
+        kind, principal = after
+        later = (grants.c.principal_type == kind) & (grants.c.principal_id > principal)
+        statement = statement.where(or_(grants.c.principal_type > kind, later))
+    return (await connection.execute(statement.order_by(*of).limit(limit))).all()
+
+
+async def member_of(
+    connection: AsyncConnection, type: PrincipalType, id: str, *, project_id: str | None = None
+) -> Sequence[AnyRow]:
+    """The roles, of one project if one is given, that somebody is `assignee` of by a live grant, by name."""
+    held = select(grants.c.object_id).where(
+        *_memberships(), grants.c.principal_type == type.value, grants.c.principal_id == id
+    )
+    ids = [UUID(each) for each in (await connection.execute(held.distinct())).scalars()]
+    statement = select(roles).where(roles.c.id.in_(ids)).order_by(roles.c.name_key, roles.c.id)
+    if project_id is not None:
+        statement = statement.where(roles.c.project_id == project_id)
+    return (await connection.execute(statement)).all() if ids else ()
+
+
+def _memberships() -> tuple[ColumnElement[bool], ...]:
+    live = or_(grants.c.expires_at.is_(None), grants.c.expires_at > func.clock_timestamp())
+    return grants.c.object_type == ObjectType.ROLE.value, grants.c.privilege == Privilege.ASSIGNEE.value, live
 
 
 async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.iceberg.errors import CatalogError
 
 
@@ -84,6 +88,31 @@ class RoleMembershipDepthExceeded(CatalogError, code=409):
 
 class RevocationPending(CatalogError, code=503):
     """The revocation is recorded and not yet confirmed by OpenFGA; it is delivered as soon as it answers."""
+
+
+@contextmanager
+def pending_when_out(message: str) -> Iterator[None]:
+    """Tell an outage while rights are taken away as RevocationPending: it is recorded, and delivered later."""
+    try:
+        yield
+    except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
+        raise RevocationPending(message) from outage
+
+
+class RoleNameAlreadyExists(CatalogError, code=409):
+    """Another role of the project has this name, in whatever letter case."""
+
+
+class RoleSourceIdConflict(CatalogError, code=409):
+    """Another role of the project has this provider and source id."""
+
+
+class ReservedRoleProvider(CatalogError, code=400):
+    """Roles of this provider are the catalog's own."""
+
+
+class RoleNotManuallyAssignable(CatalogError, code=400):
+    """The members of the role come from its provider."""
 
 
 class ProjectIdMissing(CatalogError, code=400):

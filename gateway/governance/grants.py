@@ -10,7 +10,7 @@ from uuid import UUID
 from gateway.access.operation import Operation
 from gateway.access.operations.grant_lists import ChangeGrants
 from gateway.access.operations.grants import Assignment, ReadAssignments, WriteAssignments, WritingGrants
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.operations.roles import ChangeRoleMembers
 from gateway.access.permit import Permit
 from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege
 from gateway.access.refs import ObjectKey, ObjectType, Ref, RoleRef
@@ -33,6 +33,7 @@ from gateway.access.wire_rights import (
     GrantWrite,
     Identity,
 )
+from gateway.access.wire_roles import OWN_PROVIDER
 from gateway.db import grants, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
@@ -43,13 +44,14 @@ from gateway.governance.errors import (
     GrantPrincipalUnknown,
     InvalidGrantExpiry,
     InvalidGrantPrivilege,
-    RevocationPending,
     RoleMembershipCycle,
     RoleMembershipDepthExceeded,
+    RoleNotManuallyAssignable,
     SelfAssignment,
     TooManyEntries,
     TupleAlreadyExists,
     TupleNotFound,
+    pending_when_out,
 )
 from gateway.governance.principals import principal_of
 from gateway.iceberg.errors import BadRequestException
@@ -92,7 +94,7 @@ class Grants:
         """
         await self._apply(permit, permit.operation, strict=True)
 
-    async def change(self, permit: Permit[ChangeGrants]) -> None:
+    async def change(self, permit: Permit[ChangeGrants | ChangeRoleMembers]) -> None:
         """Give and take, all or nothing, by the rules of grants: what is so already stays so, and a grant that the
         caller gave before gets the new end and reason.
 
@@ -116,6 +118,7 @@ class Grants:
                 raise not_found(change.on)
             await _require_known(connection, change.writes)
             await _refuse_circles(connection, row.key, change.writes)
+            await _refuse_members_of_others(connection, row.key, change.writes)
             for entry in change.deletes:
                 taken = await grants.take(
                     connection, privilege=entry.privilege, principal=entry.principal, on=row.key, by=permit.actor.id
@@ -147,12 +150,10 @@ class Grants:
 
     async def _answer_when_so(self, given: Sequence[Pending], taken: Sequence[Pending]) -> None:
         if taken:
-            try:
+            with pending_when_out(
+                "The revocation is recorded and not yet in force everywhere; it is delivered as soon as possible."
+            ):
                 await self._delivery.deliver(taken)
-            except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
-                raise RevocationPending(
-                    "The revocation is recorded and not yet in force everywhere; it is delivered as soon as possible."
-                ) from outage
         await self._delivery.deliver_or_leave(given)
 
 
@@ -255,6 +256,15 @@ async def _refuse_circles(connection: Connection, on: ObjectKey, entries: Sequen
         raise RoleMembershipCycle(f"The role is a member of {', '.join(found.around)} itself.")
     if found.depth > MAX_DEPTH:
         raise RoleMembershipDepthExceeded(f"Roles would be nested {found.depth} deep; possible are {MAX_DEPTH}.")
+
+
+async def _refuse_members_of_others(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
+    """Raise RoleNotManuallyAssignable: who is in the role of another provider is said there."""
+    if on.type is not ObjectType.ROLE or all(entry.privilege is not Privilege.ASSIGNEE for entry in entries):
+        return
+    provider = await roles.provider_of(connection, on.id)
+    if provider != OWN_PROVIDER:
+        raise RoleNotManuallyAssignable(f"The members of this role come from its provider {provider}.")
 
 
 def _row(permit: Permit[Operation], ref: Ref) -> Resolved:

@@ -24,6 +24,7 @@ from gateway.access.operations import (
     registrations,
     renames,
     rights,
+    roles,
     server,
     system,
     tables,
@@ -39,6 +40,7 @@ from gateway.access.refs import NamespaceIdRef, ObjectType, Ref, TableIdRef, Vie
 from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.access.wire import BootstrapRequest, CreateWarehouseRequest
+from gateway.access.wire_roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
 from gateway.iceberg.codec import decode
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import (
@@ -302,6 +304,34 @@ def _management() -> list[Example]:
     ]
 
 
+def _roles() -> list[Example]:
+    path = {"role_id": str(world.ROLE_ID)}
+    named = {"name": "stewards"}
+    source = {"provider-id": "ldap", "source-id": "cn=stewards"}
+    members = {"members": [{"type": "user", "id": world.BOB_ID}]}
+    bob = (Assignment(Privilege.ASSIGNEE, _BOB),)
+    without = {**path, "member_type": "user", "member_id": world.BOB_ID}
+    return [
+        Example("create role", roles.CreateRole(world.PROJECT, decode(_body(named), CreateRoleRequest)), body=named),
+        Example("list roles", roles.ListRoles(world.PROJECT)),
+        Example("search roles", roles.SearchRole(world.PROJECT, "stew"), body={"search": "stew"}),
+        Example("get", roles.GetRole(world.ROLE), path),
+        Example("metadata", roles.GetRoleMetadata(world.ROLE), path),
+        Example("update", roles.UpdateRole(world.ROLE, decode(_body(named), UpdateRoleRequest)), path, body=named),
+        Example(
+            "update source",
+            roles.UpdateRoleSourceSystem(world.ROLE, decode(_body(source), RoleSourceRequest)),
+            path,
+            body=source,
+        ),
+        Example("delete", roles.DeleteRole(world.ROLE), path),
+        Example("members", roles.ListRoleMembers(world.ROLE), path),
+        Example("add members", roles.AddRoleMembers(world.ROLE, bob, ()), path, body=members),
+        Example("remove member", roles.RemoveRoleMember(world.ROLE, (), bob), without),
+        Example("member of", roles.ListRoleMemberOf(world.ROLE), path),
+    ]
+
+
 def _checks() -> list[Example]:
     about = {"table": {"warehouse-id": str(world.WAREHOUSE_ID), "table-id": str(world.TABLE_ID), "action": "read_data"}}
     on = TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)
@@ -413,6 +443,7 @@ EXAMPLES: Sequence[Example] = (
     *_registrations(),
     *_namespaces(),
     *_management(),
+    *_roles(),
     *_grants(),
     *_rights(),
     *_grant_lists(),

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked about roles and their members (`lakekeeper.md` 3.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import Durability, Operation
+from gateway.access.operations.grants import WritingGrants
+from gateway.access.refs import ProjectRef, RoleRef
+from gateway.access.relations import Can
+from gateway.access.tuples import PrincipalType
+from gateway.access.wire_roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
+
+
+@dataclass(frozen=True)
+class CreateRole(Operation):
+    """A new role in a project; the creator owns it."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/role"
+    returns: ClassVar[int] = 201
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    project: ProjectRef
+    request: CreateRoleRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CREATE_ROLE, self.project),)
+
+    def facts(self) -> Facts:
+        return {"role_name": self.request.name, "provider_id": self.request.provider_id}
+
+
+@dataclass(frozen=True)
+class ListRoles(Operation):
+    """The roles of a project; empty filters take all."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/role"
+    project: ProjectRef
+    ids: tuple[UUID, ...] = ()
+    source_ids: tuple[str, ...] = ()
+    provider_ids: tuple[str, ...] = ()
+    page_token: str | None = None
+    page_size: int | None = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.LIST_ROLES, self.project),)
+
+
+@dataclass(frozen=True)
+class SearchRole(Operation):
+    """The roles of a project whose names hold a text, the best first."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/search/role"
+    project: ProjectRef
+    text: str
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.SEARCH_ROLES, self.project),)
+
+
+@dataclass(frozen=True)
+class GetRole(Operation):
+    """One role."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}"
+    role: RoleRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.READ, self.role),)
+
+
+@dataclass(frozen=True)
+class GetRoleMetadata(Operation):
+    """What one has to know of a role to name it: for its members too.
+
+    The reference system tells it to everybody with a token; ours to who may read the role or is in it.
+    """
+
+    endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/metadata"
+    role: RoleRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.READ_METADATA, self.role),)
+
+
+@dataclass(frozen=True)
+class UpdateRole(Operation):
+    """Another name and description."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/role/{role_id}"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    role: RoleRef
+    request: UpdateRoleRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.UPDATE, self.role),)
+
+    def facts(self) -> Facts:
+        return {"role_name": self.request.name}
+
+
+@dataclass(frozen=True)
+class UpdateRoleSourceSystem(Operation):
+    """Another provider and id there."""
+
+    endpoint: ClassVar[str] = "PUT /management/v1/role/{role_id}/source-system"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    role: RoleRef
+    request: RoleSourceRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.UPDATE_SOURCE_SYSTEM, self.role),)
+
+    def facts(self) -> Facts:
+        return {"provider_id": self.request.provider_id}
+
+
+@dataclass(frozen=True)
+class DeleteRole(Operation):
+    """The role goes, with every grant on it and to it."""
+
+    endpoint: ClassVar[str] = "DELETE /management/v1/role/{role_id}"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    role: RoleRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.DELETE, self.role),)
+
+
+@dataclass(frozen=True)
+class ListRoleMembers(Operation):
+    """Who was made a member of a role, users and roles; one level."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/members"
+    role: RoleRef
+    type: PrincipalType | None = None
+    page_token: str | None = None
+    page_size: int | None = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.READ_ROLE_ASSIGNMENTS, self.role),)
+
+
+@dataclass(frozen=True)
+class _ChangingMembers(WritingGrants):
+    """Membership is the grant of `assignee` on the role."""
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.MANAGE_ROLE_ASSIGNMENTS, self.on),)
+
+
+@dataclass(frozen=True)
+class AddRoleMembers(_ChangingMembers, Operation):
+    """More members; who is one already stays one."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/role/{role_id}/members"
+
+
+@dataclass(frozen=True)
+class RemoveRoleMember(_ChangingMembers, Operation):
+    """One member less; who is none stays none."""
+
+    endpoint: ClassVar[str] = "DELETE /management/v1/role/{role_id}/members/{member_type}/{member_id}"
+
+
+@dataclass(frozen=True)
+class ListRoleMemberOf(Operation):
+    """The roles of its project that a role is a member of; one level."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/member-of"
+    role: RoleRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.READ, self.role),)
+
+
+ChangeRoleMembers = AddRoleMembers | RemoveRoleMember

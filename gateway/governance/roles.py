@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of roles: records, and who is in them. Putting somebody into a role is a grant (`grants.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from gateway.access.operations.roles import (
+    CreateRole,
+    DeleteRole,
+    GetRole,
+    GetRoleMetadata,
+    ListRoleMemberOf,
+    ListRoleMembers,
+    ListRoles,
+    SearchRole,
+    UpdateRole,
+    UpdateRoleSourceSystem,
+)
+from gateway.access.permit import Permit
+from gateway.access.privileges import Privilege
+from gateway.access.refs import ObjectKey, ObjectType, ProjectRef, RoleRef
+from gateway.access.refusals import not_found
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.access.wire import UserId
+from gateway.access.wire_roles import (
+    OWN_PROVIDER,
+    SYSTEM_PROVIDER,
+    NamedRole,
+    NamedRoleList,
+    Role,
+    RoleList,
+    RoleMember,
+    RoleMemberList,
+    RoleMetadata,
+)
+from gateway.db import grants, outbox, roles
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Connection, Database
+from gateway.db.ownership import owner_of_new, record_gone, record_principal_gone
+from gateway.db.role_nesting import MAX_DEPTH, nesting
+from gateway.db.rows import AnyRow
+from gateway.governance.errors import (
+    ReservedRoleProvider,
+    RoleMembershipDepthExceeded,
+    RoleNameAlreadyExists,
+    RoleSourceIdConflict,
+    pending_when_out,
+)
+from gateway.iceberg.errors import BadRequestException, CatalogError, InvalidPaginationToken
+
+#: Hits of one search.
+MOST_FOUND = 10
+
+
+class Roles:
+    """Roles of projects."""
+
+    def __init__(self, *, database: Database, delivery: TupleDelivery, page_size: int) -> None:
+        self._database = database
+        self._delivery = delivery
+        self._page_size = page_size
+
+    async def create(self, permit: Permit[CreateRole]) -> Role:
+        """A role its creator owns. Raises RoleNameAlreadyExists, RoleSourceIdConflict and ReservedRoleProvider."""
+        request = permit.operation.request
+        _refuse_reserved(request.provider_id)
+        project = permit.project(permit.operation.project)
+        id = uuid7()
+        role = ObjectKey(ObjectType.ROLE, str(id))
+        owner = owner_of_new(permit.actor)
+        permit.trail.tell(role_id=str(id))
+        try:
+            async with self._database.change(permit) as connection:
+                row = await roles.create(
+                    connection,
+                    id=id,
+                    project_id=project.id,
+                    name=request.name,
+                    description=request.description,
+                    provider_id=request.provider_id,
+                    source_id=request.source_id or str(id),
+                )
+                await _refuse_depth(connection, role, owner)
+                await grants.give(
+                    connection, privilege=Privilege.OWNERSHIP, principal=owner, on=role, by=permit.actor.id
+                )
+                keys = [TupleKey(project.key, "project", role), TupleKey(owner, Privilege.OWNERSHIP.value, role)]
+                pending = await outbox.enqueue(connection, keys, takes_away=False)
+        except roles.RoleClash as clash:
+            raise _told(clash, permit.operation.project) from clash
+        await self._delivery.deliver_or_leave(pending)
+        return _wire(row)
+
+    async def list(self, permit: Permit[ListRoles]) -> RoleList:
+        """The project's roles in the order of their creation."""
+        operation = permit.operation
+        limit = min(operation.page_size or self._page_size, self._page_size)
+        async with self._database.read() as connection:
+            rows = await roles.page(
+                connection,
+                operation.project.project_id,
+                ids=operation.ids,
+                source_ids=operation.source_ids,
+                provider_ids=operation.provider_ids,
+                after=_uuid(operation.page_token),
+                limit=limit + 1,
+            )
+        return RoleList(
+            roles=[_wire(row) for row in rows[:limit]],
+            next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
+        )
+
+    async def search(self, permit: Permit[SearchRole]) -> RoleList:
+        """At most MOST_FOUND roles whose names hold the text."""
+        operation = permit.operation
+        async with self._database.read() as connection:
+            rows = await roles.search(connection, operation.project.project_id, operation.text, limit=MOST_FOUND)
+        return RoleList(roles=[_wire(row) for row in rows])
+
+    async def get(self, permit: Permit[GetRole]) -> Role:
+        """One role."""
+        return _wire(await self._row(permit.operation.role))
+
+    async def metadata(self, permit: Permit[GetRoleMetadata]) -> RoleMetadata:
+        """What names a role."""
+        row = await self._row(permit.operation.role)
+        return RoleMetadata(
+            id=row.id,
+            ident=_ident(row),
+            name=row.name,
+            project_id=row.project_id,
+            provider_id=row.provider_id,
+            source_id=row.source_id,
+        )
+
+    async def update(self, permit: Permit[UpdateRole]) -> Role:
+        """Another name and description. Raises RoleNameAlreadyExists."""
+        operation = permit.operation
+        request = operation.request
+        try:
+            async with self._database.change(permit) as connection:
+                row = await roles.update(
+                    connection, operation.role.role_id, name=request.name, description=request.description
+                )
+                if row is None:
+                    raise not_found(operation.role)
+        except roles.RoleClash as clash:
+            raise _told(clash, operation.role) from clash
+        return _wire(row)
+
+    async def update_source(self, permit: Permit[UpdateRoleSourceSystem]) -> Role:
+        """Another provider and source. Raises RoleSourceIdConflict and ReservedRoleProvider."""
+        operation = permit.operation
+        request = operation.request
+        _refuse_reserved(request.provider_id)
+        try:
+            async with self._database.change(permit) as connection:
+                row = await roles.update_source(
+                    connection,
+                    operation.role.role_id,
+                    provider_id=request.provider_id,
+                    source_id=request.source_id,
+                )
+                if row is None:
+                    raise not_found(operation.role)
+        except roles.RoleClash as clash:
+            raise _told(clash, operation.role) from clash
+        return _wire(row)
+
+    async def delete(self, permit: Permit[DeleteRole]) -> None:
+        """The role with every grant on it and to it; answered when all that it gave is taken away everywhere.
+
+        Raises RevocationPending when it is recorded but OpenFGA has not confirmed it yet.
+        """
+        ref = permit.operation.role
+        by = permit.actor.id
+        async with self._database.change(permit) as connection:
+            project = await roles.delete(connection, ref.role_id)
+            if project is None:
+                raise not_found(ref)
+            gone = ObjectKey(ObjectType.ROLE, str(ref.role_id))
+            parent = ObjectKey(ObjectType.PROJECT, project)
+            pending = await record_gone(connection, gone, parent, above=(), warehouse_id=None, by=by)
+            pending += await record_principal_gone(connection, Principal(PrincipalType.ROLE, gone.id), by=by)
+        with pending_when_out("The role is deleted; what it gave is not yet taken away everywhere."):
+            await self._delivery.deliver(pending)
+
+    async def members(self, permit: Permit[ListRoleMembers]) -> RoleMemberList:
+        """Its members by type and id; owners are in it as well without being listed."""
+        operation = permit.operation
+        limit = min(operation.page_size or self._page_size, self._page_size)
+        async with self._database.read() as connection:
+            rows = await roles.members(
+                connection,
+                operation.role.role_id,
+                type=operation.type,
+                after=_after(operation.page_token),
+                limit=limit + 1,
+            )
+        last = rows[limit - 1] if len(rows) > limit else None
+        return RoleMemberList(
+            members=[RoleMember(type=row.principal_type, id=row.principal_id) for row in rows[:limit]],
+            next_page_token=None if last is None else f"{last.principal_type}:{last.principal_id}",
+        )
+
+    async def member_of(self, permit: Permit[ListRoleMemberOf]) -> NamedRoleList:
+        """The roles of its project it is a member of."""
+        role = permit.role(permit.operation.role)
+        async with self._database.read() as connection:
+            rows = await roles.member_of(connection, PrincipalType.ROLE, str(role.id), project_id=role.project_id)
+        return named_roles(rows)
+
+    async def _row(self, ref: RoleRef) -> AnyRow:
+        async with self._database.read() as connection:
+            row = await roles.get(connection, ref.role_id)
+        if row is None:
+            raise not_found(ref)
+        return row
+
+
+def named_roles(rows: Sequence[AnyRow]) -> NamedRoleList:
+    """Rows of roles by their names."""
+    return NamedRoleList(roles=[NamedRole(id=row.id, ident=_ident(row), name=row.name) for row in rows])
+
+
+def parse_member(type: str, id: str) -> tuple[PrincipalType, str]:
+    """The type and id of a member as tuples have them. Raises 400."""
+    try:
+        kind = PrincipalType(type)
+        return kind, str(UUID(id)) if kind is PrincipalType.ROLE else msgspec.convert(id, UserId)
+    except (ValueError, msgspec.ValidationError):
+        raise BadRequestException("A member is a user by `<provider>~<subject>`, or a role by its UUID.") from None
+
+
+async def _refuse_depth(connection: Connection, role: ObjectKey, owner: Principal) -> None:
+    """Raise RoleMembershipDepthExceeded: a role that owns a role is in it. A new role has no members, so no circle."""
+    if owner.type is not PrincipalType.ROLE:
+        return
+    found = await nesting(connection, role.id, [owner.id])
+    if found.depth > MAX_DEPTH:
+        raise RoleMembershipDepthExceeded(f"Roles would be nested {found.depth} deep; possible are {MAX_DEPTH}.")
+
+
+def _refuse_reserved(provider: str) -> None:
+    if provider == SYSTEM_PROVIDER:
+        raise ReservedRoleProvider(
+            f"Roles of the provider {SYSTEM_PROVIDER} are the catalog's own: use {OWN_PROVIDER}."
+        )
+
+
+def _told(clash: roles.RoleClash, about: RoleRef | ProjectRef) -> CatalogError:
+    match clash:
+        case roles.NameTaken():
+            return RoleNameAlreadyExists("Another role of the project has this name.")
+        case roles.SourceTaken():
+            return RoleSourceIdConflict("Another role of the project has this provider and source id.")
+        case _:
+            return not_found(about)
+
+
+def _ident(row: AnyRow) -> str:
+    return f"{row.provider_id}~{row.source_id}"
+
+
+def _wire(row: AnyRow) -> Role:
+    return Role(
+        id=row.id,
+        ident=_ident(row),
+        name=row.name,
+        project_id=row.project_id,
+        provider_id=row.provider_id,
+        source_id=row.source_id,
+        created_at=row.created_at,
+        description=row.description,
+        updated_at=row.updated_at,
+    )
+
+
+def _uuid(token: str | None) -> UUID | None:
+    if not token:
+        return None
+    try:
+        return UUID(token)
+    except ValueError:
+        raise InvalidPaginationToken("The page token is not one this server gave out.") from None
+
+
+def _after(token: str | None) -> tuple[str, str] | None:
+    if not token:
+        return None
+    type, colon, id = token.partition(":")
+    if not colon or type not in list(PrincipalType):
+        raise InvalidPaginationToken("The page token is not one this server gave out.")
+    return type, id

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roles: their records, who is in them, and that nothing of a deleted one is left (`lakekeeper.md` 3.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.contract.world import Person, World, told, unique
+
+ROLE = "/management/v1/role"
+
+
+def make(world: World, by: Person | None = None, **more: Any) -> dict[str, Any]:
+    """A new role of the default project."""
+    made = (by or world.admin).post(ROLE, {"name": unique("role"), **more})
+    assert made.status_code == 201, made.text
+    role: dict[str, Any] = made.json()
+    return role
+
+
+def add(world: World, role: dict[str, Any], type: str, id: str, by: Person | None = None) -> Any:
+    return (by or world.admin).post(f"{ROLE}/{role['id']}/members", {"members": [{"type": type, "id": id}]})
+
+
+def test_a_role_is_created_read_changed_and_found(world: World) -> None:
+    name = unique("Steward")
+    made = world.admin.post(ROLE, {"name": name, "description": "They care"})
+    assert made.status_code == 201
+    role = made.json()
+    id = role["id"]
+    assert (role["name"], role["description"], role["project-id"]) == (name, "They care", world.project)
+    assert (role["provider-id"], role["source-id"], role["ident"]) == ("lakekeeper", id, f"lakekeeper~{id}")
+    assert world.admin.get(f"{ROLE}/{id}").json() == role
+    metadata = world.admin.get(f"{ROLE}/{id}/metadata").json()
+    assert metadata == {k: role[k] for k in ("id", "ident", "name", "project-id", "provider-id", "source-id")}
+
+    changed = world.admin.post(f"{ROLE}/{id}", {"name": name + "s"})
+    assert changed.status_code == 200
+    assert (changed.json()["name"], "description" in changed.json()) == (name + "s", False)
+    assert changed.json()["updated-at"]
+    source = unique("cn=")
+    moved = world.admin.ask("PUT", f"{ROLE}/{id}/source-system", json={"provider-id": "ldap", "source-id": source})
+    assert moved.json()["ident"] == f"ldap~{source}"
+    for query in ({"roleIds": id}, {"sourceIds": source}, {"providerIds": "ldap", "sourceIds": source}):
+        assert [each["id"] for each in world.admin.get(ROLE, params=query).json()["roles"]] == [id]
+    assert world.admin.get(ROLE, params={"providerIds": "okta", "sourceIds": source}).json()["roles"] == []
+    found = world.admin.post("/management/v1/search/role", {"search": name[2:].upper()}).json()["roles"]
+    assert [each["id"] for each in found] == [id]
+
+
+def test_all_roles_come_by_page_each_once(world: World) -> None:
+    made = {make(world)["id"] for _ in range(5)}
+    seen: list[str] = []
+    token = None
+    while True:
+        params = {"pageSize": "2", **({"pageToken": token} if token else {})}
+        page = world.admin.get(ROLE, params=params).json()
+        assert len(page["roles"]) <= 2
+        seen += [role["id"] for role in page["roles"]]
+        token = page.get("next-page-token")
+        if token is None:
+            break
+    assert len(seen) == len(set(seen))
+    assert made <= set(seen)
+
+
+def test_names_and_sources_are_taken_once_in_a_project(world: World) -> None:
+    role = make(world)
+    twin = {"name": role["name"].upper()}
+    assert told(world.admin.post(ROLE, twin))[:2] == (409, "RoleNameAlreadyExists")
+    assert told(world.admin.post(f"{ROLE}/{make(world)['id']}", twin))[:2] == (409, "RoleNameAlreadyExists")
+    same = {"name": unique("r"), "source-id": role["id"]}
+    assert told(world.admin.post(ROLE, same))[:2] == (409, "RoleSourceIdConflict")
+    assert told(world.admin.post(ROLE, {"name": unique("r"), "provider-id": "system"}))[:2] == (
+        400,
+        "ReservedRoleProvider",
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"name": ""}, {"name": "a\n"}, {"name": "x", "provider-id": "Ldap"}, {"name": "x", "source-id": "a\nb"}],
+    ids=["no name", "empty name", "line feed", "letter case of the provider", "control character"],
+)
+def test_a_role_that_cannot_be_named_is_400(world: World, body: dict[str, str]) -> None:
+    assert world.admin.post(ROLE, body).status_code == 400
+
+
+def test_strangers_see_no_role_and_members_only_its_name(world: World) -> None:
+    role = make(world)
+    path = f"{ROLE}/{role['id']}"
+    for gone in (path, f"{path}/metadata", f"{path}/members", f"{path}/member-of"):
+        assert told(world.carol.get(gone))[:2] == (404, "RoleIdNotFound")
+        absent = gone.replace(role["id"], str(uuid4()))
+        assert told(world.admin.get(absent))[:2] == (404, "RoleIdNotFound")
+    assert world.carol.delete(path).status_code == 404
+    assert world.carol.post(ROLE, {"name": unique("mine")}).status_code in (403, 404)
+    assert world.carol.get(ROLE).status_code in (403, 404)
+    assert add(world, role, "user", world.carol.id).status_code == 204
+    assert world.carol.get(f"{path}/metadata").json()["name"] == role["name"]
+    assert world.carol.get(path).status_code in (403, 404)
+    assert world.carol.get(f"{path}/members").status_code in (403, 404)
+    assert add(world, role, "user", world.alice.id, by=world.carol).status_code in (403, 404)
+    assert world.admin.delete(path).status_code == 204
+
+
+def test_the_creator_owns_the_role_and_hands_it_out(world: World) -> None:
+    world.grant("role_creator", world.steward, "project", world.project)
+    try:
+        role = make(world, by=world.steward)
+        assert add(world, role, "user", world.carol.id, by=world.steward).status_code == 204
+        assert add(world, role, "user", world.carol.id, by=world.steward).status_code == 204, "it may be repeated"
+        members = f"{ROLE}/{role['id']}/members"
+        assert world.steward.get(members).json() == {"members": [{"type": "user", "id": world.carol.id}]}
+        assert world.steward.get(members, params={"type": "role"}).json() == {"members": []}
+        for _ in range(2):
+            assert world.steward.delete(f"{members}/user/{world.carol.id}").status_code == 204
+        assert world.steward.get(members).json() == {"members": []}
+        assert told(add(world, role, "user", "oidc~nobody-knows"))[:2] == (404, "GrantTargetNotFound")
+        assert world.steward.delete(f"{ROLE}/{role['id']}").status_code == 204
+    finally:
+        world.revoke("role_creator", world.steward, "project", world.project)
+
+
+def test_roles_in_roles_give_what_the_outer_one_has_and_close_no_circle(world: World, ns: str) -> None:
+    table = world.table(ns)
+    outer, inner = make(world), make(world)
+    assert add(world, outer, "role", inner["id"]).status_code == 204
+    assert told(add(world, inner, "role", outer["id"]))[:2] == (409, "RoleMembershipCycle")
+    assert told(add(world, inner, "role", inner["id"]))[:2] == (400, "SelfAssignment")
+    of = world.admin.get(f"{ROLE}/{inner['id']}/member-of").json()
+    assert of == {"roles": [{k: outer[k] for k in ("id", "ident", "name")}]}
+    given = world.admin.post(
+        world.grants_path("table", table.uuid), {"writes": [{"type": "select", "role": outer["id"]}]}
+    )
+    assert given.status_code == 204
+    assert world.carol.get(table.path).status_code == 404
+    assert add(world, inner, "user", world.carol.id).status_code == 204
+    assert world.carol.get(table.path).status_code == 200
+    assert world.admin.delete(f"{ROLE}/{outer['id']}/members/role/{inner['id']}").status_code == 204
+    assert world.carol.get(table.path).status_code == 404
+
+
+def test_nobody_is_put_by_hand_into_the_role_of_another_provider(world: World) -> None:
+    role = make(world, **{"provider-id": "ldap", "source-id": unique("cn=")})
+    assert told(add(world, role, "user", world.carol.id))[:2] == (400, "RoleNotManuallyAssignable")
+    given = {"writes": [{"type": "assignee", "user": world.carol.id}]}
+    assert told(world.admin.post(world.grants_path("role", role["id"]), given))[:2] == (
+        400,
+        "RoleNotManuallyAssignable",
+    )
+    own = {"provider-id": "lakekeeper", "source-id": role["id"]}
+    assert world.admin.ask("PUT", f"{ROLE}/{role['id']}/source-system", json=own).status_code == 200
+    assert add(world, role, "user", world.carol.id).status_code == 204
+
+
+def test_a_deleted_role_leaves_no_grant_and_no_tuple_and_takes_what_it_gave(world: World, ns: str) -> None:
+    table = world.table(ns)
+    role, outer = make(world), make(world)
+    id = role["id"]
+    assert add(world, role, "user", world.carol.id).status_code == 204
+    assert add(world, outer, "role", id).status_code == 204
+    for kind, on in (("table", table.uuid), ("project", world.project)):
+        given = world.admin.post(world.grants_path(kind, on), {"writes": [{"type": "select", "role": id}]})
+        assert given.status_code == 204
+    assert world.carol.get(table.path).status_code == 200
+    assert world.tuples(f"role:{id}")
+    assert world.tuples_of(f"role:{id}#assignee", "table")
+    assert world.admin.delete(f"{ROLE}/{id}").status_code == 204
+    assert world.carol.get(table.path).status_code == 404, "from the next request on"
+    assert world.tuples(f"role:{id}") == set()
+    for type in ("role", "project", "warehouse", "namespace", "table"):
+        assert world.tuples_of(f"role:{id}#assignee", type) == set()
+    left = "select 1 from grants where principal_id = $1 or object_id = $1"
+    assert world.sql(left, id) == []
+    assert told(world.admin.get(f"{ROLE}/{id}"))[:2] == (404, "RoleIdNotFound")
+    assert world.admin.get(f"{ROLE}/{outer['id']}/members").json() == {"members": []}
+    assert told(add(world, role, "user", world.carol.id))[:2] == (404, "RoleIdNotFound")
