@@ -26,7 +26,7 @@ from gateway.iceberg.errors import ForbiddenException
 from gateway.iceberg.identifiers import SEPARATOR, TableIdentifier
 from gateway.iceberg.wire import LoadCredentialsResponse, StorageCredential
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile, decode_profile
+from gateway.scope.profile import S3Profile, stored_profile
 from gateway.scope.session_policy import AccessLevel, build_session_policy
 from gateway.vending.errors import BelowCredentialFloor
 from gateway.vending.properties import client_properties
@@ -75,7 +75,7 @@ class Credentials:
         ref = permit.operation.table
         table = permit.table(ref)
         level = load_level(permit)
-        profile = decode_profile(table.warehouse.profile)
+        profile = stored_profile(table.warehouse.profile)
         location = Location.parse(table.location, escapes_known=True)
         handed = await self._hand_out(permit, table.warehouse, location, level, ref.identifier)
         # Committed before anything leaves: an audit that cannot be written keeps the credentials in.
@@ -86,7 +86,7 @@ class Credentials:
     @staticmethod
     def place_only(warehouse: ResolvedWarehouse) -> Handed:
         """Where the store is, for a client that brings its own keys."""
-        return _plain(decode_profile(warehouse.profile), "the client manages its own credentials")
+        return _plain(stored_profile(warehouse.profile), "the client manages its own credentials")
 
     async def for_creation(
         self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, table_location: str
@@ -97,7 +97,7 @@ class Credentials:
         but an answer without credentials: the next load has them, or tells why not.
         """
         warehouse = permit.namespace(permit.operation.namespace).warehouse
-        profile = decode_profile(warehouse.profile)
+        profile = stored_profile(warehouse.profile)
         if vend is None:
             return _plain(profile, "the caller may not have credentials for what it creates")
         level = creation_level(vend)
@@ -123,7 +123,7 @@ class Credentials:
         obligations = permit.obligations
         if obligations.no_vending:
             return _nothing("a policy forbids vending")
-        profile = decode_profile(warehouse.profile)
+        profile = stored_profile(warehouse.profile)
         seconds = await self._life(permit, profile)
 
         async def still_allowed() -> None:

@@ -7,6 +7,7 @@ its bucket.
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -162,6 +163,14 @@ def decode_profile(data: bytes | msgspec.Raw, *, endpoints: EndpointRules = DEFA
         return msgspec.convert(fields, type=S3Profile)
     except msgspec.ValidationError as error:
         raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
+
+
+@lru_cache(maxsize=512)
+def stored_profile(data: bytes) -> S3Profile:
+    """As `decode_profile` for what is stored already, by the rules that hold without an operator's. Warehouses are few
+    and every load needs one, so it is read once.
+    """
+    return decode_profile(data)
 
 
 def _resolve_aliases(fields: dict[str, Any]) -> None:

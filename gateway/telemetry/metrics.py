@@ -10,7 +10,7 @@ sets it to an empty directory for each start.
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -46,6 +46,7 @@ class Metrics:
             )
         self._multiprocess_dir = multiprocess_dir
         self._registry = registry if registry is not None else CollectorRegistry()
+        self._children: dict[tuple[Any, ...], Any] = {}
         self._define_requests()
         self._define_decisions()
         self._define_audit_and_tuples()
@@ -135,36 +136,46 @@ class Metrics:
             registry=self._registry,
         )
 
+    def _child(self, metric: Any, *labels: str) -> Any:
+        """The series of `metric` with these labels. The library finds it under a lock and copies the labels for it,
+        which every request would pay ten times.
+        """
+        key = (metric, *labels)
+        child = self._children.get(key)
+        if child is None:
+            child = self._children[key] = metric.labels(*labels)
+        return child
+
     def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
         """Count one answer. `operation` is None when no route matched; unknown methods count as OTHER."""
         name = operation or "unmatched"
-        self._requests.labels(method if method in _METHODS else "OTHER", name, str(status)).inc()
-        self._request_seconds.labels(name).observe(seconds)
+        self._child(self._requests, method if method in _METHODS else "OTHER", name, str(status)).inc()
+        self._child(self._request_seconds, name).observe(seconds)
 
     def decided(self, *, operation: str, outcome: str, determined_by: str) -> None:
         """Count one decision of the door."""
-        self._decisions.labels(operation, outcome, determined_by).inc()
+        self._child(self._decisions, operation, outcome, determined_by).inc()
 
     def decision_took(self, engine: str, seconds: float) -> None:
         """Record how long one engine, or the whole decision, took."""
-        self._decision_seconds.labels(engine).observe(seconds)
+        self._child(self._decision_seconds, engine).observe(seconds)
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
         """Count look-ups of `memory`: relationships, policies, tokens or credentials."""
         if hits:
-            self._remembered.labels(memory, "hit").inc(hits)
+            self._child(self._remembered, memory, "hit").inc(hits)
         if misses:
-            self._remembered.labels(memory, "miss").inc(misses)
+            self._child(self._remembered, memory, "miss").inc(misses)
 
     def sts_took(self, outcome: str, seconds: float) -> None:
         """Record one call to the token service."""
-        self._sts_seconds.labels(outcome).observe(seconds)
+        self._child(self._sts_seconds, outcome).observe(seconds)
 
     def audited(self, durability: str, records: int = 1) -> None:
         """Count audit records: written in the change's own transaction, by group commit, from the buffer, or
         refused.
         """
-        self._audit_records.labels(durability).inc(records)
+        self._child(self._audit_records, durability).inc(records)
 
     def outbox_counted(self, pending: int) -> None:
         """Set the number of tuple keys that wait for delivery, as just read from PostgreSQL."""
@@ -176,11 +187,11 @@ class Metrics:
 
     def drift_found(self, kind: str) -> None:
         """Count one tuple that is not as the rows want it."""
-        self._drift_found.labels(kind).inc()
+        self._child(self._drift_found, kind).inc()
 
     def drift_repaired(self, action: str) -> None:
         """Count one such tuple by what was done about it."""
-        self._drift_repaired.labels(action).inc()
+        self._child(self._drift_repaired, action).inc()
 
     def drift_checked(self, at: float) -> None:
         """The change feed was read to its end at this time, in seconds since the epoch."""
