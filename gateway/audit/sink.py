@@ -76,6 +76,8 @@ class BufferedAudit:
         if self._closing or len(self._buffered) + len(self._refused) >= self._capacity:
             raise AuditUnavailable("the audit buffer is full")
         self._buffered.append(record)
+        if len(self._buffered) >= self._batch:
+            self._wake.set()
 
     async def commit(self, record: AuditRecord) -> None:
         """Return once the record is durable. Raises AuditUnavailable when it is not within the commit timeout."""
@@ -102,9 +104,12 @@ class BufferedAudit:
             await self._flush()
 
     async def _flush(self) -> None:
-        while self._buffered or self._committing:
+        # What is buffered meanwhile waits for its own turn: written at once, every record would be a batch of its own.
+        due = len(self._buffered)
+        while due > 0 or self._committing:
             waiting = [self._committing.popleft() for _ in range(min(self._batch, len(self._committing)))]
             buffered = [self._buffered.popleft() for _ in range(min(self._batch, len(self._buffered)))]
+            due -= len(buffered)
             try:
                 await self._write([record for record, _ in waiting] + buffered)
             except _OUTAGES as outage:
