@@ -22,7 +22,8 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     """One caller of one request.
 
     `id` is `<idp>~<subject>` for people and services, `system~<task>` for the gateway's own work, and empty for nobody.
-    With `assumed_role` only the rights of that role count; `id` still tells who assumed it.
+    With `assumed_role` only the rights of that role count; `id` still tells who assumed it. `within` is then the
+    role's project: outside of it nothing exists for who acts as the role.
     """
 
     kind: ActorKind
@@ -31,6 +32,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     email: str | None = None
     application: bool = False
     assumed_role: UUID | None = None
+    within: str | None = None
 
     @classmethod
     def user(cls, id: str, *, name: str | None = None, email: str | None = None, application: bool = False) -> Actor:

@@ -6,25 +6,38 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
+
+import msgspec
 
 from gateway.access._mint import mint
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.audit_record import AuditRecord
 from gateway.access.decision import Decision, DemandAnswer, Failure, Outcome, all_of, combine, undecided
 from gateway.access.describe import describe_for_policy
-from gateway.access.entrance import Entrance
+from gateway.access.entrance import Assumption, Entrance
 from gateway.access.operation import Durability, Operation
+from gateway.access.operations.assuming import AssumeRole
 from gateway.access.outage import AuditUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.ports import AuditSink, Observer, Pin, Policies, Question, Relationships, Resolver
 from gateway.access.questions import answer_of, key_of, only_warehouse, pin_of, questions_of, refs_of, revision_of
 from gateway.access.recording import Judged, record_of, told_of
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.refusals import NotAuthenticated, forbidden, not_found, unavailable
+from gateway.access.refs import ObjectKey, ObjectType, RoleRef
+from gateway.access.refusals import (
+    AssumeRoleForbidden,
+    InvalidAssumeRoleId,
+    NotAuthenticated,
+    RoleActionForbidden,
+    RoleNotFound,
+    forbidden,
+    not_found,
+    unavailable,
+)
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution
 from gateway.access.suppositions import Supposition, weigh
@@ -73,6 +86,21 @@ class Door:
         """
         permit, more = await self._admit(entrance, operation, extra)
         return permit, more
+
+    async def assume(self, entrance: Entrance, role: RoleRef) -> None:
+        """Let the caller of `entrance` act as a role from here on: only what the role has counts, only in its project.
+
+        Raises InvalidAssumeRoleId for a role that is none or that the caller does not see, AssumeRoleForbidden, and
+        what `admit` raises.
+        """
+        operation = AssumeRole(role)
+        try:
+            permit = await self.admit(entrance, operation)
+        except RoleNotFound:
+            raise InvalidAssumeRoleId(f"There is no role {role.role_id} to act as.") from None
+        except RoleActionForbidden as refused:
+            raise AssumeRoleForbidden(refused.message) from None
+        entrance.act_as(operation, permit.role(role), permit.resolution.caller_roles)
 
     async def visible(self, permit: Permit[Operation], relation: Can, objects: Sequence[ObjectKey]) -> list[bool]:
         """Which of `objects` the caller of `permit` has `relation` on, in order: the filter of every list.
@@ -125,21 +153,33 @@ class Door:
         For what lives longer than its request: a credential must not outlive the grants behind it (decision 17 of the
         design). Grants only end as time goes on, so the moment is found by halving. Raises the refusal for an outage.
         """
-        resolution = permit.resolution
-        if resolution.next_expiry is None or resolution.next_expiry > until:
-            return None
+        resolution, actor = permit.resolution, permit.actor
+        questions = [Question(relation, key_of(on, resolution)) for relation, on in permit.held]
         try:
-            ends = await self._resolver.endings(permit.actor, after=resolution.now, until=until)
-            questions = [Question(relation, key_of(on, resolution)) for relation, on in permit.held]
-            first, last = 0, len(ends)
-            while first < last:
-                middle = (first + last) // 2
-                if all(await self._check(permit.actor, questions, ends[middle], None)):
-                    first = middle + 1
-                else:
-                    last = middle
+            found = []
+            if resolution.next_expiry is not None and resolution.next_expiry <= until:
+                found.append(await self._first_loss(actor, questions, resolution.now, until))
+            if actor.assumed_role is not None:
+                # Being in the role may end as well; of that the role's own grants tell nothing.
+                member = msgspec.structs.replace(actor, assumed_role=None, within=None)
+                role = ObjectKey(ObjectType.ROLE, str(actor.assumed_role))
+                found.append(await self._first_loss(member, [Question(Can.ASSUME, role)], resolution.now, until))
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
+        return min((end for end in found if end is not None), default=None)
+
+    async def _first_loss(
+        self, actor: Actor, questions: Sequence[Question], now: datetime, until: datetime
+    ) -> datetime | None:
+        """The first end of a grant to `actor`, up to `until`, from which on not all of `questions` are a yes."""
+        ends = await self._resolver.endings(actor, after=now, until=until)
+        first, last = 0, len(ends)
+        while first < last:
+            middle = (first + last) // 2
+            if all(await self._check(actor, questions, ends[middle], None)):
+                first = middle + 1
+            else:
+                last = middle
         return ends[first] if first < len(ends) else None
 
     async def _check(self, actor: Actor, questions: Sequence[Question], now: datetime, pin: Pin | None) -> list[bool]:
@@ -176,7 +216,9 @@ class Door:
     ) -> tuple[Resolution, list[Decision], list[list[Judged]]]:
         """(what was resolved, a decision for each operation, the decisions of its parts)."""
         started = time.perf_counter()
+        assumption = entrance.assumption
         resolution = await self._resolver.resolve(refs_of(asked), entrance.actor)
+        resolution = resolution.seen_by(entrance.actor, assumption.roles if assumption is not None else ())
         parts = [tuple(each.parts()) or (each,) for each in asked]
         verdicts = iter(await self._decide(entrance, [part for some in parts for part in some], resolution))
         groups = [list(zip(some, verdicts, strict=False)) for some in parts]
@@ -195,8 +237,11 @@ class Door:
         on now.
 
         Raises the refusal. Raises the answer for an outage, which makes clients ask anew, when it is allowed otherwise
-        than before: the names mean other things, less is held, or policies oblige to something else.
+        than before: the names mean other things, less is held, or policies oblige to something else. Who acts as a role
+        has to be in it still.
         """
+        if entrance.assumption is not None:
+            await self._assumed_again(entrance, entrance.assumption)
         resolution, decisions, groups = await self._judge(entrance, (operation,))
         if not decisions[0].allowed:
             raise self._refuse(
@@ -210,6 +255,15 @@ class Door:
         if moved or less:
             raise unavailable(operation.is_catalog_mutation())
         return resolution
+
+    async def _assumed_again(self, entrance: Entrance, assumption: Assumption) -> None:
+        """Decide once more that the caller may act as the role. Raises the refusal."""
+        asked = (assumption.operation,)
+        before = replace(entrance, actor=assumption.actor, assumption=None)
+        resolution, decisions, groups = await self._judge(before, asked)
+        if not decisions[0].allowed:
+            record = record_of(before, told_of(asked, decisions, groups), resolution)
+            raise self._refuse(before, assumption.operation, decisions[0], record)
 
     def _mint(
         self, entrance: Entrance, operation: Op, decision: Decision, resolution: Resolution, trail: Trail
@@ -337,7 +391,10 @@ def _require_way(entrance: Entrance, operation: Operation) -> None:
     own = system and entrance.actor.id.removeprefix("system~") in operation.system_tasks
     if operation.is_task() != system or (system and not own):
         raise TypeError(f"{type(operation).__name__} is not for {entrance.actor.id}")
-    if not operation.routed() and not operation.is_task() and entrance.remembered is None:
+    if operation.is_assumption():
+        if entrance.assumption is not None or entrance.admitted:
+            raise TypeError(f"{type(operation).__name__} comes first, and once")
+    elif not operation.routed() and not operation.is_task() and entrance.remembered is None:
         raise TypeError(f"{type(operation).__name__} needs a remembered success")
 
 

@@ -5,11 +5,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from gateway.access.actor import Actor
 from gateway.access.operation import Operation
+from gateway.access.operations.assuming import AssumeRole
 from gateway.access.operations.repetitions import RepeatAnswer
 from gateway.access.repetition import Claim, Remembered
+from gateway.access.resolved import ResolvedRole
 from gateway.access.trail import Trail
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """Who assumed a role, by which admitted operation, and all roles that caller is in: what policies say of their
+    members binds also who acts as another role.
+    """
+
+    actor: Actor
+    operation: AssumeRole
+    roles: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -26,6 +41,14 @@ class Entrance:
     """The idempotency key this request holds; its success is committed under it."""
     remembered: Remembered | None = None
     """The earlier success under this request's idempotency key, when it is a repetition."""
+
+    assumption: Assumption | None = None
+    """How the caller came to act as a role, if so."""
+
+    def act_as(self, operation: AssumeRole, role: ResolvedRole, roles: tuple[str, ...]) -> None:
+        """Make the caller a member of the role and nothing else; `roles` are all that the caller is in."""
+        self.assumption = Assumption(self.actor, operation, roles)
+        self.actor = msgspec.structs.replace(self.actor, assumed_role=role.id, within=role.project_id)
 
     def may_answer(self, served: frozenset[type[Operation]]) -> bool:
         """True if a success answer may leave: one of the served operations was admitted and every trail is durable."""

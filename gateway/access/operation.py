@@ -18,10 +18,10 @@ OPERATIONS: dict[str, type[Operation]] = {}
 """Every operation by class name, filled as the classes are created and never changed afterwards."""
 
 UNROUTED: dict[str, type[Operation]] = {}
-"""Operations that no route can serve: background tasks and repeated answers. Filled like OPERATIONS."""
+"""Operations that no route can serve: background tasks, repeated answers, acting as a role. Filled like OPERATIONS."""
 
 _ENDPOINT = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) /\S+")
-_UNROUTED_ENDPOINT = re.compile(r"(TASK|REPEAT) /\S+")
+_UNROUTED_ENDPOINT = re.compile(r"(TASK|REPEAT|ASSUME) /\S+")
 
 
 class Durability(StrEnum):
@@ -44,6 +44,7 @@ class Operation:
 
     An endpoint `TASK /…` is no route: the door admits it for the gateway's own tasks named in `system_tasks` and for
     nobody else, and those tasks for nothing else. `REPEAT /…` is admitted where a remembered success is repeated.
+    `ASSUME /…` is admitted before anything else that a caller asks for; of the three it alone has demands.
     """
 
     endpoint: ClassVar[str]
@@ -97,6 +98,11 @@ class Operation:
         """Whether it is the gateway's own work."""
         return cls.endpoint.startswith("TASK ")
 
+    @classmethod
+    def is_assumption(cls) -> bool:
+        """Whether it makes somebody act as something else."""
+        return cls.endpoint.startswith("ASSUME ")
+
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if "endpoint" in cls.__dict__ and _UNROUTED_ENDPOINT.fullmatch(cls.endpoint):
@@ -125,7 +131,8 @@ class Operation:
     def _register_unrouted(cls) -> None:
         if cls.is_task() != bool(cls.system_tasks):
             raise TypeError(f"operation {cls.__name__}: a TASK names its system_tasks, and nothing else has any")
-        if cls.demands is not Operation.demands or cls.open_to_all or cls.open_to_authenticated:
+        demanding = cls.demands is not Operation.demands
+        if demanding != cls.is_assumption() or cls.open_to_all or cls.open_to_authenticated:
             raise TypeError(f"operation {cls.__name__} has no route: it is never open and demands no relation")
         if cls.__name__ in OPERATIONS or cls.__name__ in UNROUTED:
             raise TypeError(f"operation {cls.__name__} is declared twice")

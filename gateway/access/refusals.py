@@ -47,6 +47,14 @@ class RoleNotFound(CatalogError, code=404, type="RoleIdNotFound"):
     """No such role, or none the caller may see."""
 
 
+class InvalidAssumeRoleId(CatalogError, code=400):
+    """The role to act as is none, or none the caller may see."""
+
+
+class AssumeRoleForbidden(ForbiddenException):
+    """The caller is not in the role to act as, or asks for something in another project."""
+
+
 class ServerActionForbidden(ForbiddenException):
     """Refused on the server."""
 

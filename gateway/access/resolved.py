@@ -12,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 
+from gateway.access.actor import Actor
 from gateway.access.refs import ObjectKey, ObjectType, Ref
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
@@ -175,10 +176,31 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         """The row behind `ref`, or None when there is none."""
         return self.rows.get(ref)
 
+    def seen_by(self, actor: Actor, roles: tuple[str, ...]) -> Resolution:
+        """As it is for this caller, who is in `roles` too: without what lies outside the project of an assumed role.
+
+        What is left out is asked about like what does not exist, so that it is told and takes time like that.
+        """
+        if actor.within is None:
+            return self
+        rows = {ref: row for ref, row in self.rows.items() if project_of(row) in (None, actor.within)}
+        held = tuple(sorted({*self.caller_roles, *roles}))
+        return msgspec.structs.replace(self, rows=rows, caller_roles=held)
+
     def warehouses(self) -> dict[UUID, UUID | None]:
         """The revision of each warehouse that something of it lies in."""
         found = (warehouse_of(row) for row in self.rows.values())
         return {warehouse.id: warehouse.revision for warehouse in found if warehouse is not None}
+
+
+def project_of(row: Resolved) -> str | None:
+    """The project a row is or lies in; None for users and the server."""
+    if isinstance(row, ResolvedProject):
+        return row.id
+    if isinstance(row, ResolvedRole):
+        return row.project_id
+    warehouse = warehouse_of(row)
+    return None if warehouse is None else warehouse.project_id
 
 
 def warehouse_of(row: Resolved | None) -> ResolvedWarehouse | None:

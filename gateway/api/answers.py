@@ -20,7 +20,7 @@ CommitAnswer: TypeAlias = Response[CommitTableResponse]
 """What a commit made."""
 
 #: Two callers, and one caller who asks for other credentials, get different answers from the same address.
-_VARY = "Authorization, X-Iceberg-Access-Delegation"
+_VARY = "Authorization, X-Assume-Role, X-Iceberg-Access-Delegation"
 _PRIVATE = "private, no-cache"
 
 

@@ -17,7 +17,8 @@ from gateway.access.door import Door
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
-from gateway.access.refs import NamespaceRef, ProjectRef, TableRef, ViewRef, WarehouseRef
+from gateway.access.refs import NamespaceRef, ProjectRef, RoleRef, TableRef, ViewRef, WarehouseRef
+from gateway.access.refusals import AssumeRoleForbidden, DecisionUnavailable, InvalidAssumeRoleId, unavailable
 from gateway.access.repetition import Claim, Remembered, RepeatableRequest, Repetitions
 from gateway.access.tuples import Principal
 from gateway.access.wire_rights import Identity
@@ -266,7 +267,29 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     )
     state[ENTRANCE] = entrance
     add_to_context(actor=actor.id or None)
+    wished = request.headers.getall("x-assume-role", [])
+    if wished:
+        await _assume(parts.door, entrance, wished, request.headers.get("x-project-id"), operations)
     return Ctx(parts, entrance, request)
+
+
+async def _assume(
+    door: Door, entrance: Entrance, wished: list[str], project: str | None, operations: frozenset[type[Operation]]
+) -> None:
+    """Make the caller act as the role of the header. Raises 400 and 403 of `Door.assume`, and 403 when the request
+    names another project than the role's.
+    """
+    try:
+        (role,) = (UUID(value) for value in wished)
+    except ValueError:
+        raise InvalidAssumeRoleId("The header x-assume-role names one role by its UUID.") from None
+    try:
+        await door.assume(entrance, RoleRef(role))
+    except DecisionUnavailable:
+        # What is asked for afterwards decides how an outage is told.
+        raise unavailable(any(operation.is_catalog_mutation() for operation in operations)) from None
+    if project is not None and project != entrance.actor.within:
+        raise AssumeRoleForbidden("The role to act as is of another project than the request.")
 
 
 def _printable(text: str | None) -> str | None:

@@ -37,7 +37,7 @@ class Projects:
         permit.trail.tell(project_id=id)
         async with self._database.change(permit) as connection:
             keys = await create_project(
-                connection, id, operation.project_name, self._server, owner_of_new(permit.actor)
+                connection, id, operation.project_name, self._server, owner_of_new(permit.actor), by=permit.actor.id
             )
             if not keys:
                 raise ProjectNameAlreadyTaken(f"A project with name {operation.project_name} or id {id} exists.")
@@ -49,6 +49,9 @@ class Projects:
         """The projects the caller sees."""
         async with self._database.read() as connection:
             rows = await projects.all_projects(connection)
+        within = permit.actor.within
+        if within is not None:
+            rows = [row for row in rows if row.id == within]
         keys = [ObjectKey(ObjectType.PROJECT, row.id) for row in rows]
         seen = await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys)
         return ProjectList(

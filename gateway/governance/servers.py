@@ -78,17 +78,19 @@ class Servers:
             await grants.give(connection, privilege=held, principal=caller, on=server, by=actor.id)
             keys = [TupleKey(caller, held.value, server)]
             if self._default_project_id is not None:
-                keys += await create_project(connection, self._default_project_id, DEFAULT_PROJECT_NAME, server, caller)
+                keys += await create_project(
+                    connection, self._default_project_id, DEFAULT_PROJECT_NAME, server, caller, by=actor.id
+                )
             pending = await outbox.enqueue(connection, keys, takes_away=False)
         await self._delivery.deliver_or_leave(pending)
 
 
 async def create_project(
-    connection: Connection, id: str, name: str, server: ObjectKey, admin: Principal
+    connection: Connection, id: str, name: str, server: ObjectKey, admin: Principal, *, by: str
 ) -> list[TupleKey]:
     """Insert a project that `admin` administers; the tuple keys that follow, none when id or name is taken."""
     if not await projects.create(connection, id=id, name=name):
         return []
     project = ObjectKey(ObjectType.PROJECT, id)
-    await grants.give(connection, privilege=Privilege.PROJECT_ADMIN, principal=admin, on=project, by=admin.id)
+    await grants.give(connection, privilege=Privilege.PROJECT_ADMIN, principal=admin, on=project, by=by)
     return [TupleKey(server, "server", project), TupleKey(admin, Privilege.PROJECT_ADMIN.value, project)]

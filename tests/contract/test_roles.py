@@ -145,7 +145,8 @@ def test_roles_in_roles_give_what_the_outer_one_has_and_close_no_circle(world: W
 
 
 def test_nobody_is_put_by_hand_into_the_role_of_another_provider(world: World) -> None:
-    role = make(world, **{"provider-id": "ldap", "source-id": unique("cn=")})
+    more: dict[str, Any] = {"provider-id": "ldap", "source-id": unique("cn=")}
+    role = make(world, **more)
     assert told(add(world, role, "user", world.carol.id))[:2] == (400, "RoleNotManuallyAssignable")
     given = {"writes": [{"type": "assignee", "user": world.carol.id}]}
     assert told(world.admin.post(world.grants_path("role", role["id"]), given))[:2] == (

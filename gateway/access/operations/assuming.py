@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Acting as a role (`lakekeeper.md` 5.5): decided before anything else that a request with such a wish asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.access.demand import Demand
+from gateway.access.operation import Operation
+from gateway.access.refs import RoleRef
+from gateway.access.relations import Can
+
+
+@dataclass(frozen=True)
+class AssumeRole(Operation):
+    """From here on the caller has what the role has and nothing else."""
+
+    endpoint: ClassVar[str] = "ASSUME /role"
+    role: RoleRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.ASSUME, self.role),)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The header `x-assume-role`: only what the role has counts, only for its members, only in its project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.contract.test_roles import ROLE, add, make
+from tests.contract.world import SCHEMA, Table, World, told, unique
+
+
+def acting(role: dict[str, Any]) -> dict[str, str]:
+    """The header."""
+    return {"x-assume-role": str(role["id"])}
+
+
+@pytest.fixture
+def role(world: World) -> Iterator[dict[str, Any]]:
+    """A role that bob is in."""
+    role = make(world)
+    assert add(world, role, "user", world.bob.id).status_code == 204
+    yield role
+    assert world.admin.delete(f"{ROLE}/{role['id']}").status_code in (204, 404)
+
+
+def give(world: World, role: dict[str, Any], privilege: str, kind: str, id: str) -> None:
+    """Grant something to the role."""
+    writes = {"writes": [{"type": privilege, "role": role["id"]}]}
+    assert world.admin.post(world.grants_path(kind, id), writes).status_code == 204
+
+
+@pytest.fixture
+def table(world: World, ns: str) -> Table:
+    """A table that bob may write as himself."""
+    return world.table(ns)
+
+
+def test_acting_as_a_role_narrows_to_what_the_role_has(world: World, table: Table, role: dict[str, Any]) -> None:
+    write = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+    assert world.bob.post(table.path, write).status_code == 200
+    assert world.bob.get(table.path, headers=acting(role)).status_code == 404, "the role has nothing yet"
+    give(world, role, "select", "table", table.uuid)
+    assert world.bob.get(table.path, headers=acting(role)).status_code == 200
+    assert told(world.bob.post(table.path, write, headers=acting(role)))[0] == 403
+    assert world.bob.get(f"{table.path}/credentials", headers=acting(role)).status_code == 200
+
+
+def test_who_is_not_in_the_role_is_refused_and_told_of_no_unseen_role(world: World, role: dict[str, Any]) -> None:
+    whoami = "/management/v1/whoami"
+    assert world.bob.get(whoami, headers=acting(role)).status_code == 200
+    unseen = told(world.carol.get(whoami, headers=acting(role)))
+    absent = told(world.carol.get(whoami, headers={"x-assume-role": str(uuid4())}))
+    assert unseen[:2] == absent[:2] == (400, "InvalidAssumeRoleId")
+    for nonsense in ("", "admin", f"{role['id']},{role['id']}"):
+        refused = world.bob.get(whoami, headers={"x-assume-role": nonsense})
+        assert told(refused)[:2] == (400, "InvalidAssumeRoleId")
+    twice = world.bob.get(whoami, headers=[("x-assume-role", role["id"]), ("x-assume-role", role["id"])])
+    assert told(twice)[:2] == (400, "InvalidAssumeRoleId")
+    world.grant("describe", world.steward, "project", world.project)
+    try:
+        assert told(world.steward.get(whoami, headers=acting(role)))[:2] == (403, "AssumeRoleForbidden")
+    finally:
+        world.revoke("describe", world.steward, "project", world.project)
+
+
+def test_leaving_the_role_ends_acting_as_it_with_the_next_request(
+    world: World, table: Table, role: dict[str, Any]
+) -> None:
+    give(world, role, "select", "table", table.uuid)
+    assert world.bob.get(table.path, headers=acting(role)).status_code == 200
+    assert world.admin.delete(f"{ROLE}/{role['id']}/members/user/{world.bob.id}").status_code == 204
+    assert world.bob.get(table.path, headers=acting(role)).status_code in (400, 403)
+    assert add(world, role, "user", world.bob.id).status_code == 204
+    assert world.bob.get(table.path, headers=acting(role)).status_code == 200
+    assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
+    assert told(world.bob.get(table.path, headers=acting(role)))[:2] == (400, "InvalidAssumeRoleId")
+
+
+def test_what_is_made_as_a_role_belongs_to_the_role(world: World, ns: str, role: dict[str, Any]) -> None:
+    give(world, role, "create", "namespace", world.namespace_id(ns))
+    path = f"{world.root}/namespaces/{ns}/tables"
+    made = world.bob.post(path, {"name": unique("t"), "schema": SCHEMA}, headers=acting(role))
+    assert made.status_code == 200, made.text
+    id = made.json()["metadata"]["table-uuid"]
+    owners = {user for user, relation in world.tuples(f"table:{id}") if relation == "ownership"}
+    assert owners == {f"role:{role['id']}#assignee"}
+
+
+def test_a_role_counts_in_its_own_project_only(world: World, table: Table, role: dict[str, Any]) -> None:
+    project = unique("other")
+    made = world.admin.post("/management/v1/project", {"project-name": project, "project-id": project})
+    assert made.status_code == 201
+    elsewhere = world.admin.post(ROLE, {"name": "visitors"}, headers={"x-project-id": project}).json()
+    assert add(world, elsewhere, "user", world.bob.id).status_code == 204
+    give(world, elsewhere, "select", "table", table.uuid)
+    assert world.bob.get(table.path, headers=acting(elsewhere)).status_code == 404
+    named = {**acting(elsewhere), "x-project-id": world.project}
+    assert told(world.bob.get("/management/v1/project", headers=named))[:2] == (403, "AssumeRoleForbidden")
+    give(world, role, "describe", "project", world.project)
+    give(world, elsewhere, "describe", "project", project)
+    for one, id in ((role, world.project), (elsewhere, project)):
+        listed = world.bob.get("/management/v1/project-list", headers=acting(one)).json()["projects"]
+        assert [each["project-id"] for each in listed] == [id]
+    assert world.admin.delete(f"{ROLE}/{elsewhere['id']}").status_code == 204
+
+
+def test_acting_as_a_role_is_in_the_audit(world: World, table: Table, role: dict[str, Any]) -> None:
+    give(world, role, "select", "table", table.uuid)
+    answer = world.bob.get(f"{table.path}/credentials", headers=acting(role))
+    assert answer.status_code == 200
+    wanted = "select convert_from(record, 'UTF8') as told from audit_log where request_id = $1"
+    records = [row["told"] for row in world.sql(wanted, answer.headers["x-request-id"])]
+    assert any("vend_credentials" in record and role["id"] in record for record in records)
