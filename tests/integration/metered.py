@@ -78,7 +78,9 @@ async def metered(stack: Ready, **settings: str) -> AsyncIterator[Metered]:
     given = psutil.Process(stack.pids["gateway"][0]).environ()
     own = {name: value for name, value in given.items() if name.startswith("LAKEGATE__")}
     own |= {f"LAKEGATE__{name}": value for name, value in settings.items()}
-    with patch.dict(os.environ, own), _counted(stack):
+    # Its logs would be the whole test process's.
+    silent = patch("gateway.app.configure_logging")
+    with patch.dict(os.environ, own), silent, _counted(stack):
         application: Any = create_app(load())
         async with _running(application):
             transport = httpx.ASGITransport(app=application)

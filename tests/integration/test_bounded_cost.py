@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each operation asks of PostgreSQL, OpenFGA and OPA is what `docs/cost.md` publishes, on the real parts.
+
+The page's table is read here, so that neither can change without the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from gateway.embedded.ready import Ready
+from tests.integration.metered import Cost, Metered, metered
+
+_PAGE = Path(__file__).parents[2] / "docs" / "cost.md"
+_ROW = re.compile(r"^\| (?P<operation>[^|]+?) \| (?P<numbers>[-0-9| ]+) \|$", re.MULTILINE)
+_PLAIN = {"X-Iceberg-Access-Delegation": "client-managed"}
+_SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
+_SET = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"n": "{n}"}}]}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request. `{n}` is another number each time."""
+
+    method: str
+    path: str
+    body: Any = None
+    headers: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the requests go."""
+
+    prefix: str
+    table_id: str
+
+    def requests(self) -> dict[str, Asked]:
+        """By the name of the page's row."""
+        catalog = f"/catalog/v1/{self.prefix}"
+        tables = f"{catalog}/namespaces/cost/tables"
+        grants = f"/management/v1/permissions/warehouse/{self.prefix}/table/{self.table_id}/assignments"
+        bob = [{"type": "select", "user": "oidc~bob"}]
+        return {
+            "config": Asked("GET", "/catalog/v1/config?warehouse=demo"),
+            "list namespaces": Asked("GET", f"{catalog}/namespaces"),
+            "load namespace": Asked("GET", f"{catalog}/namespaces/cost"),
+            "namespace exists": Asked("HEAD", f"{catalog}/namespaces/cost"),
+            "list tables": Asked("GET", tables),
+            "table exists": Asked("HEAD", f"{tables}/table"),
+            "loadTable, no credentials": Asked("GET", f"{tables}/table", headers=_PLAIN),
+            "loadTable, vended": Asked("GET", f"{tables}/table"),
+            "load credentials": Asked("GET", f"{tables}/table/credentials"),
+            "read grants of a table": Asked("GET", grants),
+            "create namespace": Asked("POST", f"{catalog}/namespaces", {"namespace": ["made{n}"]}),
+            "update namespace properties": Asked(
+                "POST", f"{catalog}/namespaces/cost/properties", {"updates": {"n": "{n}"}}
+            ),
+            "create table": Asked("POST", tables, {"name": "made{n}", "schema": _SCHEMA}, _PLAIN),
+            "commit": Asked("POST", f"{tables}/table", _SET),
+            "drop table": Asked("DELETE", f"{tables}/dropped{{n}}"),
+            "grant": Asked("POST", grants, {"writes": bob}),
+            "revoke": Asked("POST", grants, {"deletes": bob}),
+        }
+
+
+@pytest.fixture(scope="module")
+def place(stack: Ready) -> Place:
+    """A namespace with the tables that are asked about."""
+    headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
+    with httpx.Client(base_url=stack.catalog_uri, headers=headers, trust_env=False, timeout=60) as client:
+        prefix = client.get("/v1/config?warehouse=demo").raise_for_status().json()["defaults"]["prefix"]
+        client.post(f"/v1/{prefix}/namespaces", json={"namespace": ["cost"]}).raise_for_status()
+        tables = f"/v1/{prefix}/namespaces/cost/tables"
+        for name in ("table", *(f"dropped{n}" for n in range(3))):
+            client.post(tables, json={"name": name, "schema": _SCHEMA}, headers=_PLAIN).raise_for_status()
+        listed = client.get(f"{tables}?returnUuids=true").raise_for_status().json()
+    names = [each["name"] for each in listed["identifiers"]]
+    return Place(prefix, listed["table-uuids"][names.index("table")])
+
+
+@pytest.fixture
+def opa_lasting(stack: Ready) -> Iterator[None]:
+    """Policies whose answers last; they do not afterwards."""
+
+    def last(seconds: int) -> None:
+        url = f"{stack.opa.url}/v1/data/policy_data/memory"
+        headers = {"Authorization": f"Bearer {stack.opa.token}"}
+        httpx.put(url, json={"answers_last_seconds": seconds}, headers=headers, trust_env=False).raise_for_status()
+
+    last(600)
+    yield
+    last(0)
+
+
+def published() -> dict[str, list[int]]:
+    """The numbers of each row of the page: statements, transactions, OpenFGA's checks and writes, OPA's questions."""
+    found = {}
+    for row in _ROW.finditer(_PAGE.read_text()):
+        numbers = [cell.strip() for cell in row["numbers"].split("|")]
+        if all(cell.isdigit() for cell in numbers):
+            found[row["operation"].strip()] = [int(cell) for cell in numbers]
+    return found
+
+
+async def _ask(gateway: Metered, token: str, asked: Asked, n: int) -> Cost:
+    body = None if asked.body is None else _numbered(asked.body, n)
+    response, cost = await gateway.ask(
+        asked.method, asked.path.replace("{n}", str(n)), token, body=body, headers=asked.headers
+    )
+    assert response.is_success, f"{asked.method} {asked.path}: {response.status_code} {response.text}"
+    return cost
+
+
+def _numbered(value: Any, n: int) -> Any:
+    match value:
+        case str():
+            return value.replace("{n}", f"{n}{uuid4().hex[:6]}")
+        case dict():
+            return {key: _numbered(each, n) for key, each in value.items()}
+        case list():
+            return [_numbered(each, n) for each in value]
+        case _:
+            return value
+
+
+async def _survey(
+    stack: Ready, place: Place, *, remembered: bool, numbers: Iterable[int], **settings: str
+) -> dict[str, Cost]:
+    """What each request took the last time, in a gateway of its own."""
+    token = stack.users["admin"].token
+    costs = {}
+    async with metered(stack, **settings) as gateway:
+        if remembered:
+            # Nothing that OPA said is used until the policies' revision is known.
+            await asyncio.sleep(1.5)
+        for n in numbers:
+            for name, asked in place.requests().items():
+                if not remembered or asked.method in ("GET", "HEAD"):
+                    costs[name] = await _ask(gateway, token, asked, n)
+    return costs
+
+
+def test_an_operation_costs_what_is_published_when_no_decision_is_remembered(stack: Ready, place: Place) -> None:
+    forgetful = {"MEMORY__ALLOW_SECONDS": "0", "MEMORY__CREDENTIALS": "0"}
+    costs = asyncio.run(_survey(stack, place, remembered=False, numbers=(0, 1), **forgetful))
+    measured = {
+        name: [
+            len(cost.statements),
+            cost.transactions,
+            cost.openfga["batch-check"],
+            cost.openfga["write"],
+            cost.opa,
+        ]
+        for name, cost in costs.items()
+    }
+    assert measured == {name: numbers[:5] for name, numbers in published().items()}
+
+
+def test_a_read_whose_decision_is_remembered_asks_neither_engine_anything(
+    stack: Ready, place: Place, opa_lasting: None
+) -> None:
+    costs = asyncio.run(_survey(stack, place, remembered=True, numbers=(2, 3)))
+    measured = {name: [len(cost.statements), cost.openfga["batch-check"], cost.opa] for name, cost in costs.items()}
+    pages = {"list namespaces": 2, "list tables": 2, "read grants of a table": 2}
+    assert measured == {name: [pages.get(name, 1), 0, 0] for name in costs}
