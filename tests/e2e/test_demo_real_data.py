@@ -35,7 +35,7 @@ from gateway.pipeline.schemas import DELIVERED
 from gateway.pipeline.sources import default_directory, discover, readable
 from gateway.settings import java_home, load, search_path
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(2400)]
 
 _START_SECONDS = 180.0
 _STOP_SECONDS = 40.0

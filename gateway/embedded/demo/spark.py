@@ -23,7 +23,7 @@ from gateway.embedded.children import Child, Children, ChildSpec
 from gateway.embedded.errors import ChildFailed
 from gateway.embedded.ready import Ready
 
-RUN_SECONDS = 400.0
+RUN_SECONDS = 900.0
 STATEMENT_SECONDS = 120.0
 _LINE_LIMIT = 1 << 22
 _GRACE_SECONDS = 15.0
