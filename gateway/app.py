@@ -309,7 +309,7 @@ def _parts(
             endpoints=DEFAULT_RULES,
             skip_validation=settings.skip_storage_validation,
         ),
-        grants=Grants(database=database, delivery=delivery),
+        grants=Grants(database=database, door=door, delivery=delivery),
         grant_lists=GrantLists(database=database, door=door, page_size=settings.pagination_size_max),
         checks=Checks(door=door),
         rights=Rights(door=door),

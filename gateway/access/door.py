@@ -40,7 +40,7 @@ from gateway.access.refusals import (
 )
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution
-from gateway.access.suppositions import Supposition, weigh
+from gateway.access.suppositions import AT_ONCE, Supposition, weigh
 from gateway.access.trail import Trail
 from gateway.iceberg.errors import CatalogError
 
@@ -72,6 +72,7 @@ class Door:
         self._policies = policies
         self._audit = audit
         self._observer = observer
+        self._supposing = asyncio.Semaphore(AT_ONCE)
 
     async def admit(self, entrance: Entrance, operation: Op) -> Permit[Op]:
         """The permit for `operation`. Raises the refusal as a CatalogError: 401, 403, 404, 429 or 503."""
@@ -142,6 +143,7 @@ class Door:
                 relationships=self._relationships,
                 policies=self._policies,
                 pin=pin_of(permit.resolution),
+                room=self._supposing,
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage

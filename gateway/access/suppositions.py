@@ -24,8 +24,9 @@ from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, warehouse_of
 from gateway.access.told_as import told_as
 
-#: People asked about at the same time. Each costs one call to OPA and few to OpenFGA, however many questions there are.
-_AT_ONCE = 4
+#: People asked about at the same time in one process, for all requests together. Each costs one call to OPA and few to
+#: OpenFGA, however many questions there are; more of them would slow down the decisions of everybody else.
+AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,11 @@ async def weigh(
     relationships: Relationships,
     policies: Policies,
     pin: Pin | None,
+    room: asyncio.Semaphore,
 ) -> list[bool]:
     """One answer per supposition, in order; what does not exist is a no.
 
-    Questions about one actor are one array for OPA, and the actors are asked a few at a time. `pin` is what answers
+    Questions about one actor are one array for OPA, and the actors are asked as there is `room`. `pin` is what answers
     about `asked_by` may be remembered by; what is known of coming expiries is known of nobody else. Raises
     DecisionEngineUnavailable rather than guess.
     """
@@ -60,7 +62,6 @@ async def weigh(
     for index, each in enumerate(supposed):
         if resolution.get(each.on) is not None:
             of_actor.setdefault(each.actor, []).append(index)
-    room = asyncio.Semaphore(_AT_ONCE)
 
     async def about(actor: Actor, indexes: Sequence[int]) -> None:
         async with room:

@@ -83,7 +83,7 @@ async def give(
         values = {**key, "granted_by": by, "reason": reason, "expires_at": expires_at}
         added = await connection.execute(insert(grants).values(id=uuid7(), **values).on_conflict_do_nothing())
         if added.rowcount == 1:
-            if expires_at is not None:
+            if expires_at is not None or on.type is ObjectType.ROLE:
                 await _move_time_boxes(connection)
             return _difference(before, expires_at)
         # The same grantor gave the same at the same moment: what they wrote is there now, and is replaced.
@@ -93,7 +93,8 @@ async def _move_time_boxes(connection: AsyncConnection) -> None:
     """Part what was asked before this grant from what is remembered after it.
 
     A decision that read its next expiry before this transaction, and asked OpenFGA after the tuple was delivered, may
-    owe its allow to a grant whose end it knows nothing of. It is remembered under the value that goes here.
+    owe its allow to a grant whose end it knows nothing of. It is remembered under the value that goes here. Who joins a
+    role comes by the ends of what the role holds, so that counts like a grant with an end.
     """
     await connection.execute(update(server).values(time_boxes=uuid7()))
 

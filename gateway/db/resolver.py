@@ -45,7 +45,9 @@ from gateway.db.rows import AnyRow
 from gateway.db.schema import grants, namespaces, projects, roles, server, tables, users, warehouses
 from gateway.iceberg.identifiers import fold
 
-_now = func.clock_timestamp().label("now")
+# One moment for all of a statement: a grant that ends while it runs is either live and has a coming end, or is neither.
+_MOMENT = func.statement_timestamp()
+_now = _MOMENT.label("now")
 
 _WAREHOUSE = (
     warehouses.c.id.label("w_id"),
@@ -159,7 +161,7 @@ def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
 
     Ownership of a role is membership in it, as in the model.
     """
-    live = grants.c.expires_at.is_(None) | (grants.c.expires_at > func.clock_timestamp())
+    live = grants.c.expires_at.is_(None) | (grants.c.expires_at > _MOMENT)
     # Written into the statement: with parameters in their place, a plan for all values cannot use the partial index.
     gives = or_(grants.c.privilege == _word("assignee"), grants.c.privilege == _word("ownership"))
     membership = and_(grants.c.object_type == _word("role"), gives, live)
@@ -186,7 +188,7 @@ def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
 def _of_caller() -> tuple[Label[Any], Label[Any]]:
     """(the ids of the roles the caller is in, or null; when the first grant to the caller or to one of them ends)."""
     every, theirs = _roles_and_grants()
-    ends = select(func.min(grants.c.expires_at)).where(grants.c.expires_at > func.clock_timestamp(), theirs)
+    ends = select(func.min(grants.c.expires_at)).where(grants.c.expires_at > _MOMENT, theirs)
     roles_held = select(func.array_agg(every.c.role_id)).scalar_subquery()
     return roles_held.label("caller_roles"), ends.scalar_subquery().label("next_expiry")
 

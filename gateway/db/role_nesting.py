@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.privileges import Privilege
+from gateway.access.refs import ObjectKey, ObjectType
+
 #: Edges from a role to the outermost role it is in (`lakekeeper.md`, appendix D). OpenFGA follows 25 before it refuses.
 MAX_DEPTH = 10
 
@@ -49,5 +52,35 @@ _NESTING = text(
     )
     select (select array_agg(distinct up.id) from up where up.id = any(cast(:members as text[]))) as around,
         (select max(n) from up) as above, (select max(n) from down) as below
+    """
+)
+
+
+async def offices(connection: AsyncConnection, role_id: str) -> list[tuple[Privilege, ObjectKey]]:
+    """The live grants of an office to a role or to a role it is in: (privilege, object).
+
+    Offices are `admin` and `operator` of the server and `project_admin`: security administrators of a project fill each
+    role of it and may give none of these.
+    """
+    rows = await connection.execute(
+        _OFFICES, {"role": role_id, "deep": MAX_DEPTH + 1, "offices": [office.value for office in OFFICES]}
+    )
+    return [(Privilege(row.privilege), ObjectKey(ObjectType(row.object_type), row.object_id)) for row in rows]
+
+
+OFFICES = (Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROJECT_ADMIN)
+
+_OFFICES = text(
+    """
+    with recursive up(id, n) as (
+        select cast(:role as text), 0
+        union select g.object_id, u.n + 1 from up u join grants g
+            on g.principal_type = 'role' and g.principal_id = u.id and g.object_type = 'role'
+            and g.privilege in ('assignee', 'ownership') and (g.expires_at is null or g.expires_at > clock_timestamp())
+            where u.n < :deep
+    )
+    select distinct g.privilege, g.object_type, g.object_id from up join grants g
+        on g.principal_type = 'role' and g.principal_id = up.id and g.privilege = any(cast(:offices as text[]))
+        and (g.expires_at is null or g.expires_at > clock_timestamp())
     """
 )

@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
+from gateway.access.door import Door
 from gateway.access.operation import Operation
 from gateway.access.operations.grant_lists import ChangeGrants
 from gateway.access.operations.grants import Assignment, ReadAssignments, WriteAssignments, WritingGrants
 from gateway.access.operations.roles import ChangeRoleMembers
 from gateway.access.permit import Permit
-from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege
+from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege, granting
 from gateway.access.refs import ObjectKey, ObjectType, Ref, RoleRef
-from gateway.access.refusals import not_found
+from gateway.access.refusals import RoleActionForbidden, not_found
 from gateway.access.resolved import (
     Resolved,
     ResolvedNamespace,
@@ -38,7 +39,7 @@ from gateway.db import grants, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
-from gateway.db.role_nesting import MAX_DEPTH, nesting
+from gateway.db.role_nesting import MAX_DEPTH, nesting, offices
 from gateway.db.wanted import TRAVERSE, path_above
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
@@ -56,12 +57,16 @@ from gateway.governance.errors import (
 from gateway.governance.principals import principal_of
 from gateway.iceberg.errors import BadRequestException
 
+#: No grant ends later than this; it is as good as none for people, and far from the ends of all calendars.
+LAST_END = datetime(9000, 1, 1, tzinfo=UTC)
+
 
 class Grants:
     """Who holds what."""
 
-    def __init__(self, *, database: Database, delivery: TupleDelivery) -> None:
+    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery) -> None:
         self._database = database
+        self._door = door
         self._delivery = delivery
 
     async def read(self, permit: Permit[ReadAssignments]) -> AssignmentsAnswer:
@@ -109,6 +114,7 @@ class Grants:
         row = _row(permit, change.on)
         warehouse_id = _warehouse_id(row)
         require_to_come(change.writes, permit.resolution.now)
+        await self._refuse_what_outlives_the_right(permit, change.writes)
         shortened: list[Assignment] = []
         async with self._database.change(permit) as connection:
             # One change of an object's grants at a time: two that give and take the same in another order wait for each
@@ -119,6 +125,7 @@ class Grants:
             await _require_known(connection, change.writes)
             await _refuse_circles(connection, row.key, change.writes)
             await _refuse_members_of_others(connection, row.key, change.writes)
+            await self._refuse_higher_office(permit, connection, row.key, change.writes)
             for entry in change.deletes:
                 taken = await grants.take(
                     connection, privilege=entry.privilege, principal=entry.principal, on=row.key, by=permit.actor.id
@@ -147,6 +154,37 @@ class Grants:
             less = _keys(row, above, (*change.deletes, *shortened))
             lost = await outbox.enqueue(connection, less, takes_away=True, warehouse_id=warehouse_id)
         await self._answer_when_so(given, lost)
+
+    async def _refuse_what_outlives_the_right(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
+        """Raise InvalidGrantExpiry for what somebody gives oneself for longer than one may give it.
+
+        A right that was lent could be kept for ever otherwise, by whoever may pass it on.
+        """
+        own = [entry for entry in writes if _is_own(permit, entry)]
+        if not own:
+            return
+        ends = await self._door.held_until(permit, max(entry.expires_at or LAST_END for entry in own))
+        if ends is not None and any(entry.expires_at is None or entry.expires_at > ends for entry in own):
+            raise InvalidGrantExpiry(
+                f"You may give this until {ends.isoformat()}: what you give yourself ends no later than that."
+            )
+
+    async def _refuse_higher_office(
+        self, permit: Permit[Operation], connection: Connection, on: ObjectKey, writes: Sequence[Assignment]
+    ) -> None:
+        """Raise RoleActionForbidden when the role has an office that the caller may not give: whoever decides who is in
+        a role would give it by way of the role.
+
+        Offices are the privileges that stand above the project's security administrators, who may fill every role.
+        """
+        if on.type is not ObjectType.ROLE or not writes:
+            return
+        for privilege, held_on in await offices(connection, on.id):
+            [may] = await self._door.related(permit, permit.actor, granting(privilege), [held_on])
+            if not may:
+                raise RoleActionForbidden(
+                    f"Members of this role have {privilege} on the {held_on.type}, which is not yours to give."
+                )
 
     async def _answer_when_so(self, given: Sequence[Pending], taken: Sequence[Pending]) -> None:
         if taken:
@@ -205,6 +243,9 @@ def require_writable(
         within_roles = on.type is ObjectType.ROLE and entry.principal.type is PrincipalType.ROLE
         if within_roles and isinstance(on, RoleRef) and entry.principal.id == str(on.role_id):
             raise SelfAssignment("A role cannot be assigned to itself.")
+        # Compared by the year alone: near the end of the calendar a time cannot even be told in another zone.
+        if entry.expires_at is not None and entry.expires_at.year >= LAST_END.year:
+            raise InvalidGrantExpiry(f"expires-at is before the year {LAST_END.year}; a grant without it does not end.")
         if within_roles and entry.expires_at is not None:
             raise InvalidGrantExpiry("A role's membership in a role cannot end by itself; take it away then.")
     return writes, deletes
@@ -222,6 +263,13 @@ def require_to_come(entries: Iterable[Assignment], now: datetime) -> None:
     for entry in entries:
         if entry.expires_at is not None and entry.expires_at <= now:
             raise InvalidGrantExpiry(f"expires-at {entry.expires_at.isoformat()} is not in the future.")
+
+
+def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:
+    """Whether the caller gives it to oneself, or to a role one is in."""
+    if entry.principal.type is PrincipalType.ROLE:
+        return entry.principal.id in permit.resolution.caller_roles
+    return entry.principal.id == permit.actor.id
 
 
 async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:

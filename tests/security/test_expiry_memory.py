@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No remembered allow outlives the end of the grant behind it, whatever happens while it is being decided."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import text
+
+from gateway.access.actor import Actor
+from gateway.access.ports import Pin, Question
+from gateway.access.refs import ObjectKey, ObjectType, TableIdRef
+from gateway.access.relations import Can
+from gateway.access.resolved import Resolution, ResolvedTable
+from gateway.db.engine import Database
+from gateway.db.resolver import _CLOCK, DatabaseResolver
+from gateway.fga.remembered import RememberedRelationships
+from tests.contract.world import World
+from tests.security.test_revocation import assign, make_role
+
+
+class Counted:
+    """An observer nobody listens to."""
+
+    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+        """Forget it."""
+
+
+class Asked:
+    """OpenFGA itself, asked after something else has happened."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.first = [lambda: None]
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+    ) -> list[bool]:
+        """The server's own answers, as things stand at `now`."""
+        for happens in self.first:
+            await asyncio.to_thread(happens)
+        self.first = []
+        answers = []
+        for question in questions:
+            asked = {"user": f"user:{actor.id}", "relation": question.relation.value}
+            found = await asyncio.to_thread(
+                self.world._openfga.post,
+                "/check",
+                json={
+                    "tuple_key": {**asked, "object": f"{question.object.type}:{question.object.id}"},
+                    "context": {"current_time": now.isoformat().replace("+00:00", "Z")},
+                    "consistency": "HIGHER_CONSISTENCY",
+                },
+            )
+            answers.append(bool(found.json()["allowed"]))
+        return answers
+
+
+def _database(world: World) -> Database:
+    url = world.ready.postgres.replace("postgresql://", "postgresql+asyncpg://", 1)
+    return Database(url, pool_size=2, acquire_timeout=10, statement_timeout=60)
+
+
+def test_an_allow_by_a_role_joined_while_it_was_decided_ends_with_the_roles_grant(world: World, ns: str) -> None:
+    bob = world.bob
+    world.strip(bob)
+    role, table = make_role(world), world.table(ns)
+    [row] = world.sql("select id::text from tables where table_uuid = $1::text::uuid", table.uuid)
+    ends = datetime.now(UTC) + timedelta(seconds=6)
+    given = world.admin.post(
+        f"/management/v1/warehouse/{world.warehouse}/table/{row['id']}/grants",
+        {"writes": [{"privilege": "select", "principal": {"role": role}, "expires-at": ends.isoformat()}]},
+    )
+    assert given.status_code == 204, given.text
+
+    async def decide() -> tuple[bool, bool]:
+        database, asked = _database(world), Asked(world)
+        resolver = DatabaseResolver(database)
+        memory = RememberedRelationships(asked, model_id=lambda: "model", entries=100, seconds=60, observer=Counted())
+        ref, actor = TableIdRef(UUID(world.warehouse), UUID(row["id"])), Actor.user(bob.id)
+
+        async def once() -> bool:
+            found: Resolution = await resolver.resolve([ref], actor)
+            held = found.get(ref)
+            assert isinstance(held, ResolvedTable)
+            assert found.revision is not None
+            assert found.time_boxes is not None
+            pin = Pin(found.revision, found.time_boxes, found.next_expiry)
+            question = Question(Can.READ_DATA, ObjectKey(ObjectType.TABLE, row["id"]), held.warehouse.revision)
+            [answer] = await memory.check(actor, [question], now=found.now, pin=pin)
+            return answer
+
+        try:
+            # Membership without an end is granted after the request was resolved and before OpenFGA is asked.
+            asked.first = [lambda: assign(world, "writes", role, {"user": bob.id})]
+            before = await once()
+            await asyncio.sleep(max(0.0, (ends - datetime.now(UTC)).total_seconds()) + 0.5)
+            return before, await once()
+        finally:
+            await database.close()
+
+    try:
+        before, after = asyncio.run(decide())
+    finally:
+        world.strip(bob)
+    assert before, "the race did not happen"
+    assert not after
+
+
+def test_the_next_expiry_is_the_first_end_after_the_moment_that_is_judged_by(world: World, ns: str) -> None:
+    """An end between the two readings of the clock is judged as live and counts as no end to come."""
+    table = world.table(ns)
+    [row] = world.sql("select id::text from tables where table_uuid = $1::text::uuid", table.uuid)
+    asked_by = {"caller_type": "user", "caller_id": "oidc~ghost"}
+
+    async def widest() -> float:
+        database = _database(world)
+        passed = []
+        try:
+            async with database.engine.connect() as connection:
+                await connection.begin()
+                await connection.execute(
+                    text(
+                        "insert into grants (id, privilege, principal_type, principal_id, object_type, object_id, "
+                        "granted_by, expires_at) select gen_random_uuid(), 'select', 'user', 'oidc~ghost', 'table', "
+                        ":id, 'x' || i, clock_timestamp() + interval '1 s' + i * interval '20 us' "
+                        "from generate_series(1, 30000) i"
+                    ),
+                    {"id": row["id"]},
+                )
+                await connection.execute(text("analyze grants"))
+                for _ in range(100):
+                    found = (await connection.execute(_CLOCK, asked_by)).one()
+                    first = await connection.execute(
+                        text(
+                            "select min(expires_at) from grants where principal_id = 'oidc~ghost' and expires_at > :n"
+                        ),
+                        {"n": found.now},
+                    )
+                    if found.next_expiry != first.scalar_one():
+                        passed.append((found.next_expiry - found.now).total_seconds() * 1e6)
+                await connection.rollback()
+        finally:
+            await database.close()
+        return max(passed, default=0.0)
+
+    skipped = asyncio.run(widest())
+    assert skipped == 0.0, f"ends up to {skipped:.0f} us after `now` are left out"
