@@ -297,7 +297,7 @@ def _parts(
         ),
         credentials=credentials,
         servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
-        users=Users(database=database, page_size=settings.pagination_size_max),
+        users=Users(database=database, delivery=delivery, page_size=settings.pagination_size_max),
         projects=Projects(database=database, door=door, delivery=delivery, server_id=server_id),
         warehouses=Warehouses(
             database=database,

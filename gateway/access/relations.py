@@ -129,11 +129,13 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
     ObjectType.SERVER: frozenset(
         {
             Can.CREATE_PROJECT,
+            Can.DELETE_USERS,
             Can.GRANT_ADMIN,
             Can.GRANT_OPERATOR,
             Can.LIST_USERS,
             Can.PROVISION_USERS,
             Can.READ_ASSIGNMENTS,
+            Can.UPDATE_USERS,
         }
     ),
     ObjectType.PROJECT: frozenset(

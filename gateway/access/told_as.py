@@ -10,8 +10,10 @@ from gateway.access.relations import Can
 #: that a caller of the catalog meets first.
 _OPERATIONS: dict[tuple[ObjectType, Can], str] = {
     (ObjectType.SERVER, Can.CREATE_PROJECT): "create_project",
+    (ObjectType.SERVER, Can.DELETE_USERS): "delete_user",
     (ObjectType.SERVER, Can.LIST_USERS): "list_users",
     (ObjectType.SERVER, Can.PROVISION_USERS): "provision_user",
+    (ObjectType.SERVER, Can.UPDATE_USERS): "update_user",
     (ObjectType.SERVER, Can.LIST_ALL_PROJECTS): "list_projects",
     (ObjectType.PROJECT, Can.CREATE_ROLE): "create_role",
     (ObjectType.PROJECT, Can.CREATE_WAREHOUSE): "create_warehouse",

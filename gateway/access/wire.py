@@ -91,6 +91,29 @@ class CreateUserRequest(Request, frozen=True):
     update_if_exists: bool = False
 
 
+class UpdateUserRequest(Request, frozen=True):
+    """`PUT /user/{id}`; without an address the user has none afterwards."""
+
+    name: Name
+    user_type: UserType
+    email: Annotated[str, msgspec.Meta(max_length=320)] | None = None
+
+
+class FoundUser(Answer, frozen=True, omit_defaults=True):
+    """A hit of a search."""
+
+    id: str
+    name: str
+    user_type: str
+    email: str | None = None
+
+
+class FoundUsers(Answer, frozen=True):
+    """`POST /search/user`."""
+
+    users: list[FoundUser]
+
+
 class UserList(Answer, frozen=True, omit_defaults=True):
     """`GET /user`."""
 

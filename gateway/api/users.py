@@ -5,10 +5,24 @@ from __future__ import annotations
 
 from litestar import Response
 
-from gateway.access.operations.users import GetUser, ListUsers, ProvisionUser, RegisterSelf, WhoAmI
+from gateway.access.operations.users import (
+    DeleteSelf,
+    DeleteUser,
+    GetUser,
+    ListOwnRoles,
+    ListUserRoles,
+    ListUsers,
+    ProvisionUser,
+    RegisterSelf,
+    SearchUser,
+    UpdateSelf,
+    UpdateUser,
+    WhoAmI,
+)
 from gateway.access.principal_ids import require_fitting
 from gateway.access.refs import UserRef
-from gateway.access.wire import CreateUserRequest, User, UserList, WhoAmIAnswer
+from gateway.access.wire import CreateUserRequest, FoundUsers, UpdateUserRequest, User, UserList, WhoAmIAnswer
+from gateway.access.wire_roles import NamedRoleList, SearchRequest
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 
@@ -57,3 +71,39 @@ async def list_users(ctx: Ctx) -> UserList:
 async def get_user(ctx: Ctx, user_id: str) -> User:
     """One user."""
     return await ctx.parts.users.get(await ctx.admit(GetUser(UserRef(user_id))))
+
+
+@serves(SearchUser)
+async def search_user(ctx: Ctx) -> FoundUsers:
+    """Users by a part of their name, address or id."""
+    request = await ctx.body(SearchRequest)
+    return await ctx.parts.users.search(await ctx.admit(SearchUser(request.search)))
+
+
+@serves(UpdateUser, UpdateSelf)
+async def update_user(ctx: Ctx, user_id: str) -> User:
+    """Another name, kind and address; one's own, or with the right for it somebody else's."""
+    request = await ctx.body(UpdateUserRequest)
+    operation = UpdateSelf if _own(ctx, user_id) else UpdateUser
+    asked = operation(UserRef(user_id), request.name, request.user_type, request.email)
+    return await ctx.parts.users.update(await ctx.admit(asked))
+
+
+@serves(DeleteUser, DeleteSelf)
+async def delete_user(ctx: Ctx, user_id: str) -> None:
+    """Delete a record with every grant to the user; one's own, or with the right for it somebody else's."""
+    operation = DeleteSelf if _own(ctx, user_id) else DeleteUser
+    await ctx.parts.users.delete(await ctx.admit(operation(UserRef(user_id))))
+    ctx.parts.met.discard(user_id)
+
+
+@serves(ListUserRoles, ListOwnRoles)
+async def list_user_roles(ctx: Ctx, user_id: str) -> NamedRoleList:
+    """The roles a user was put into."""
+    operation = ListOwnRoles if _own(ctx, user_id) else ListUserRoles
+    return await ctx.parts.users.roles(await ctx.admit(operation(UserRef(user_id))))
+
+
+def _own(ctx: Ctx, user_id: str) -> bool:
+    """Whether callers ask about themselves. Who acts as a role is there with the role's rights alone."""
+    return user_id == ctx.actor.id and ctx.actor.assumed_role is None

@@ -4,21 +4,41 @@
 from __future__ import annotations
 
 from gateway.access.actor import Actor
-from gateway.access.operations.users import GetUser, ListUsers, ProvisionUser, RegisterSelf, WhoAmI
+from gateway.access.operations.users import (
+    DeleteSelf,
+    DeleteUser,
+    GetUser,
+    ListOwnRoles,
+    ListUserRoles,
+    ListUsers,
+    ProvisionUser,
+    RegisterSelf,
+    SearchUser,
+    UpdateSelf,
+    UpdateUser,
+    WhoAmI,
+)
 from gateway.access.permit import Permit
-from gateway.access.refusals import UserNotFound
+from gateway.access.refusals import UserNotFound, not_found
 from gateway.access.resolved import ResolvedUser
-from gateway.access.wire import User, UserList, WhoAmIAnswer
-from gateway.db import users
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.access.wire import FoundUser, FoundUsers, User, UserList, WhoAmIAnswer
+from gateway.access.wire_roles import NamedRoleList
+from gateway.db import roles, users
+from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.found import user_from
+from gateway.db.ownership import record_principal_gone
+from gateway.governance.errors import pending_when_out
+from gateway.governance.roles import MOST_FOUND, named_roles
 
 
 class Users:
     """User records."""
 
-    def __init__(self, *, database: Database, page_size: int) -> None:
+    def __init__(self, *, database: Database, delivery: TupleDelivery, page_size: int) -> None:
         self._database = database
+        self._delivery = delivery
         self._page_size = page_size
 
     async def whoami(self, permit: Permit[WhoAmI]) -> WhoAmIAnswer:
@@ -81,6 +101,53 @@ class Users:
         if not isinstance(row, ResolvedUser):
             raise UserNotFound(f"User does not exist: {permit.operation.user.user_id}")
         return _wire(row)
+
+    async def search(self, permit: Permit[SearchUser]) -> FoundUsers:
+        """At most MOST_FOUND users whose names, addresses or ids hold the text."""
+        async with self._database.read() as connection:
+            rows = await users.search(connection, permit.operation.text, limit=MOST_FOUND)
+        return FoundUsers(
+            users=[FoundUser(id=row.id, name=row.name, user_type=row.user_type, email=row.email) for row in rows]
+        )
+
+    async def update(self, permit: Permit[UpdateSelf | UpdateUser]) -> User:
+        """Another name, kind and address. Raises UserNotFound."""
+        operation = permit.operation
+        async with self._database.change(permit) as connection:
+            row = await users.update(
+                connection,
+                operation.user.user_id,
+                name=operation.display_name,
+                email=operation.email,
+                user_type=operation.user_type,
+                by="update-endpoint",
+            )
+            if row is None:
+                raise not_found(operation.user)
+        return _wire(user_from(row))
+
+    async def delete(self, permit: Permit[DeleteSelf | DeleteUser]) -> None:
+        """The record with every grant to the user, answered when all of it is taken away everywhere. Who comes back
+        with the same id has nothing. Raises UserNotFound.
+
+        Raises RevocationPending when it is recorded but OpenFGA has not confirmed it yet.
+        """
+        ref = permit.operation.user
+        user = Principal(PrincipalType.USER, ref.user_id)
+        async with self._database.change(permit) as connection:
+            if not await users.delete(connection, ref.user_id):
+                raise not_found(ref)
+            pending = await record_principal_gone(connection, user, by=permit.actor.id)
+        with pending_when_out("The user is deleted; what they were given is not yet taken away everywhere."):
+            await self._delivery.deliver(pending)
+
+    async def roles(self, permit: Permit[ListOwnRoles | ListUserRoles]) -> NamedRoleList:
+        """The roles the user was put into, of all projects; not those that come through other roles."""
+        ref = permit.operation.user
+        if permit.resolution.get(ref) is None:
+            raise not_found(ref)
+        async with self._database.read() as connection:
+            return named_roles(await roles.member_of(connection, PrincipalType.USER, ref.user_id))
 
     async def list(self, permit: Permit[ListUsers]) -> UserList:
         """Users in the order of their ids."""

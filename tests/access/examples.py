@@ -36,7 +36,7 @@ from gateway.access.operations import (
 from gateway.access.operations.checks import Check
 from gateway.access.operations.grants import Assignment
 from gateway.access.privileges import GRANTABLE, Privilege
-from gateway.access.refs import NamespaceIdRef, ObjectType, Ref, TableIdRef, ViewIdRef
+from gateway.access.refs import NamespaceIdRef, ObjectType, Ref, TableIdRef, UserRef, ViewIdRef
 from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.access.wire import BootstrapRequest, CreateWarehouseRequest
@@ -293,6 +293,8 @@ def _management() -> list[Example]:
         Example("provision user", users.ProvisionUser(world.BOB_ID), body={"id": world.BOB_ID}),
         Example("list users", users.ListUsers()),
         Example("user", users.GetUser(world.BOB), {"user_id": world.BOB_ID}),
+        Example("search users", users.SearchUser("bob"), body={"search": "bob"}),
+        *_users(),
         Example("create project", projects.CreateProject("new"), body={"project-name": "new"}),
         Example("list projects", projects.ListProjects()),
         Example("get", projects.GetProject(world.PROJECT)),
@@ -301,6 +303,19 @@ def _management() -> list[Example]:
         Example("list warehouses", warehouses.ListWarehouses(world.PROJECT)),
         Example("get", warehouses.GetWarehouse(world.WAREHOUSE), {"warehouse_id": str(world.WAREHOUSE_ID)}),
         *_checks(),
+    ]
+
+
+def _users() -> list[Example]:
+    bob, alice = {"user_id": world.BOB_ID}, {"user_id": world.ALICE.id}
+    self, body = UserRef(world.ALICE.id), {"name": "Al", "user-type": "human"}
+    return [
+        Example("update self", users.UpdateSelf(self, "Al", "human"), alice, body=body),
+        Example("update user", users.UpdateUser(world.BOB, "Al", "human"), bob, body=body),
+        Example("delete self", users.DeleteSelf(self), alice),
+        Example("delete user", users.DeleteUser(world.BOB), bob),
+        Example("own roles", users.ListOwnRoles(self), alice),
+        Example("user roles", users.ListUserRoles(world.BOB), bob),
     ]
 
 

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
 from gateway.access.door import Door
@@ -117,6 +119,8 @@ bob_row = ResolvedUser(
     id=BOB_ID, name="Bob", email=None, user_type="human", created_at=NOW, updated_at=None, last_updated_with="test"
 )
 
+alice_row = msgspec.structs.replace(bob_row, id=ALICE.id, name="Alice")
+
 ROWS: dict[Ref, Resolved] = {
     SERVER: server_row,
     PROJECT: project_row,
@@ -133,6 +137,7 @@ ROWS: dict[Ref, Resolved] = {
     ViewIdRef(WAREHOUSE_ID, VIEW_ID): view_row,
     ROLE: role_row,
     BOB: bob_row,
+    UserRef(ALICE.id): alice_row,
 }
 
 #: What of each type the examples are about.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.access.demand import Demand
+from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import Ref, ServerRef, UserRef
 from gateway.access.relations import Can
@@ -75,3 +75,97 @@ class GetUser(Operation):
 
     def looks_up(self) -> tuple[Ref, ...]:
         return (self.user,)
+
+
+@dataclass(frozen=True)
+class SearchUser(Operation):
+    """Users whose names, addresses or ids hold a text; any verified caller may, as for one user."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/search/user"
+    open_to_authenticated: ClassVar[str] = "names of principals are no secret among those who have a token"
+    text: str
+
+
+@dataclass(frozen=True)
+class _OfUser:
+    """Part of operations on one user's record."""
+
+    user: UserRef
+
+    def looks_up(self) -> tuple[Ref, ...]:
+        return (self.user,)
+
+    def facts(self) -> Facts:
+        return {"about": self.user.user_id}
+
+
+@dataclass(frozen=True)
+class _ChangingUser(_OfUser):
+    """Part of those that write another name, kind and address."""
+
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    display_name: str
+    user_type: str
+    email: str | None = None
+
+
+@dataclass(frozen=True)
+class UpdateSelf(_ChangingUser, Operation):
+    """What the caller is called."""
+
+    endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
+    open_to_authenticated: ClassVar[str] = "what one is called is one's own; it gives no right"
+
+
+@dataclass(frozen=True)
+class UpdateUser(_ChangingUser, Operation):
+    """What somebody else is called."""
+
+    endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.UPDATE_USERS, ServerRef()),)
+
+
+@dataclass(frozen=True)
+class _DeletingUser(_OfUser):
+    """Part of those that remove a record with every grant to the user."""
+
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+
+
+@dataclass(frozen=True)
+class DeleteSelf(_DeletingUser, Operation):
+    """The caller's own record goes, with every grant to the caller."""
+
+    endpoint: ClassVar[str] = "DELETE /management/v1/user/{user_id}"
+    open_to_authenticated: ClassVar[str] = "everybody may give up what they have"
+
+
+@dataclass(frozen=True)
+class DeleteUser(_DeletingUser, Operation):
+    """Somebody's record goes, with every grant to them."""
+
+    endpoint: ClassVar[str] = "DELETE /management/v1/user/{user_id}"
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.DELETE_USERS, ServerRef()),)
+
+
+@dataclass(frozen=True)
+class ListOwnRoles(_OfUser, Operation):
+    """The roles the caller was put into."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
+    open_to_authenticated: ClassVar[str] = "it tells callers about themselves"
+
+
+@dataclass(frozen=True)
+class ListUserRoles(_OfUser, Operation):
+    """The roles somebody else was put into."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.LIST_USERS, ServerRef()),)

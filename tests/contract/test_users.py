@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of users: found, changed, deleted with all that they were given (`lakekeeper.md` 3.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.contract.test_roles import ROLE, add, make
+from tests.contract.world import World, told, unique
+
+USER = "/management/v1/user"
+
+
+def provision(world: World, name: str) -> str:
+    """Somebody who was never here; their id."""
+    id = f"oidc~{unique('zoe')}"
+    made = world.admin.post(USER, {"id": id, "name": name, "email": f"{name}@example.com", "user-type": "human"})
+    assert made.status_code == 201, made.text
+    return id
+
+
+def test_users_are_found_by_parts_of_their_name_address_and_id(world: World) -> None:
+    name = unique("Zoe_100%")
+    id = provision(world, name)
+    for text in (name.upper(), name[2:], f"{name}@EXAMPLE", id):
+        found = world.carol.post("/management/v1/search/user", {"search": text}).json()["users"]
+        assert {"id": id, "name": name, "user-type": "human", "email": f"{name}@example.com"} in found
+    nobody = world.carol.post("/management/v1/search/user", {"search": name.replace("_", "x")}).json()
+    assert nobody == {"users": []}, "what is searched for is no pattern"
+    many = world.carol.post("/management/v1/search/user", {"search": ""}).json()["users"]
+    assert len(many) <= 10
+    assert world.carol.post("/management/v1/search/user", {"search": "x" * 65}).status_code == 400
+
+
+def test_everybody_changes_the_own_record_and_administrators_all(world: World) -> None:
+    id = provision(world, unique("zoe"))
+    body = {"name": "Zoe", "user-type": "application"}
+    assert told(world.carol.ask("PUT", f"{USER}/{id}", json=body))[0] == 403
+    changed = world.admin.ask("PUT", f"{USER}/{id}", json=body)
+    assert changed.status_code == 200
+    assert (changed.json()["name"], changed.json()["user-type"], "email" in changed.json()) == (
+        "Zoe",
+        "application",
+        False,
+    )
+    assert changed.json()["last-updated-with"] == "update-endpoint"
+    own = world.carol.ask("PUT", f"{USER}/{world.carol.id}", json={"name": "carol", "user-type": "human"})
+    assert own.status_code == 200
+    assert told(world.admin.ask("PUT", f"{USER}/oidc~ghost", json=body))[:2] == (404, "UserNotFound")
+    assert world.admin.ask("PUT", f"{USER}/{id}", json={"name": "no kind"}).status_code == 400
+
+
+def test_own_roles_are_told_and_those_of_others_to_administrators(world: World) -> None:
+    role = make(world)
+    assert add(world, role, "user", world.carol.id).status_code == 204
+    path = f"{USER}/{world.carol.id}/roles"
+    named = {key: role[key] for key in ("id", "ident", "name")}
+    for person in (world.carol, world.admin):
+        assert named in person.get(path).json()["roles"]
+    assert told(world.alice.get(path))[0] == 403
+    acting = {"x-assume-role": role["id"]}
+    assert told(world.carol.get(path, headers=acting))[0] == 403, "the role is not carol"
+    assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
+    assert named not in world.carol.get(path).json()["roles"]
+
+
+def test_a_deleted_user_leaves_no_grant_and_no_tuple_and_a_namesake_inherits_nothing(world: World, ns: str) -> None:
+    table, role = world.table(ns), make(world)
+    id = provision(world, unique("zoe"))
+    for kind, on in (("table", table.uuid), ("project", world.project)):
+        given = world.admin.post(world.grants_path(kind, on), {"writes": [{"type": "select", "user": id}]})
+        assert given.status_code == 204
+    assert add(world, role, "user", id).status_code == 204
+    held = tuples(world, id)
+    assert {relation for relation, _ in held} >= {"select", "traverse", "assignee"}
+    assert told(world.carol.delete(f"{USER}/{id}"))[0] == 403
+    assert world.admin.delete(f"{USER}/{id}").status_code == 204
+    assert tuples(world, id) == set()
+    assert world.sql("select 1 from grants where principal_id = $1", id) == []
+    assert told(world.admin.delete(f"{USER}/{id}"))[:2] == (404, "UserNotFound")
+    assert world.admin.get(f"{ROLE}/{role['id']}/members").json() == {"members": []}
+    assert world.admin.post(USER, {"id": id, "name": "Namesake"}).status_code == 201
+    assert tuples(world, id) == set()
+
+
+def tuples(world: World, id: str) -> set[Any]:
+    """All tuples of a user."""
+    encoded = id.replace("~", "%7E")
+    found: set[Any] = set()
+    for type in ("role", "project", "warehouse", "namespace", "table"):
+        for user in (f"user:{id}", f"user:{encoded}"):
+            found |= world.tuples_of(user, type)
+    return found
+
+
+def test_who_deletes_the_own_record_gives_up_everything(world: World) -> None:
+    id = provision(world, unique("zoe"))
+    assert world.admin.get(f"{USER}/{id}").status_code == 200
+    assert told(world.carol.delete(f"{USER}/{id}"))[0] == 403
+    before = world.carol.get("/management/v1/whoami").json()
+    try:
+        assert world.carol.delete(f"{USER}/{world.carol.id}").status_code == 204
+        assert told(world.carol.get("/management/v1/whoami"))[:2] == (404, "UserNotFound")
+    finally:
+        again = world.carol.post(USER, {"name": before["name"], "user-type": before["user-type"]})
+    assert again.status_code == 201
