@@ -103,11 +103,12 @@ class PolicyAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The answers to all questions of a request, in their order.
 
     `valid_until` is the policies' promise that the same input gives the same answers until then; without it nothing
-    may be remembered.
+    may be remembered. `revision` names the policies and the policy data that gave the promise.
     """
 
     decisions: tuple[PolicyAnswer, ...]
     valid_until: datetime | None = None
+    revision: str | None = None
 
 
 def strictest(all_of_them: Sequence[Obligations]) -> Obligations:

@@ -3,7 +3,8 @@
 
 An answer without `valid_until` is asked for each time. One with it is kept under the whole input but for the time and
 the request's own id, and only while OPA is known to judge by the same policies and the same policy data: that is asked
-every second, and when it cannot be learned nothing remembered is used.
+twice a second, so that nothing is used that they stopped saying more than a second ago, and when it cannot be learned
+nothing remembered is used.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class RememberedPolicies:
         *,
         entries: int,
         observer: MemoryObserver,
-        poll_seconds: float = 1.0,
+        poll_seconds: float = 0.5,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._policies = policies
@@ -88,8 +89,9 @@ class RememberedPolicies:
             return kept.answers
         self._observer.remembered("policies", hits=0, misses=1)
         answers = await self._policies.ask(request)
-        # What was judged while the policies changed may be of either; it is not kept.
-        if answers.valid_until is not None and revision is not None and revision == self._known_revision():
+        # By the answer's own word: policies that changed for less than the time between two looks are seen by none.
+        by_known = revision is not None and answers.revision == revision == self._known_revision()
+        if answers.valid_until is not None and revision is not None and by_known:
             self._kept[key] = _Kept(answers.decisions, answers.valid_until, revision)
         return answers.decisions
 

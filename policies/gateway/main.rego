@@ -69,13 +69,17 @@ _asked(index) := {asked | some asked in data.gateway.guardrails[_].obligations[i
 #   Until when the same input has the same answers: for as many seconds as the policy data says, if every guardrail
 #   that speaks says that it is steady, which is that its answers to this input do not change with the time. As shipped
 #   the seconds are none: nothing is remembered, and a change of the policy data counts from the next request on.
-_lasting := {"valid_until": until} if {
+_lasting := object.union({"valid_until": until}, _revision) if {
 	seconds := data.policy_data.memory.answers_last_seconds
 	is_number(seconds)
 	seconds > 0
 	count(_unsteady) == 0
 	until := time.format(time.parse_rfc3339_ns(input.context.time) + (seconds * 1000000000))
 } else := {}
+
+# METADATA
+# description: By which rules and data the promise is given. Without it the gateway remembers nothing.
+_revision := {"revision": current | current := data.system.revision.current}
 
 # METADATA
 # description: The guardrails that answer this input by the time, or do not say that they do not.

@@ -137,6 +137,13 @@ test_answers_of_steady_guardrails_last_as_long_as_the_data_says if {
 	answer.valid_until == "2026-03-04T10:01:00Z"
 }
 
+test_a_promise_names_the_policies_and_the_data_that_gave_it if {
+	answer := gateway.decisions with input as request([question("load_table")])
+		with data.policy_data as object.union(lasting(60), {"credentials": {"rules": []}})
+		with data.system.revision.current as "r"
+	answer.revision == "r"
+}
+
 test_answers_that_depend_on_the_time_do_not_last if {
 	asked := object.union(request([question("load_table")]), {"actor": {"id": "oidc~c"}})
 	answer := gateway.decisions with input as asked with data.policy_data as lasting(60)

@@ -40,7 +40,7 @@ ALLOWED = (PolicyAnswer(allow=True),)
 class Policies:
     """OPA: says what it is told to say, and counts."""
 
-    answers: PolicyAnswers = PolicyAnswers(decisions=ALLOWED, valid_until=NOON + timedelta(minutes=1))
+    answers: PolicyAnswers = PolicyAnswers(decisions=ALLOWED, valid_until=NOON + timedelta(minutes=1), revision="1")
     current: str | None = "1"
     down: bool = False
     asked: int = 0
@@ -176,6 +176,18 @@ async def test_what_was_judged_while_the_policies_changed_is_not_kept() -> None:
         before = here.asked
         await memory.decide(REQUEST)
         assert here.asked == before + 1
+
+
+@pytest.mark.parametrize("by", ["2", None])
+async def test_what_other_policies_promised_between_two_looks_is_not_kept(by: str | None) -> None:
+    """They were changed and changed back: each look finds the same ones."""
+    here = Policies()
+    here.answers = msgspec.structs.replace(here.answers, revision=by)
+    memory = await here.memory()
+    await memory.decide(REQUEST)
+    await memory.look()
+    await memory.decide(REQUEST)
+    assert here.asked == 2
 
 
 async def test_before_it_has_looked_it_remembers_nothing() -> None:
