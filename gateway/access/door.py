@@ -148,14 +148,16 @@ class Door:
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
-    async def held_until(self, permit: Permit[Operation], until: datetime) -> datetime | None:
+    async def held_until(
+        self, permit: Permit[Operation], until: datetime, *, standing_on: Resolution | None = None
+    ) -> datetime | None:
         """The first moment up to `until` at which the caller holds less of what `permit` was admitted by; None when
-        there is none.
+        there is none. `standing_on` is what the permit stands on by now, when it was decided again.
 
         For what lives longer than its request: a credential must not outlive the grants behind it (decision 17 of the
         design). Grants only end as time goes on, so the moment is found by halving. Raises the refusal for an outage.
         """
-        resolution, actor = permit.resolution, permit.actor
+        resolution, actor = standing_on or permit.resolution, permit.actor
         questions = [Question(relation, key_of(on, resolution)) for relation, on in permit.held]
         try:
             found = []

@@ -16,9 +16,10 @@ import structlog
 from gateway.access.door import Door
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import CreateTable
+from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.relations import Can
-from gateway.access.resolved import ResolvedWarehouse
+from gateway.access.resolved import Resolution, ResolvedWarehouse
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.db.standing import require_standing
@@ -36,6 +37,9 @@ from gateway.vending.vendor import NoCredentials, Vendor
 _log = structlog.get_logger("catalog.credentials")
 
 _SHARED_SECONDS = 900
+
+_MINTING_SECONDS = 10
+"""The longest time between deciding how long a credential may live and the start of its life."""
 
 
 class NoCredentialsVended(ForbiddenException):
@@ -124,11 +128,13 @@ class Credentials:
         if obligations.no_vending:
             return _nothing("a policy forbids vending")
         profile = stored_profile(warehouse.profile)
-        seconds = await self._life(permit, profile)
+        seconds, ends = await self._life(permit, profile, permit.resolution)
 
         async def still_allowed() -> None:
             async with self._database.read() as connection:
-                await require_standing(connection, permit)
+                standing_on = await require_standing(connection, permit)
+            if standing_on is not permit.resolution and (await self._life(permit, profile, standing_on))[0] < seconds:
+                raise DecisionEngineUnavailable("a grant ends sooner than when the credential was asked for")
 
         try:
             vended = await self._vendor.vend(
@@ -148,6 +154,8 @@ class Credentials:
             return _nothing(short.message)
         if isinstance(vended, NoCredentials):
             return _nothing(vended.reason)
+        if ends is not None and vended.expires_at > ends:
+            return _nothing("the store took so long that the credential would outlive the grant behind it")
         properties = client_properties(
             profile, vended.temporary, refresh_endpoint=_refresh_endpoint(warehouse.id, identifier)
         )
@@ -160,21 +168,27 @@ class Credentials:
         credential = StorageCredential(prefix=vended.prefix, config=properties)
         return Handed(properties, (credential,), told=told, expires_at=vended.expires_at)
 
-    async def _life(self, permit: Permit[VendCredentials] | Permit[VendCreationCredentials], profile: S3Profile) -> int:
-        """How many seconds a credential may live: the shortest of what warehouse, policies and grants leave (decision
-        17 of the design).
+    async def _life(
+        self,
+        permit: Permit[VendCredentials] | Permit[VendCreationCredentials],
+        profile: S3Profile,
+        standing_on: Resolution,
+    ) -> tuple[int, datetime | None]:
+        """(how many seconds a credential may live, the end of the grants behind it if that comes into question): the
+        shortest of what warehouse, policies and grants leave (decision 17 of the design).
         """
         bounds = [profile.sts_token_validity_seconds]
         if permit.obligations.max_credential_seconds is not None:
             bounds.append(permit.obligations.max_credential_seconds)
-        now = permit.resolution.now
-        ends = await self._door.held_until(permit, now + timedelta(seconds=min(bounds)))
+        now = standing_on.now
+        latest = now + timedelta(seconds=min(bounds) + _MINTING_SECONDS)
+        ends = await self._door.held_until(permit, latest, standing_on=standing_on)
         if ends is not None:
             # Down to whole quarters of an hour, so that requests of the next minutes can share a credential; below the
             # store's least life there is nothing to share.
-            left = int((ends - now).total_seconds())
+            left = int((ends - now).total_seconds()) - _MINTING_SECONDS
             bounds.append(left - left % _SHARED_SECONDS if left > _SHARED_SECONDS else left)
-        return min(bounds)
+        return min(bounds), ends
 
 
 def require_vendable(profile: S3Profile, location: Location) -> None:

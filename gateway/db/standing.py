@@ -20,18 +20,21 @@ _REVISIONS = union_all(
 )
 
 
-async def require_standing(connection: AsyncConnection, permit: Permit[Operation]) -> None:
-    """Return when nothing was taken away since `permit` was decided, or when it is decided the same way now.
+async def require_standing(connection: AsyncConnection, permit: Permit[Operation]) -> Resolution:
+    """What `permit` stands on now: what it was decided on when nothing was taken away since, or else what it was
+    decided on again, the same way.
 
     A revision that moved makes the door decide once more; its refusal is raised. Raises DecisionEngineUnavailable when
     it moves again meanwhile: then nobody can say what holds. Rows that are gone take nothing away that is not told by
     the change that needs them.
     """
     resolution = permit.resolution
-    if await _moved(connection, resolution):
-        again = await permit.decide_again()
-        if await _moved(connection, again):
-            raise DecisionEngineUnavailable("what is allowed keeps changing")
+    if not await _moved(connection, resolution):
+        return resolution
+    again = await permit.decide_again()
+    if await _moved(connection, again):
+        raise DecisionEngineUnavailable("what is allowed keeps changing")
+    return again
 
 
 async def _moved(connection: AsyncConnection, resolution: Resolution) -> bool:

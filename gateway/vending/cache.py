@@ -37,7 +37,18 @@ class VendKey:
     seconds: int
 
 
-CredentialCache = Callable[[VendKey, Callable[[], Awaitable[TemporaryCredential]]], Awaitable[TemporaryCredential]]
+Make = Callable[[], Awaitable[TemporaryCredential]]
+StillAllowed = Callable[[], Awaitable[None]]
+
+
+class CredentialCache(Protocol):
+    """Decides whether a credential that was made before can serve."""
+
+    async def __call__(
+        self, key: VendKey, make: Make, still_allowed: StillAllowed | None = None
+    ) -> TemporaryCredential:
+        """The credential for `key`. `still_allowed` raises when the caller may not have one any more."""
+        ...
 
 
 class CredentialObserver(Protocol):
@@ -48,8 +59,10 @@ class CredentialObserver(Protocol):
         ...
 
 
-async def uncached(key: VendKey, make: Callable[[], Awaitable[TemporaryCredential]]) -> TemporaryCredential:
+async def uncached(key: VendKey, make: Make, still_allowed: StillAllowed | None = None) -> TemporaryCredential:
     """Make a new credential for every request."""
+    if still_allowed is not None:
+        await still_allowed()
     return await make()
 
 
@@ -70,11 +83,19 @@ class RememberedCredentials:
         self._observer = observer
         self._clock = clock
 
-    async def __call__(self, key: VendKey, make: Callable[[], Awaitable[TemporaryCredential]]) -> TemporaryCredential:
-        """The credential for `key`. Raises what `make` raises; then nothing is kept."""
+    async def __call__(
+        self, key: VendKey, make: Make, still_allowed: StillAllowed | None = None
+    ) -> TemporaryCredential:
+        """The credential for `key`. Raises what `make` and `still_allowed` raise; then nothing is kept.
+
+        `still_allowed` is asked once the turn has come: who waited for somebody else's credential to be made may have
+        lost the right to one meanwhile.
+        """
         kept = self._usable(key)
         if kept is None:
             async with self._turns.setdefault(key, asyncio.Lock()):
+                if still_allowed is not None:
+                    await still_allowed()
                 kept = self._usable(key)
                 if kept is None:
                     self._observer.remembered("credentials", hits=0, misses=1)

@@ -71,7 +71,7 @@ class Vendor:
         `seconds` is the shortest of what policy and grant leave; the profile's `sts-token-validity-seconds` shortens
         it further. Raises `LocationOutsideWarehouse`, `BelowCredentialFloor`, `PolicyTooLarge`, `InvalidLocation`:
         all of them before the store is asked; then `ShortTermCredentialError`. `just_before` is awaited before a new
-        credential is made, and what it raises keeps it from being made.
+        credential is made, and by those who waited for it; what it raises keeps it in.
         """
         if not profile.sts_enabled:
             return NoCredentials("sts-enabled is false in the storage profile")
@@ -107,13 +107,11 @@ class Vendor:
         )
 
         async def make() -> TemporaryCredential:
-            if just_before is not None:
-                await just_before()
             return await self._sts.assume(
                 profile=profile, credential=credential, policy=policy, session_name=name, seconds=life
             )
 
-        temporary = await self._cache(key, make)
+        temporary = await self._cache(key, make, just_before)
         return Vended(
             temporary=temporary,
             prefix=location.prefix_text,

@@ -41,7 +41,7 @@ class _Part:
         self._maybe("vend")
         return NoCredentials("none here")
 
-    async def held_until(self, *_: Any) -> None:
+    async def held_until(self, *_: Any, **__: Any) -> None:
         return None
 
     async def of(self, _: Any) -> None:

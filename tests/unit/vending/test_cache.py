@@ -13,7 +13,7 @@ import pytest
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.location import Location
 from gateway.scope.session_policy import AccessLevel
-from gateway.vending.cache import RememberedCredentials, VendKey
+from gateway.vending.cache import RememberedCredentials, VendKey, uncached
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 KEY = VendKey(
@@ -132,3 +132,28 @@ async def test_a_credential_that_came_with_less_than_half_a_life_is_not_handed_o
     await cache(KEY, mint.make)
     await cache(KEY, mint.make)
     assert len(mint.made) == 2
+
+
+async def test_who_waited_for_anothers_credential_is_asked_again_whether_it_may_have_one() -> None:
+    mint = Mint()
+    cache = mint.cache()
+
+    async def lost() -> None:
+        raise PermissionError("taken away")
+
+    first, second = await asyncio.gather(cache(KEY, mint.make), cache(KEY, mint.make, lost), return_exceptions=True)
+    assert isinstance(first, TemporaryCredential)
+    assert isinstance(second, PermissionError)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_nothing_is_made_for_who_lost_the_right_to_it(kept: bool) -> None:
+    mint = Mint()
+    cache = mint.cache() if kept else uncached
+
+    async def lost() -> None:
+        raise PermissionError("taken away")
+
+    with pytest.raises(PermissionError):
+        await cache(KEY, mint.make, lost)
+    assert mint.made == []

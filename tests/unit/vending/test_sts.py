@@ -273,7 +273,7 @@ async def test_two_requests_never_share_a_credential_as_long_as_nothing_is_kept(
 async def test_the_cache_key_changes_with_everything_that_may_change_the_answer() -> None:
     keys: list[VendKey] = []
 
-    async def spy(key: VendKey, make: Any) -> TemporaryCredential:
+    async def spy(key: VendKey, make: Any, still_allowed: Any = None) -> TemporaryCredential:
         keys.append(key)
         return await make()  # type: ignore[no-any-return]
 

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was admitted and then waited is decided again before anything is committed or handed out, if rights were taken
+away meanwhile (section 5 of the design, "Cache").
+
+The waiting is made by hand: a row that a commit has to change is locked, or the table that a warehouse's secret is in.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import asyncpg
+import httpx
+import pytest
+
+from tests.contract.world import SCHEMA, Loop, Person, World, unique
+
+_WAITING = "select count(*) as n from pg_stat_activity where application_name = 'lakegate' and wait_event_type = 'Lock'"
+
+
+@contextmanager
+def held(world: World, statement: str) -> Iterator[None]:
+    """What `statement` locks stays locked until the block ends."""
+    loop = Loop()
+
+    async def begin() -> asyncpg.Connection:
+        connection = await asyncpg.connect(world.ready.postgres)
+        await connection.execute("begin")
+        await connection.execute(statement)
+        return connection
+
+    connection = loop.run(begin())
+    try:
+        yield
+    finally:
+        loop.run(connection.close())
+        loop.close()
+
+
+def _meanwhile(
+    world: World, lock: str, ask: Callable[[], httpx.Response], change: Callable[[], object]
+) -> httpx.Response:
+    """The answer to what was admitted before `change` and could go on only after it."""
+    with ThreadPoolExecutor(1) as pool:
+        with held(world, lock):
+            asked: Future[httpx.Response] = pool.submit(ask)
+            deadline = time.monotonic() + 10
+            while not world.sql(_WAITING)[0]["n"]:
+                assert time.monotonic() < deadline, "it does not wait"
+                assert not asked.done(), asked.result().text
+                time.sleep(0.05)
+            change()
+            assert not asked.done(), "it did not wait for the change"
+        return asked.result(30)
+
+
+_ROW = "select 1 from tables where table_uuid = '{}' for no key update"
+
+
+@pytest.fixture
+def analyst(world: World) -> Iterator[Person]:
+    """Somebody who holds nothing before and after."""
+    world.strip(world.analyst)
+    yield world.analyst
+    world.strip(world.analyst)
+
+
+@pytest.fixture
+def fresh(world: World) -> str:
+    """The root of a new warehouse with namespace `n` and table `t`: no worker has opened its secret yet."""
+    body = {
+        "warehouse-name": unique("again"),
+        "storage-profile": {**world.ready.s3.profile, "bucket": world.bucket, "key-prefix": unique("again")},
+        "storage-credential": {
+            "type": "s3",
+            "credential-type": "access-key",
+            "access-key-id": world.ready.s3.access_key,
+            "secret-access-key": world.ready.s3.secret_key,
+        },
+    }
+    made = world.admin.post("/management/v1/warehouse", body)
+    assert made.status_code == 201, made.text
+    return f"/catalog/v1/{made.json()['warehouse-id']}"
+
+
+def test_a_commit_that_waited_while_modify_was_revoked_is_refused(world: World, ns: str, analyst: Person) -> None:
+    table, id = world.table(ns), world.namespace_id(ns)
+    for privilege in ("describe", "modify"):
+        world.grant(privilege, analyst, "namespace", id)
+    change = {"action": "set-properties", "updates": {"too": "late"}}
+    lock = _ROW.format(table.uuid)
+    answer = _meanwhile(
+        world,
+        lock,
+        lambda: world.commit(analyst, table.path, change),
+        lambda: world.revoke("modify", analyst, "namespace", id),
+    )
+    assert answer.status_code == 403, answer.text
+    assert "too" not in world.admin.get(table.path).json()["metadata"]["properties"]
+
+
+def test_a_commit_that_waited_while_somebody_else_lost_something_is_made(
+    world: World, ns: str, analyst: Person
+) -> None:
+    table, id = world.table(ns), world.namespace_id(ns)
+    world.grant("modify", analyst, "namespace", id)
+    world.grant("describe", world.steward, "namespace", id)
+    change = {"action": "set-properties", "updates": {"just": "in time"}}
+    lock = _ROW.format(table.uuid)
+    answer = _meanwhile(
+        world,
+        lock,
+        lambda: world.commit(analyst, table.path, change),
+        lambda: world.revoke("describe", world.steward, "namespace", id),
+    )
+    assert answer.status_code == 200, answer.text
+    assert world.admin.get(table.path).json()["metadata"]["properties"]["just"] == "in time"
+
+
+@pytest.fixture
+def vending(world: World, fresh: str) -> tuple[str, str]:
+    """(path of a table in the fresh warehouse, id of its namespace). Making it must not open the secret everywhere."""
+    assert world.admin.post(f"{fresh}/namespaces", {"namespace": ["n"]}).status_code == 200
+    made = world.admin.post(f"{fresh}/namespaces/n/tables", {"name": "t", "schema": SCHEMA})
+    assert made.status_code == 200, made.text
+    found = world.admin.get(f"{fresh}/namespaces/n").json()["properties"]["namespace_id"]
+    # Another secret under another id, as a change of the credential makes it: nobody has opened that one.
+    world.sql(
+        "with again as (insert into secrets (id, sealed) select gen_random_uuid(), s.sealed from secrets s "
+        "join warehouses w on w.secret_id = s.id where w.id = $1::text::uuid returning id) "
+        "update warehouses set secret_id = (select id from again) where id = $1::text::uuid",
+        fresh.rsplit("/", 1)[1],
+    )
+    return f"{fresh}/namespaces/n/tables/t", found
+
+
+_SECRETS = "lock table secrets in access exclusive mode"
+
+
+def test_who_lost_select_before_the_key_was_made_gets_none(
+    world: World, vending: tuple[str, str], analyst: Person
+) -> None:
+    path, id = vending
+    world.grant("select", analyst, "namespace", id)
+    answer = _meanwhile(
+        world,
+        _SECRETS,
+        lambda: analyst.get(f"{path}/credentials"),
+        lambda: world.revoke("select", analyst, "namespace", id),
+    )
+    assert answer.status_code == 404, answer.text
+    assert "secret-access-key" not in answer.text
+
+
+def test_who_lost_modify_before_the_key_was_made_gets_no_writers_key(
+    world: World, vending: tuple[str, str], analyst: Person
+) -> None:
+    path, id = vending
+    for privilege in ("select", "modify"):
+        world.grant(privilege, analyst, "namespace", id)
+    answer = _meanwhile(
+        world, _SECRETS, lambda: analyst.get(path), lambda: world.revoke("modify", analyst, "namespace", id)
+    )
+    assert answer.status_code == 503, answer.text
+    assert "secret-access-key" not in answer.text
+    again = analyst.get(path).json()["storage-credentials"][0]
+    key = again["prefix"].removeprefix(f"s3://{world.bucket}/").rstrip("/") + "/data/written.parquet"
+    with pytest.raises(Exception, match="AccessDenied"):
+        world.store_of(again["config"]).put_object(Bucket=world.bucket, Key=key, Body=b"x")
+
+
+def test_a_key_lives_no_longer_than_a_grant_that_was_shortened_before_it_was_made(
+    world: World, vending: tuple[str, str], analyst: Person
+) -> None:
+    path, id = vending
+    warehouse = path.split("/")[3]
+    world.grant("select", analyst, "namespace", id)
+    grants = f"/management/v1/warehouse/{warehouse}/namespace/{id}/grants"
+    [end] = [row["t"] for row in world.sql("select (now() + interval '20 minutes')::text as t")]
+    entry = {"privilege": "select", "principal": {"user": analyst.id}, "expires-at": end.replace(" ", "T") + ":00"}
+
+    def shorten() -> None:
+        done = world.admin.post(grants, {"writes": [entry]})
+        assert done.status_code == 204, done.text
+
+    answer = _meanwhile(world, _SECRETS, lambda: analyst.get(f"{path}/credentials"), shorten)
+    assert answer.status_code == 503, answer.text
+    assert analyst.get(f"{path}/credentials").status_code == 200
