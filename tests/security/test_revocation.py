@@ -10,21 +10,28 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 import httpx
 import psutil
 import pytest
 
-from tests.contract.world import Person, Table, World, unique
+from tests.contract.test_views import body as view_body
+from tests.contract.world import SCHEMA, Person, Table, World, unique
+from tests.integration.toxic import second_gateway
 
-_CONNECTIONS = 12
+_CONNECTIONS = 8
+
+_BUSY = 1.0
+"""What a busy machine may add to a bound that is kept by a clock."""
 
 
 @dataclass
 class Readers:
-    """Many connections of one person, spread over all workers of the gateway."""
+    """Many connections of one person, spread over all workers of two gateways."""
 
     person: Person
     clients: list[httpx.Client]
@@ -48,24 +55,35 @@ def workers_of(port: int) -> set[int]:
     }
 
 
+@pytest.fixture(scope="module")
+def other(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a second gateway on the same stack."""
+    with second_gateway(world.ready, tmp_path_factory.mktemp("second") / "gateway.log") as (base, _):
+        yield base
+
+
+def _spread(base: str, person: Person, count: int) -> list[httpx.Client]:
+    """Connections to one gateway until every worker has one."""
+    clients: list[httpx.Client] = []
+    port = urlsplit(base).port or 0
+    while len(clients) < count or (len(workers_of(port)) < 2 and len(clients) < 100):
+        token = {"Authorization": f"Bearer {person.token}"}
+        client = httpx.Client(base_url=base, headers=token, timeout=60, trust_env=False)
+        clients.append(client)
+        client.get("/catalog/v1/config?warehouse=none")
+    assert len(workers_of(port)) >= 2
+    return clients
+
+
 @pytest.fixture
-def readers(world: World) -> Iterator[Readers]:
+def readers(world: World, other: str) -> Iterator[Readers]:
     person = world.bob
     world.strip(person)
     clients: list[httpx.Client] = []
-    port = urlsplit(world.base).port or 0
-    with ThreadPoolExecutor(_CONNECTIONS) as pool:
+    with ThreadPoolExecutor(2 * _CONNECTIONS) as pool:
         try:
-            while len(clients) < _CONNECTIONS or (len(workers_of(port)) < 2 and len(clients) < 100):
-                client = httpx.Client(
-                    base_url=world.base,
-                    headers={"Authorization": f"Bearer {person.token}"},
-                    timeout=60,
-                    trust_env=False,
-                )
-                client.get("/catalog/v1/config?warehouse=none")
-                clients.append(client)
-            assert len(workers_of(port)) >= 2
+            for base in (world.base, other):
+                clients += _spread(base, person, _CONNECTIONS)
             yield Readers(person, clients, pool)
         finally:
             for client in clients:
@@ -100,7 +118,9 @@ class Way:
     give: Callable[[], None]
     take: Callable[[], None]
     path: str | None = None
-    """Where the table is afterwards, when that is elsewhere."""
+    """Where it is afterwards, when that is elsewhere."""
+    before: str | None = None
+    """Where it is as long as it is given, when it is not the table."""
 
 
 def by_grant(kind: str) -> Callable[[World, Person, Table], Way]:
@@ -161,6 +181,62 @@ def by_place(world: World, person: Person, table: Table) -> Way:
     return Way(lambda: move(elsewhere, table.namespace), lambda: move(table.namespace, elsewhere), gone_to)
 
 
+def by_view_place(world: World, person: Person, table: Table) -> Way:
+    """As `by_place`, for a view."""
+    held, elsewhere = table.namespace, world.namespace()
+    world.grant("describe", person, "namespace", world.namespace_id(held))
+    name = unique("v")
+    made = world.admin.post(f"{world.root}/namespaces/{elsewhere}/views", view_body(name))
+    assert made.status_code == 200, made.text
+
+    def move(source: str, target: str) -> None:
+        body = {
+            "source": {"namespace": [source], "name": name},
+            "destination": {"namespace": [target], "name": name},
+        }
+        moved = world.admin.post(f"{world.root}/views/rename", body)
+        assert moved.status_code == 204, moved.text
+
+    return Way(
+        lambda: move(elsewhere, held),
+        lambda: move(held, elsewhere),
+        f"{world.root}/namespaces/{elsewhere}/views/{name}",
+        f"{world.root}/namespaces/{held}/views/{name}",
+    )
+
+
+def by_ownership(world: World, person: Person, table: Table) -> Way:
+    """The reader owns the table and gives it up to somebody else, in one change."""
+    id = _table_id(world, table)
+
+    def hand_over(to: Person, of: Person | None) -> None:
+        body = {"writes": [{"type": "ownership", "user": to.id}]}
+        if of is not None:
+            body["deletes"] = [{"type": "ownership", "user": of.id}]
+        done = world.admin.post(world.grants_path("table", id), body)
+        assert done.status_code == 204, done.text
+
+    hand_over(world.steward, None)
+    return Way(lambda: hand_over(person, world.steward), lambda: hand_over(world.steward, person))
+
+
+def by_the_thing_itself(world: World, person: Person, table: Table) -> Way:
+    """The table is dropped and made again under its name: what was given on the old one is worth nothing."""
+
+    def drop_and_make() -> None:
+        assert world.admin.delete(table.path).status_code == 204
+        tables = table.path.rsplit("/", 1)[0]
+        made = world.admin.post(tables, {"name": table.name, "schema": SCHEMA})
+        assert made.status_code == 200, made.text
+
+    def give() -> None:
+        uuid = world.admin.get(table.path).json()["metadata"]["table-uuid"]
+        [row] = world.sql("select id::text from tables where table_uuid = $1::text::uuid", uuid)
+        world.grant("select", person, "table", row["id"])
+
+    return Way(give, drop_and_make)
+
+
 def void(_: object) -> None:
     return None
 
@@ -179,6 +255,9 @@ WAYS = {
     "a role being in a role": by_role_in_role,
     "a grant to the role": by_grant_to_the_role,
     "the table's place": by_place,
+    "the view's place": by_view_place,
+    "ownership": by_ownership,
+    "the thing itself": by_the_thing_itself,
 }
 
 
@@ -190,7 +269,7 @@ def rounds(world: World, readers: Readers, way: str, count: int) -> int:
     for _ in range(count):
         taken.give()
         for _ in range(2):
-            assert set(readers.statuses(table.path)) == {200}
+            assert set(readers.statuses(taken.before or table.path)) == {200}
         taken.take()
         after = readers.statuses(taken.path or table.path)
         asked += len(after)
@@ -201,8 +280,149 @@ def rounds(world: World, readers: Readers, way: str, count: int) -> int:
 @pytest.mark.parametrize("way", WAYS)
 def test_what_was_taken_away_is_gone_for_all_workers_at_once(world: World, readers: Readers, way: str) -> None:
     before = hits(world)
-    rounds(world, readers, way, 2)
+    rounds(world, readers, way, 1)
     assert hits(world) > before, "nothing was remembered, so nothing was shown"
+
+
+def _end(world: World, seconds: float) -> datetime:
+    """So long from now by the database's clock."""
+    [row] = world.sql("select clock_timestamp() as now")
+    moment: datetime = row["now"]
+    return moment + timedelta(seconds=seconds)
+
+
+def _give_until(world: World, person: Person, table: Table, end: datetime) -> None:
+    entry = {"privilege": "select", "principal": {"user": person.id}, "expires-at": end.isoformat()}
+    path = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/grants"
+    done = world.admin.post(path, {"writes": [entry]})
+    assert done.status_code == 204, done.text
+
+
+def test_a_grant_ends_to_the_instant_for_all_workers(world: World, readers: Readers) -> None:
+    """Who begins and is answered before the end by the database's clock is let in; who begins after it is not."""
+    table = world.table(world.namespace())
+    [zone] = world.sql("select extract(epoch from clock_timestamp())::float8 as now")
+    skew = zone["now"] - time.time()
+    assert abs(skew) < 0.5, "both clocks are of one machine"
+    end = _end(world, 4.0)
+    _give_until(world, readers.person, table, end)
+    asked: list[tuple[float, float, int]] = []
+
+    def ask(client: httpx.Client) -> None:
+        while (began := time.time()) < end.timestamp() + 0.7:
+            status = client.get(table.path).status_code
+            asked.append((began, time.time(), status))
+
+    list(readers.pool.map(ask, readers.clients))
+    # A millisecond each way for the rounding of clocks.
+    early = [status for _, done, status in asked if done < end.timestamp() - 0.001]
+    late = [status for began, _, status in asked if began > end.timestamp() + 0.001]
+    assert len(early) > 20
+    assert len(late) > 5
+    assert set(early) == {200}
+    assert set(late) == {404}
+
+
+def test_managed_access_takes_the_right_to_grant_from_owners_below_at_once(world: World, readers: Readers) -> None:
+    namespace = world.namespace()
+    id = world.namespace_id(namespace)
+    table = world.table(namespace)
+    world.grant("ownership", readers.person, "table", _table_id(world, table))
+    path = f"/management/v1/permissions/namespace/{id}/managed-access"
+    body = {"writes": [], "deletes": []}
+    entry = {"privilege": "select", "principal": {"user": world.steward.id}}
+    grants = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/grants"
+
+    def give(client: httpx.Client) -> int:
+        return client.post(grants, json={**body, "writes": [entry]}).status_code
+
+    for _ in range(2):
+        assert set(readers.pool.map(give, readers.clients)) == {204}
+        assert world.admin.post(path, {"managed-access": True}).status_code == 200
+        assert set(readers.pool.map(give, readers.clients)) == {403}
+        assert world.admin.post(path, {"managed-access": False}).status_code == 200
+    world.strip(world.steward)
+
+
+def test_a_tuple_deleted_in_openfga_directly_ends_what_is_remembered_within_the_bound(
+    world: World, readers: Readers
+) -> None:
+    table = world.table(world.namespace())
+    id = _table_id(world, table)
+    world.grant("select", readers.person, "table", id)
+    for _ in range(2):
+        assert set(readers.statuses(table.path)) == {200}
+    openfga = world.ready.openfga
+    # A tuple nobody wants is drift as one that is missing: it moves the revision, and the remembered is asked anew.
+    [revision] = world.sql("select revision from warehouses where id = $1::text::uuid", world.warehouse)
+    key = {"user": f"user:{readers.person.id}", "relation": "select", "object": f"table:{id}"}
+    gone = httpx.post(
+        f"{openfga.url}/stores/{openfga.store_id}/write",
+        json={"deletes": {"tuple_keys": [key]}},
+        headers={"Authorization": f"Bearer {openfga.token}"},
+        trust_env=False,
+    )
+    assert gone.status_code == 200, gone.text
+    deadline = time.monotonic() + 1.0 + _BUSY
+    while world.sql("select revision from warehouses where id = $1::text::uuid", world.warehouse)[0] == revision:
+        assert time.monotonic() < deadline, "nobody noticed"
+        time.sleep(0.02)
+
+
+def test_policies_that_changed_end_what_they_promised_within_the_bound(world: World, readers: Readers) -> None:
+    """With answers that last a minute, a guardrail that is switched on counts from the next second on."""
+    table = world.table(world.namespace())
+    world.grant("select", readers.person, "table", _table_id(world, table))
+    with closing(
+        httpx.Client(
+            base_url=f"{world.ready.opa.url}/v1/data/policy_data",
+            headers={"Authorization": f"Bearer {world.ready.opa.token}"},
+            trust_env=False,
+        )
+    ) as opa:
+        shipped = {name: opa.get(f"/{name}").json()["result"] for name in ("memory", "contractors")}
+        never = {
+            "users": [readers.person.id],
+            "roles": [],
+            "hours": {**shipped["contractors"]["hours"], "weekdays": []},
+        }
+
+        def put(name: str, value: object) -> None:
+            assert opa.put(f"/{name}", json=value).status_code == 204
+
+        try:
+            put("memory", {"answers_last_seconds": 60})
+            time.sleep(1.2)
+            before = hits(world, "policies")
+            for _ in range(3):
+                assert set(readers.statuses(table.path)) == {200}
+            assert hits(world, "policies") > before, "nothing was remembered, so nothing was shown"
+            put("contractors", never)
+            time.sleep(1.0 + _BUSY)
+            assert set(readers.statuses(table.path)) == {403}
+        finally:
+            for name, value in shipped.items():
+                put(name, value)
+
+
+def test_keys_end_before_the_grant_behind_them_and_below_the_floor_there_are_none(
+    world: World, readers: Readers
+) -> None:
+    table = world.table(world.namespace())
+    path = f"{table.path}/credentials"
+    for minutes in (40, 31, 16):
+        end = _end(world, 60.0 * minutes)
+        _give_until(world, readers.person, table, end)
+        for answer in readers.pool.map(lambda client: client.get(path), readers.clients[:6]):
+            assert answer.status_code == 200, answer.text
+            config = answer.json()["storage-credentials"][0]["config"]
+            expires = int(config["s3.session-token-expires-at-ms"]) / 1000
+            assert expires <= end.timestamp()
+            assert "secret-access-key" in answer.text
+    _give_until(world, readers.person, table, _end(world, 890.0))
+    for answer in readers.pool.map(lambda client: client.get(path), readers.clients):
+        assert answer.status_code == 403
+        assert "secret-access-key" not in answer.text
 
 
 @pytest.mark.long
@@ -214,8 +434,8 @@ def test_ten_thousand_questions_after_a_revocation_find_nothing(world: World, re
             asked += rounds(world, readers, way, 5)
 
 
-def hits(world: World) -> float:
-    """How many questions memory answered so far, in all workers."""
+def hits(world: World, memory: str = "relationships") -> float:
+    """How many questions a memory answered so far, in all workers."""
     text = httpx.get(world.ready.metrics_uri, trust_env=False).text
     found = [line for line in text.splitlines() if line.startswith("lakegate_memory_lookups_total")]
-    return sum(float(line.rsplit(" ", 1)[1]) for line in found if 'memory="relationships"' in line and 'hit"' in line)
+    return sum(float(line.rsplit(" ", 1)[1]) for line in found if f'memory="{memory}"' in line and 'hit"' in line)
