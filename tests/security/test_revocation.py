@@ -8,6 +8,7 @@ and asks at once over every connection: a single success is a leak.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
