@@ -31,6 +31,7 @@ from rich.table import Table
 from gateway.embedded import ready
 from gateway.embedded.ready import Ready
 from tests.bench.cpu import seconds_of
+from tests.bench.hot import Gateway, bytes_of_an_allow, forgetful, policies_last, revocations
 from tests.bench.load import Load, Result
 from tests.bench.seeding import SCHEMA, ManyTables, with_snapshots
 
@@ -56,16 +57,21 @@ class Case:
     floor_table: str
     body: str | None = None
     connections: tuple[int, ...] = _CONNECTIONS
+    lasting: bool = False
+    """Whether OPA's answers last."""
+    forgetful: bool = False
+    """Whether it goes to a gateway that remembers no decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One load on the gateway and one on the floor; CPU seconds of the gateway's workers and of PostgreSQL."""
+    """One load on the gateway and one on the floor; CPU seconds of the gateway's workers, PostgreSQL and OpenFGA."""
 
     ours: Result
     floor: Result
     gateway_cpu: float
     postgres_cpu: float
+    openfga_cpu: float
 
 
 class Generator:
@@ -182,6 +188,24 @@ def _cases(stack: Ready) -> list[Case]:
     cases = [
         Case(name="config", method="GET", url=config_url, headers=headers, floor_table=table),
         Case(name="loadTable", method="GET", url=f"{base}/table", headers=plain, floor_table=table),
+        Case(
+            name="loadTable, OPA's answers last",
+            method="GET",
+            url=f"{base}/table",
+            headers=plain,
+            floor_table=table,
+            lasting=True,
+        ),
+        Case(
+            name="loadTable, nothing remembered",
+            method="GET",
+            url=f"{base}/table",
+            headers=plain,
+            floor_table=table,
+            forgetful=True,
+        ),
+        Case(name="table exists", method="HEAD", url=f"{base}/table", headers=headers, floor_table=table),
+        Case(name="list namespaces", method="GET", url=namespaces, headers=headers, floor_table=table),
         Case(name="loadTable, vended", method="GET", url=f"{base}/table", headers=headers, floor_table=table),
         Case(name="create table", method="POST", url=base, headers=plain, floor_table=table, body=create),
         Case(name="commit", method="POST", url=f"{base}/table", headers=headers, floor_table=table, body=commit),
@@ -204,15 +228,27 @@ def _cases(stack: Ready) -> list[Case]:
     return [case for case in cases if _wanted(case.name)]
 
 
-def _measured(stack: Ready, generator: Generator, case: Case, floor: str, connections: int) -> list[Round]:
+def _measured(
+    stack: Ready, gateway: Gateway, generator: Generator, case: Case, floor: str, connections: int
+) -> list[Round]:
+    url = case.url.replace(stack.catalog_uri, gateway.catalog_uri)
+    watched = (gateway.pids, stack.pids["postgres"], stack.pids["openfga"])
     rounds = []
     for _ in range(_ROUNDS):
-        before = seconds_of(stack.pids["gateway"]), seconds_of(stack.pids["postgres"])
-        ours = generator.send(case.method, case.url, case.headers, case.body, connections)
-        gateway, postgres = seconds_of(stack.pids["gateway"]), seconds_of(stack.pids["postgres"])
+        before = [seconds_of(pids) for pids in watched]
+        ours = generator.send(case.method, url, case.headers, case.body, connections)
+        took = [seconds_of(pids) - earlier for pids, earlier in zip(watched, before, strict=True)]
         beside = generator.send("GET", floor, {}, None, connections)
-        rounds.append(Round(ours, beside, gateway - before[0], postgres - before[1]))
+        rounds.append(Round(ours, beside, *took))
     return rounds
+
+
+def _warehouse(stack: Ready) -> str:
+    """The id of the stack's warehouse."""
+    headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
+    url = f"{stack.catalog_uri}/v1/config?warehouse={stack.warehouse}"
+    prefix: str = httpx.get(url, headers=headers, trust_env=False).raise_for_status().json()["defaults"]["prefix"]
+    return prefix
 
 
 def _worker_memory(stack: Ready) -> list[float]:
@@ -225,23 +261,45 @@ def _worker_memory(stack: Ready) -> list[float]:
 
 def main() -> None:
     """Measure and print."""
-    console = Console(width=126)
+    console = Console(width=140)
     shown = Table(title=f"{_ROUNDS} rounds of {_SECONDS:g} s each, medians; audit on", expand=True)
-    columns = ("request", "conns", "answers/s", "p50 ms", "p99 ms", "gateway CPU ms", "PostgreSQL CPU ms")
+    columns = (
+        "request",
+        "conns",
+        "answers/s",
+        "p50 ms",
+        "p99 ms",
+        "gateway CPU ms",
+        "PostgreSQL CPU ms",
+        "OpenFGA CPU ms",
+    )
     for column in (*columns, "floor/s", "of the floor", "failed"):
         shown.add_column(column, justify="left" if column == "request" else "right")
+    told: list[str] = []
     with ExitStack() as held:
         stack = held.enter_context(_stack())
         cases = _cases(stack)
         generator = Generator()
         held.callback(generator.close)
         floor = held.enter_context(_floor(stack, cases[0].floor_table))
+        own = Gateway(stack.catalog_uri, stack.pids["gateway"])
         for case in cases:
-            for connections in case.connections:
-                rounds = _measured(stack, generator, case, f"{floor}/{case.floor_table}", connections)
-                shown.add_row(case.name, str(connections), *_row(rounds))
+            with ExitStack() as during:
+                if case.lasting:
+                    policies_last(stack, 600)
+                    during.callback(policies_last, stack, 0)
+                gateway = during.enter_context(forgetful(stack)) if case.forgetful else own
+                for connections in case.connections:
+                    rounds = _measured(stack, gateway, generator, case, f"{floor}/{case.floor_table}", connections)
+                    shown.add_row(case.name, str(connections), *_row(rounds))
+        if _wanted("revoke"):
+            median, longest = revocations(stack, cases[0].floor_table, _warehouse(stack), 30)
+            told.append(f"revoke, until its success: median {median:.0f} ms, longest of 30 {longest:.0f} ms")
         memory = _worker_memory(stack)
     console.print(shown)
+    for line in told:
+        console.print(line)
+    console.print(f"a remembered allow: {bytes_of_an_allow(20_000):.0f} bytes")
     console.print(f"memory of a gateway worker: {', '.join(f'{each:.0f} MB' for each in memory)}")
     console.print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
 
@@ -252,7 +310,7 @@ def _row(rounds: list[Round]) -> list[str]:
     ratio = statistics.median(each.ours.per_second / each.floor.per_second for each in rounds)
 
     def per_answer(cpu: list[float]) -> str:
-        return f"{statistics.median(1000 * c / max(1, r.ours.answered) for c, r in zip(cpu, rounds, strict=True)):.1f}"
+        return f"{statistics.median(1000 * c / max(1, r.ours.answered) for c, r in zip(cpu, rounds, strict=True)):.2f}"
 
     return [
         f"{ours:,.0f}" if ours >= 10 else f"{ours:.1f}",
@@ -260,6 +318,7 @@ def _row(rounds: list[Round]) -> list[str]:
         f"{statistics.median(each.ours.p99 for each in rounds):.1f}",
         per_answer([each.gateway_cpu for each in rounds]),
         per_answer([each.postgres_cpu for each in rounds]),
+        per_answer([each.openfga_cpu for each in rounds]),
         f"{floors:,.0f}",
         f"{ratio:.3f}",
         str(sum(each.ours.refused for each in rounds)),
