@@ -25,6 +25,7 @@ StartStack = Callable[..., Ready]
 _KEYS = {
     "catalog_uri": str,
     "management_uri": str,
+    "metrics_uri": str,
     "issuer": str,
     "token_endpoint": str,
     "project_id": str,
