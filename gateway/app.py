@@ -17,6 +17,7 @@ from uuid import UUID
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
 from gateway.access.door import Door
+from gateway.access.listing import Reaches
 from gateway.access.ports import Policies
 from gateway.access.tuples import TupleKey
 from gateway.api.build import Application, build_api
@@ -25,6 +26,7 @@ from gateway.audit.sink import BufferedAudit
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
+from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.namespaces import Namespaces
 from gateway.catalog.registrations import Registrations
@@ -46,6 +48,7 @@ from gateway.db.tasks import Queue
 from gateway.db.turns import SharedTurns
 from gateway.fga.client import FgaClient
 from gateway.fga.model import ModelNotReady, StoreAndModel, find_model
+from gateway.fga.reach import reaches_asked_by
 from gateway.fga.relationships import FgaRelationships, to_wire
 from gateway.fga.remembered import RememberedRelationships
 from gateway.governance.checks import Checks
@@ -146,7 +149,8 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
         vendor=Vendor(sts, cache=_credential_cache(settings, metrics)),
     )
     _work(settings, database, door, stores, stack)
-    return _parts(settings, metrics, database, door, delivery, health, verifier, server_id, stores)
+    reaches = await reaches_asked_by(fga)
+    return _parts(settings, metrics, database, door, delivery, health, verifier, server_id, stores, reaches)
 
 
 async def reconcile(settings: Settings, *, repair: bool, tell: Tell) -> Comparison:
@@ -253,8 +257,10 @@ def _parts(
     verifier: RememberedTokens,
     server_id: UUID,
     stores: Stores,
+    reaches: Reaches,
 ) -> Parts:
     """The use cases, joined."""
+    lists = Lists(database, door, reaches)
     once = settings.idempotency
     limits = _limits(settings)
     metadata_files = MetadataFiles(
@@ -265,9 +271,11 @@ def _parts(
         limits=limits,
     )
     credentials = Credentials(database=database, door=door, vendor=stores.vendor, storage=stores.storage)
-    tables = Tables(database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials)
+    tables = Tables(
+        database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials, lists=lists
+    )
     turns = SharedTurns(database)
-    views = Views(database=database, door=door, delivery=delivery, files=metadata_files, turns=turns)
+    views = Views(database=database, delivery=delivery, files=metadata_files, turns=turns, lists=lists)
     default_project = settings.default_project_id if settings.enable_default_project else None
     return Parts(
         door=door,
@@ -283,7 +291,7 @@ def _parts(
         ),
         namespaces=Namespaces(
             database=database,
-            door=door,
+            lists=lists,
             delivery=delivery,
             reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
             limits=limits,
@@ -298,7 +306,7 @@ def _parts(
         credentials=credentials,
         servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
         users=Users(database=database, delivery=delivery, page_size=settings.pagination_size_max),
-        projects=Projects(database=database, door=door, delivery=delivery, server_id=server_id),
+        projects=Projects(database=database, door=door, delivery=delivery, server_id=server_id, reaches=reaches),
         warehouses=Warehouses(
             database=database,
             door=door,
@@ -308,6 +316,7 @@ def _parts(
             storage=stores.storage,
             endpoints=DEFAULT_RULES,
             skip_validation=settings.skip_storage_validation,
+            reaches=reaches,
         ),
         grants=Grants(database=database, door=door, delivery=delivery),
         grant_lists=GrantLists(database=database, door=door, page_size=settings.pagination_size_max),

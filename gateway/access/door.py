@@ -103,15 +103,27 @@ class Door:
             raise AssumeRoleForbidden(refused.message) from None
         entrance.act_as(operation, permit.role(role), permit.resolution.caller_roles)
 
-    async def visible(self, permit: Permit[Operation], relation: Can, objects: Sequence[ObjectKey]) -> list[bool]:
+    async def visible(
+        self,
+        permit: Permit[Operation],
+        relation: Can,
+        objects: Sequence[ObjectKey],
+        by: Sequence[str | None] = (),
+    ) -> list[bool]:
         """Which of `objects` the caller of `permit` has `relation` on, in order: the filter of every list.
 
-        Raises the refusal for an outage; a list is complete for its reader or fails (invariant 8).
+        `by` is what each of them may be had by (`Question.by`), when anything is known of that. Raises the refusal for
+        an outage; a list is complete for its reader or fails (invariant 8).
         """
-        return await self.related(permit, permit.actor, relation, objects)
+        return await self.related(permit, permit.actor, relation, objects, by)
 
     async def related(
-        self, permit: Permit[Operation], actor: Actor, relation: Can, objects: Sequence[ObjectKey]
+        self,
+        permit: Permit[Operation],
+        actor: Actor,
+        relation: Can,
+        objects: Sequence[ObjectKey],
+        by: Sequence[str | None] = (),
     ) -> list[bool]:
         """As `visible`, about somebody else: only for operations that were admitted to ask about others."""
         if not objects:
@@ -120,10 +132,12 @@ class Door:
         # What is known of coming expiries is known of the caller alone.
         pin = pin_of(resolution) if actor == permit.actor else None
         within = only_warehouse(resolution)
+        hints = by or [None] * len(objects)
+        questions = [
+            Question(relation, key, revision_of(key, within), hint) for key, hint in zip(objects, hints, strict=True)
+        ]
         try:
-            return await self._check(
-                actor, [Question(relation, key, revision_of(key, within)) for key in objects], resolution.now, pin
-            )
+            return await self._check(actor, questions, resolution.now, pin)
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 

@@ -22,12 +22,14 @@ class Question:
     """Does the caller have `relation` on `object`?
 
     `within` is the revision of the warehouse the object lies in, as it was read with its row; an answer about something
-    in a warehouse is not remembered without it.
+    in a warehouse is not remembered without it. `by` is a relation that alone gives `relation` and that the caller
+    seems to have: quicker to confirm, and no more than a hint.
     """
 
     relation: Can
     object: ObjectKey
     within: UUID | None = field(default=None, compare=False)
+    by: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from uuid import UUID
 
 import msgspec
 from uuid_utils.compat import uuid7
 
-from gateway.access.door import Door
 from gateway.access.operations.namespaces import (
     CreateNamespace,
     DropNamespace,
@@ -20,15 +18,13 @@ from gateway.access.operations.namespaces import (
 )
 from gateway.access.permit import Permit
 from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType
-from gateway.access.relations import Can
 from gateway.access.repetition import Remembered
 from gateway.access.resolved import ResolvedNamespace
-from gateway.catalog.pages import Position, visible_page
+from gateway.catalog.lists import Lists
 from gateway.db import namespaces
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.ownership import record_gone, record_new
-from gateway.db.rows import AnyRow
 from gateway.db.wanted import path_above
 from gateway.iceberg.errors import (
     AlreadyExistsException,
@@ -59,15 +55,15 @@ class Namespaces:
         self,
         *,
         database: Database,
-        door: Door,
         delivery: TupleDelivery,
+        lists: Lists,
         reserved: frozenset[str],
         limits: Limits | None = None,
         max_depth: int = 5,
     ) -> None:
         self._max_properties = (limits or Limits()).properties
         self._database = database
-        self._door = door
+        self._lists = lists
         self._delivery = delivery
         self._reserved = reserved
         self._max_depth = max_depth
@@ -78,29 +74,7 @@ class Namespaces:
         parent = operation.parent
         within = permit.namespace(parent) if isinstance(parent, NamespaceRef) else None
 
-        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
-            async with self._database.read() as connection:
-                return await namespaces.children(
-                    connection,
-                    warehouse_id=parent.warehouse_id,
-                    parent_id=None if within is None else within.id,
-                    after=after,
-                    limit=limit,
-                )
-
-        async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
-            if permit.holds(Can.LIST_EVERYTHING, parent):
-                return [True] * len(rows)
-            keys = [ObjectKey(ObjectType.NAMESPACE, str(row.id)) for row in rows]
-            return await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys)
-
-        rows, token = await visible_page(
-            fetch,
-            keep,
-            lambda row: Position(row.path_key, row.id),
-            page_token=operation.page_token,
-            page_size=operation.page_size,
-        )
+        rows, token = await self._lists.namespaces(permit, parent, within)
         return ListNamespacesResponse(
             namespaces=tuple(tuple(row.levels) for row in rows),
             next_page_token=token,

@@ -14,7 +14,9 @@ from gateway.iceberg.errors import InvalidPaginationToken
 
 Row = TypeVar("Row")
 
+# Rows of one read. A list without a size is read in larger pieces and asked about as a whole.
 _FETCH = 1000
+_FETCH_OF_ALL = 10_000
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
@@ -39,19 +41,36 @@ async def visible_page(
     rows.
     """
     after = _read_token(page_token)
+    if page_size is None:
+        return await _everything(fetch, keep, position, after), None
     kept: list[Any] = []
-    wanted = None if page_size is None else page_size
+    asked = min(_FETCH, page_size + 1)
     while True:
-        rows = await fetch(after, _FETCH if wanted is None else min(_FETCH, wanted + 1))
+        rows = await fetch(after, asked)
         for row, visible in zip(rows, await keep(rows), strict=True):
             if visible:
-                if wanted is not None and len(kept) == wanted:
+                if len(kept) == page_size:
                     return kept, _token(position(kept[-1]))
                 kept.append(row)
-        asked = _FETCH if wanted is None else min(_FETCH, wanted + 1)
         if len(rows) < asked:
             return kept, None
         last = position(rows[-1])
+        after = (last.key, last.id)
+
+
+async def _everything(
+    fetch: Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[Any]]],
+    keep: Callable[[Sequence[Any]], Awaitable[Sequence[bool]]],
+    position: Callable[[Any], Position],
+    after: tuple[str, UUID] | None,
+) -> list[Any]:
+    rows: list[Any] = []
+    while True:
+        more = await fetch(after, _FETCH_OF_ALL)
+        rows += more
+        if len(more) < _FETCH_OF_ALL:
+            return [row for row, visible in zip(rows, await keep(rows), strict=True) if visible]
+        last = position(more[-1])
         after = (last.key, last.id)
 
 

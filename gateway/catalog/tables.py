@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
@@ -21,14 +20,13 @@ from gateway.access.resolved import ResolvedNamespace, ResolvedTable
 from gateway.catalog.computing import aside
 from gateway.catalog.credentials import Credentials, Handed, require_vendable
 from gateway.catalog.etags import Tagged
+from gateway.catalog.lists import Lists
 from gateway.catalog.loads import LoadWish, of_creation, of_load
 from gateway.catalog.metadata_files import MetadataFiles
-from gateway.catalog.pages import Position, visible_page
 from gateway.db import namespaces, pending_files, tables, tasks
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.ownership import record_gone, record_new
-from gateway.db.rows import AnyRow
 from gateway.db.tasks import Queue
 from gateway.db.wanted import path_above
 from gateway.iceberg.creation import new_table_metadata
@@ -65,8 +63,10 @@ class Tables:
         delivery: TupleDelivery,
         files: MetadataFiles,
         credentials: Credentials,
+        lists: Lists,
     ) -> None:
         self._database = database
+        self._lists = lists
         self._door = door
         self._delivery = delivery
         self._files = files
@@ -77,25 +77,7 @@ class Tables:
         operation = permit.operation
         namespace = permit.namespace(operation.namespace)
 
-        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
-            async with self._database.read() as connection:
-                return await tables.in_namespace(
-                    connection, namespace_id=namespace.id, kind="table", after=after, limit=limit
-                )
-
-        async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
-            if permit.holds(Can.LIST_EVERYTHING, operation.namespace):
-                return [True] * len(rows)
-            keys = [ObjectKey(ObjectType.TABLE, str(row.id)) for row in rows]
-            return await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys)
-
-        rows, token = await visible_page(
-            fetch,
-            keep,
-            lambda row: Position(row.name_key, row.id),
-            page_token=operation.page_token,
-            page_size=operation.page_size,
-        )
+        rows, token = await self._lists.tabulars(permit, ObjectType.TABLE, namespace)
         return ListTablesResponse(
             identifiers=tuple(TableIdentifierBody(namespace.namespace.levels, row.name) for row in rows),
             next_page_token=token,

@@ -6,24 +6,21 @@ Views share their name space with tables and lie in the same warehouse: a view's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
 from uuid_utils.compat import uuid7
 
-from gateway.access.door import Door
 from gateway.access.operations.registrations import RegisterView
 from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
 from gateway.access.outage import CommitUnknown
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.catalog.computing import aside, extent
 from gateway.catalog.leftovers import claim_left_location
+from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles, own_files
-from gateway.catalog.pages import Position, visible_page
 from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
 from gateway.catalog.tables import (
     above_table,
@@ -38,7 +35,6 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.ownership import record_gone, record_new
 from gateway.db.resolver import reread_view
-from gateway.db.rows import AnyRow
 from gateway.db.turns import SharedTurns
 from gateway.iceberg.commit import ViewCommitOutcome, commit_view
 from gateway.iceberg.creation import new_view_metadata
@@ -62,11 +58,17 @@ class Views:
     """Views of a warehouse."""
 
     def __init__(
-        self, *, database: Database, door: Door, delivery: TupleDelivery, files: MetadataFiles, turns: SharedTurns
+        self,
+        *,
+        database: Database,
+        delivery: TupleDelivery,
+        files: MetadataFiles,
+        turns: SharedTurns,
+        lists: Lists,
     ) -> None:
+        self._lists = lists
         self._turns = Turns(turns)
         self._database = database
-        self._door = door
         self._delivery = delivery
         self._files = files
 
@@ -75,25 +77,7 @@ class Views:
         operation = permit.operation
         namespace = permit.namespace(operation.namespace)
 
-        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
-            async with self._database.read() as connection:
-                return await tables.in_namespace(
-                    connection, namespace_id=namespace.id, kind="view", after=after, limit=limit
-                )
-
-        async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
-            if permit.holds(Can.LIST_EVERYTHING, operation.namespace):
-                return [True] * len(rows)
-            keys = [ObjectKey(ObjectType.VIEW, str(row.id)) for row in rows]
-            return await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys)
-
-        rows, token = await visible_page(
-            fetch,
-            keep,
-            lambda row: Position(row.name_key, row.id),
-            page_token=operation.page_token,
-            page_size=operation.page_size,
-        )
+        rows, token = await self._lists.tabulars(permit, ObjectType.VIEW, namespace)
         return ListTablesResponse(
             identifiers=tuple(TableIdentifierBody(namespace.namespace.levels, row.name) for row in rows),
             next_page_token=token,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from contextlib import AbstractAsyncContextManager
 from typing import Any, NoReturn, TypeVar
 
 import aiohttp
@@ -27,6 +28,7 @@ _PAGE_SIZE = 100
 _BATCHES_AT_ONCE = 4
 _STORE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _MISSING_CONTEXT = re.compile(r"failed to evaluate relationship condition: .* is missing context parameters", re.DOTALL)
+_LIST = "/streamed-list-objects"
 _OTHER_CONDITION = "already exists with a different condition"
 
 Answer = TypeVar("Answer")
@@ -72,6 +74,14 @@ class _Read(msgspec.Struct):
 class _Page(msgspec.Struct):
     tuples: list[_Read]
     continuation_token: str = ""
+
+
+class _Object(msgspec.Struct):
+    object: str
+
+
+class _Streamed(msgspec.Struct):
+    result: _Object | None = None
 
 
 class _Store(msgspec.Struct):
@@ -173,6 +183,56 @@ class FgaClient:
             raise failed.exceptions[0] from None
         holding = {key for task in tasks for key, holds in task.result().items() if holds}
         return [(check.user, check.relation, check.object) in holding for check in checks]
+
+    async def confirmed(
+        self,
+        user: str,
+        relation: str,
+        objects: Set[str],
+        *,
+        contextual: Sequence[FgaTuple] = (),
+        context: Mapping[str, str],
+        others: int,
+    ) -> set[str]:
+        """Those of `objects`, all of one type, that OpenFGA names when it lists what `user` has `relation` on.
+
+        What it does not name may hold too and has to be checked: OpenFGA ends a list as if it were whole when its
+        deadline comes (section 5 of the design, "Lists"), and this stops at an error on the way, at our own timeout and
+        when `others` objects were named that nobody asked about. Raises DecisionEngineUnavailable when OpenFGA refuses.
+        """
+        body: dict[str, Any] = {
+            "authorization_model_id": self._model_id,
+            "consistency": "HIGHER_CONSISTENCY",
+            "type": next(iter(objects)).partition(":")[0],
+            "relation": relation,
+            "user": user,
+            "context": context,
+        }
+        if contextual:
+            body["contextual_tuples"] = {"tuple_keys": contextual}
+        found: set[str] = set()
+        try:
+            async with (
+                asyncio.timeout(self._timeout_s),
+                self._request("POST", "/streamed-list-objects", body) as answer,
+            ):
+                if answer.status != 200:
+                    _refuse(answer.status, await answer.read())
+                async for line in _lines(answer.content):
+                    streamed = _decoded(line, _Streamed).result
+                    if streamed is None:
+                        break
+                    if streamed.object in objects:
+                        found.add(streamed.object)
+                    else:
+                        others -= 1
+                    if len(found) == len(objects) or others < 0:
+                        break
+        except TimeoutError:
+            return found
+        except (aiohttp.ClientError, OSError) as error:
+            raise _unreachable(error) from None
+        return found
 
     async def write(self, writes: Sequence[FgaTuple] = (), deletes: Sequence[FgaTuple] = ()) -> None:
         """Write and delete in one transaction of OpenFGA; what exists, or is gone already, is fine.
@@ -281,17 +341,29 @@ class FgaClient:
         except (aiohttp.ClientError, OSError) as error:
             raise _unreachable(error) from None
         if status != 200:
-            refusal = _refusal(answer)
-            raise DecisionEngineUnavailable(f"OpenFGA answered with status {status}: {refusal.code} {refusal.message}")
+            _refuse(status, answer)
         return answer
 
     async def _send(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
+        async with self._request(method, path, body) as response:
+            return response.status, await response.read()
+
+    def _request(self, method: str, path: str, body: Any) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         if self._session is None:
             self._session = aiohttp.ClientSession(headers=self._headers)
         data = None if body is None else msgspec.json.encode(body)
         # A redirect would carry the API key to wherever it points.
-        async with self._session.request(method, self._url + path, data=data, allow_redirects=False) as response:
-            return response.status, await response.read()
+        return self._session.request(method, self._url + path, data=data, allow_redirects=False)
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """The whole lines of a body; what a broken connection left of the last one is dropped."""
+    rest = b""
+    async for chunk in content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line:
+                yield line
 
 
 def _require_ulid(name: str, value: str) -> None:
@@ -313,6 +385,11 @@ def _holds(item: _Item | None, check: FgaTuple) -> bool:
     if _MISSING_CONTEXT.match(item.error.message):
         return False
     raise DecisionEngineUnavailable(f"OpenFGA cannot decide {check.relation} on {check.object}: {item.error.message}")
+
+
+def _refuse(status: int, answer: bytes) -> NoReturn:
+    refusal = _refusal(answer)
+    raise DecisionEngineUnavailable(f"OpenFGA answered with status {status}: {refusal.code} {refusal.message}")
 
 
 def _refuse_write(status: int, answer: bytes) -> NoReturn:

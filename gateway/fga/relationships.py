@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gateway.access.actor import Actor, ActorKind
@@ -12,6 +13,13 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, PrincipalType, TupleKey
 from gateway.fga.client import Condition, FgaClient, FgaTuple
 from gateway.fga.names import member_of, object_of, role_members, user_object
+
+# (relation, object) that may be all that is needed to know.
+_Hint = tuple[str, str]
+# Measured: one check of a relation that was granted directly costs OpenFGA and its database 1.5 ms, one object in a
+# list of all that a caller has 0.03 ms. So a list pays from here on, and until it has named so many others for each.
+_MANY = 100
+_OTHERS_FOR_EACH = 40
 
 #: The condition of time-boxed grants and its parameter in a question (`fga_model/core.fga`).
 UNEXPIRED = "unexpired"
@@ -39,9 +47,56 @@ class FgaRelationships:
         if not questions:
             return []
         subject, contextual = subject_of(actor)
-        checks = [FgaTuple(subject, question.relation.value, object_name(question.object)) for question in questions]
-        context = {CURRENT_TIME: rfc3339(now)}
-        return await self._client.batch_check(checks, contextual=contextual, context=context)
+        asked = _Asked(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)})
+        names = [object_name(question.object) for question in questions]
+        by = {(each.by, name) for each, name in zip(questions, names, strict=True) if each.by is not None}
+        quick = await asked.by_hints(by) if by else set()
+        left = [
+            FgaTuple(subject, question.relation.value, name)
+            for question, name in zip(questions, names, strict=True)
+            if (question.by, name) not in quick
+        ]
+        slow = iter(await asked.check(left)) if left else iter(())
+        return [(question.by, name) in quick or next(slow) for question, name in zip(questions, names, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What all checks of one call share."""
+
+    client: FgaClient
+    subject: str
+    contextual: Sequence[FgaTuple]
+    context: Mapping[str, str]
+
+    async def check(self, checks: Sequence[FgaTuple]) -> list[bool]:
+        return await self.client.batch_check(checks, contextual=self.contextual, context=self.context)
+
+    async def by_hints(self, hints: Set[_Hint]) -> set[_Hint]:
+        """The hints that hold: many of a kind are looked for in a list, few or what is left of many is checked."""
+        kinds: dict[tuple[str, str], set[str]] = {}
+        for relation, name in hints:
+            kinds.setdefault((relation, name.partition(":")[0]), set()).add(name)
+        found: set[_Hint] = set()
+        few: list[_Hint] = []
+        for (relation, _), names in kinds.items():
+            if len(names) < _MANY:
+                few += [(relation, name) for name in names]
+                continue
+            confirmed = await self.client.confirmed(
+                self.subject,
+                relation,
+                names,
+                contextual=self.contextual,
+                context=self.context,
+                others=_OTHERS_FOR_EACH * len(names),
+            )
+            found.update((relation, name) for name in confirmed)
+            few += [(relation, name) for name in names - confirmed]
+        if few:
+            held = await self.check([FgaTuple(self.subject, relation, name) for relation, name in few])
+            found.update(hint for hint, holds in zip(few, held, strict=True) if holds)
+        return found
 
 
 def subject_of(actor: Actor) -> tuple[str, tuple[FgaTuple, ...]]:

@@ -8,12 +8,13 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from gateway.access.door import Door
+from gateway.access.listing import Reaches, holders_of
 from gateway.access.operations.projects import CreateProject, GetProject, ListProjects
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.wire import CreatedProject, Project, ProjectList
-from gateway.db import outbox, projects
+from gateway.db import candidates, outbox, projects
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.ownership import owner_of_new
@@ -24,7 +25,10 @@ from gateway.governance.servers import create_project
 class Projects:
     """Projects of the server."""
 
-    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery, server_id: UUID) -> None:
+    def __init__(
+        self, *, database: Database, door: Door, delivery: TupleDelivery, server_id: UUID, reaches: Reaches
+    ) -> None:
+        self._reaches = reaches
         self._database = database
         self._door = door
         self._delivery = delivery
@@ -47,13 +51,20 @@ class Projects:
 
     async def list(self, permit: Permit[ListProjects]) -> ProjectList:
         """The projects the caller sees."""
+        reach = self._reaches.get(ObjectType.PROJECT)
+        by: list[str | None] = []
         async with self._database.read() as connection:
-            rows = await projects.all_projects(connection)
+            if reach is None:
+                rows = await projects.all_projects(connection)
+            else:
+                rows = await candidates.projects(connection, holders_of(permit.actor, permit.resolution), reach)
         within = permit.actor.within
         if within is not None:
             rows = [row for row in rows if row.id == within]
+        if reach is not None:
+            by = [row.by if row.by in reach.certain else None for row in rows]
         keys = [ObjectKey(ObjectType.PROJECT, row.id) for row in rows]
-        seen = await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys)
+        seen = await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
         return ProjectList(
             projects=[
                 Project(project_id=row.id, project_name=row.name) for row, yes in zip(rows, seen, strict=True) if yes

@@ -7,6 +7,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.door import Door
+from gateway.access.listing import Reaches, holders_of
 from gateway.access.operations.warehouses import (
     CreateWarehouse,
     GetWarehouse,
@@ -26,7 +27,7 @@ from gateway.access.wire import (
     Warehouse,
     WarehouseList,
 )
-from gateway.db import grants, outbox, secrets, warehouses
+from gateway.db import candidates, grants, outbox, secrets, warehouses
 from gateway.db.credentials import StorageCredentials
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
@@ -63,7 +64,9 @@ class Warehouses:
         storage: StorageCredentials,
         endpoints: EndpointRules,
         skip_validation: bool,
+        reaches: Reaches,
     ) -> None:
+        self._reaches = reaches
         self._database = database
         self._door = door
         self._delivery = delivery
@@ -147,10 +150,18 @@ class Warehouses:
     async def list(self, permit: Permit[ListWarehouses]) -> WarehouseList:
         """The project's warehouses the caller sees, active ones unless asked otherwise."""
         operation = permit.operation
+        project_id = operation.project.project_id
+        reach = self._reaches.get(ObjectType.WAREHOUSE)
+        by: list[str | None] = []
         async with self._database.read() as connection:
-            rows = await warehouses.of_project(connection, operation.project.project_id, active=operation.active)
+            rows = await warehouses.of_project(connection, project_id, active=operation.active)
+            if reach is not None:
+                holders = holders_of(permit.actor, permit.resolution)
+                found = await candidates.warehouses(connection, holders, reach, project_id=project_id)
+                rows = [row for row in rows if row.id in found]
+                by = [each if each in reach.certain else None for each in (found[row.id] for row in rows)]
         keys = [ObjectKey(ObjectType.WAREHOUSE, str(row.id)) for row in rows]
-        seen = await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys)
+        seen = await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
         return WarehouseList(warehouses=[_wire(row) for row, yes in zip(rows, seen, strict=True) if yes])
 
     async def get(self, permit: Permit[GetWarehouse]) -> Warehouse:

@@ -80,10 +80,10 @@ async def test_no_token_names_a_row_the_reader_may_not_see(seen: list[bool], siz
 
 
 async def test_without_a_size_everything_comes_at_once_from_bounded_reads() -> None:
-    shelf = Shelf([row % 3 == 0 for row in range(2500)])
+    shelf = Shelf([row % 3 == 0 for row in range(25_000)])
     rows, token = await shelf.page(None, None)
     assert (rows, token) == (shelf.visible, None)
-    assert shelf.fetched == [1000, 1000, 1000]
+    assert shelf.fetched == [10_000] * 3
 
 
 async def test_an_empty_token_is_the_beginning() -> None:

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of what lies in a namespace or a warehouse, as far as their reader sees it (section 5 of the design, "Lists").
+
+All-seeing: every row, unasked. Otherwise the rows that a grant speaks for, each of them asked about; or, by a model
+that shows rows in other ways too, all rows, each of them asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from gateway.access.door import Door
+from gateway.access.listing import Reach, Reaches, holders_of
+from gateway.access.operation import Operation
+from gateway.access.operations.namespaces import ListNamespaces
+from gateway.access.operations.tables import ListTables
+from gateway.access.operations.views import ListViews
+from gateway.access.permit import Permit
+from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType, WarehouseRef
+from gateway.access.relations import Can
+from gateway.access.resolved import ResolvedNamespace
+from gateway.catalog.pages import Position, visible_page
+from gateway.db import candidates, namespaces, tables
+from gateway.db.engine import Database
+from gateway.db.rows import AnyRow
+
+_Fetch = Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[AnyRow]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Reads pages for the use cases. `reaches` is what the model in use says of who can see what."""
+
+    database: Database
+    door: Door
+    reaches: Reaches
+
+    async def tabulars(
+        self, permit: Permit[ListTables] | Permit[ListViews], type: ObjectType, namespace: ResolvedNamespace
+    ) -> tuple[list[AnyRow], str | None]:
+        """(tables or views (id, name) of the namespace, token of the next page). Raises the refusal for an outage."""
+        operation = permit.operation
+        seen = permit.holds(Can.LIST_EVERYTHING, operation.namespace)
+        reach = None if seen else self.reaches.get(type)
+
+        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
+            async with self.database.read() as connection:
+                if reach is None:
+                    return await tables.in_namespace(
+                        connection, namespace_id=namespace.id, kind=type.value, after=after, limit=limit
+                    )
+                return await candidates.tabulars(
+                    connection,
+                    holders_of(permit.actor, permit.resolution),
+                    reach,
+                    namespace_id=namespace.id,
+                    kind=type.value,
+                    after=after,
+                    limit=limit,
+                )
+
+        return await visible_page(
+            fetch,
+            _all if seen else self._asked(permit, type, reach),
+            lambda row: Position(row.name_key, row.id),
+            page_token=operation.page_token,
+            page_size=operation.page_size,
+        )
+
+    async def namespaces(
+        self,
+        permit: Permit[ListNamespaces],
+        parent: NamespaceRef | WarehouseRef,
+        within: ResolvedNamespace | None,
+    ) -> tuple[list[AnyRow], str | None]:
+        """(direct children (id, levels) of the warehouse or the namespace `within` it, token of the next page).
+
+        Raises the refusal for an outage.
+        """
+        operation = permit.operation
+        seen = permit.holds(Can.LIST_EVERYTHING, parent)
+        reach = None if seen else self.reaches.get(ObjectType.NAMESPACE)
+
+        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
+            async with self.database.read() as connection:
+                if reach is None:
+                    return await namespaces.children(
+                        connection,
+                        warehouse_id=parent.warehouse_id,
+                        parent_id=None if within is None else within.id,
+                        after=after,
+                        limit=limit,
+                    )
+                return await candidates.children(
+                    connection,
+                    holders_of(permit.actor, permit.resolution),
+                    reach,
+                    warehouse_id=parent.warehouse_id,
+                    parent=None if within is None else (within.id, len(within.ancestors) + 1),
+                    after=after,
+                    limit=limit,
+                )
+
+        return await visible_page(
+            fetch,
+            _all if seen else self._asked(permit, ObjectType.NAMESPACE, reach),
+            lambda row: Position(row.path_key, row.id),
+            page_token=operation.page_token,
+            page_size=operation.page_size,
+        )
+
+    def _asked(
+        self, permit: Permit[Operation], type: ObjectType, reach: Reach | None
+    ) -> Callable[[Sequence[AnyRow]], Awaitable[Sequence[bool]]]:
+        async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
+            keys = [ObjectKey(type, str(row.id)) for row in rows]
+            by = () if reach is None else [row.by if row.by in reach.certain else None for row in rows]
+            return await self.door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
+
+        return keep
+
+
+async def _all(rows: Sequence[AnyRow]) -> Sequence[bool]:
+    return [True] * len(rows)
