@@ -361,3 +361,41 @@ async def _call(endpoint: str, method: str, path: str, body: Any) -> Any:
     ):
         assert response.status < 300, await response.text()
         return await response.json()
+
+
+@pytest.mark.parametrize("assumed", [False, True])
+async def test_a_list_with_hints_is_what_single_questions_say(client: FgaClient, assumed: bool) -> None:
+    """Some are had by the hint, some until a moment ago, some in another way, some not; others are in nobody's list."""
+    role, who = uuid4(), f"oidc~{uuid4()}"
+    holder = role_members(role) if assumed else user_object(who)
+    namespace = uuid4()
+    tables = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(140)]
+    names = [f"table:{key.id}" for key in tables]
+    over = Condition("unexpired", {"expires_at": rfc3339(NOW)})
+    written = [FgaTuple(holder, "select", name) for name in names[:110]]
+    written += [FgaTuple(holder, "select", name, over) for name in names[110:120]]
+    written += [FgaTuple(holder, "modify", name) for name in names[120:125]]
+    written += [FgaTuple(f"namespace:{namespace}", "parent", name) for name in names[125:130]]
+    written += [FgaTuple(holder, "describe", f"namespace:{namespace}")]
+    written += [FgaTuple(holder, "select", f"table:{uuid4()}") for _ in range(20)]
+    for start in range(0, len(written), 100):
+        await client.write(written[start : start + 100])
+    actor = Actor(kind=ActorKind.USER, id=who, assumed_role=role if assumed else None)
+    plain = [Question(Can.INCLUDE_IN_LIST, key) for key in tables]
+    hinted = [Question(Can.INCLUDE_IN_LIST, key, None, "select") for key in tables]
+    asking = FgaRelationships(client)
+    expected = [*[True] * 110, *[False] * 10, *[True] * 10, *[False] * 10]
+    assert await asking.check(actor, plain, now=NOW) == expected
+    assert await asking.check(actor, hinted, now=NOW) == expected
+
+
+async def test_a_list_stops_when_it_has_all_or_too_many_others(client: FgaClient) -> None:
+    who = user_object(f"oidc~{uuid4()}")
+    names = {f"table:{uuid4()}" for _ in range(60)}
+    await client.write([FgaTuple(who, "select", name) for name in names])
+    some = set(list(names)[:3])
+    assert await client.confirmed(who, "select", some, context=CONTEXT, others=100) == some
+    assert len(await client.confirmed(who, "select", {"table:nothing"} | some, context=CONTEXT, others=0)) < 4
+    assert await client.confirmed(who, "select", {"table:nothing"}, context=CONTEXT, others=10) == set()
+    with pytest.raises(DecisionEngineUnavailable, match="status 400"):
+        await client.confirmed(who, "no_such_relation", some, context=CONTEXT, others=10)

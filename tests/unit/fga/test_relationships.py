@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, cast
 from uuid import UUID
@@ -35,6 +35,60 @@ class Recorder:
     ) -> list[bool]:
         self.calls.append({"checks": list(checks), "contextual": list(contextual), "context": dict(context)})
         return [True] * len(checks)
+
+
+class Lister(Recorder):
+    """Names some objects when it lists, and holds by a check what it is told to."""
+
+    def __init__(self, named: set[str], held: set[tuple[str, str]]) -> None:
+        super().__init__()
+        self._named = named
+        self._held = held
+
+    async def confirmed(
+        self, user: str, relation: str, objects: Set[str], *, contextual: object, context: object, others: int
+    ) -> set[str]:
+        self.calls.append({"listed": relation, "contextual": contextual, "context": context})
+        return self._named & objects
+
+    async def batch_check(
+        self, checks: Sequence[FgaTuple], *, contextual: Sequence[FgaTuple], context: Mapping[str, str]
+    ) -> list[bool]:
+        await super().batch_check(checks, contextual=contextual, context=context)
+        return [(check.relation, check.object) in self._held for check in checks]
+
+
+def listed(count: int, by: str | None) -> tuple[list[Question], list[str]]:
+    keys = [ObjectKey(ObjectType.TABLE, f"t{number}") for number in range(count)]
+    return [Question(Can.INCLUDE_IN_LIST, key, None, by) for key in keys], [f"table:{key.id}" for key in keys]
+
+
+async def test_many_hints_are_looked_for_in_one_list_and_what_it_does_not_name_is_asked() -> None:
+    """OpenFGA's list may be cut, so that it names nobody says nothing."""
+    questions, names = listed(150, "select")
+    recorder = Lister(set(names[:140]), {("select", names[141]), ("can_include_in_list", names[142])})
+    answers = await relationships(recorder).check(Actor.user("oidc~a"), questions, now=NOON)
+    assert [number for number, yes in enumerate(answers) if yes] == [*range(140), 141, 142]
+    asked = [{check.relation for check in call["checks"]} for call in recorder.calls[1:]]
+    assert (recorder.calls[0]["listed"], asked) == ("select", [{"select"}, {"can_include_in_list"}])
+    assert [len(call["checks"]) for call in recorder.calls[1:]] == [10, 9]
+
+
+async def test_few_hints_are_checked_and_a_wrong_one_costs_a_question_and_no_row() -> None:
+    questions, names = listed(3, "select")
+    recorder = Lister(set(), {("select", names[0]), ("can_include_in_list", names[2])})
+    assert await relationships(recorder).check(Actor.user("oidc~a"), questions, now=NOON) == [True, False, True]
+    assert not [call for call in recorder.calls if "listed" in call]
+
+
+async def test_a_list_is_asked_for_the_member_of_an_assumed_role_at_the_time_of_the_clock() -> None:
+    questions, names = listed(100, "select")
+    recorder = Lister(set(names), set())
+    actor = Actor(kind=Actor.user("x").kind, id="oidc~alice", assumed_role=ROLE)
+    assert all(await relationships(recorder).check(actor, questions, now=NOON))
+    [call] = recorder.calls
+    assert list(call["contextual"]) == [FgaTuple(f"user:role={ROLE}", "assignee", f"role:{ROLE}")]
+    assert call["context"] == {"current_time": "2026-03-04T12:00:00Z"}
 
 
 def relationships(recorder: Recorder) -> FgaRelationships:

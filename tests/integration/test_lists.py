@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Invariant 8 on a real PostgreSQL: the rows that a list asks about are all that its reader can see.
+
+Random grants to users and roles, roles in roles, nested namespaces, ends that are over. The judge is plain recursion
+over the compiled model and the tuples that the rows want, one object at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+from sqlalchemy import text
+
+from gateway.access.actor import Actor, ActorKind
+from gateway.access.listing import Holders, Reach, holders_of
+from gateway.access.privileges import GRANTABLE, Privilege
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.db import candidates, grants
+from gateway.db.engine import Connection, Database
+from gateway.db.resolver import DatabaseResolver
+from gateway.fga.reach import reaches_of
+from tests.integration.naive import Naive, Tuple, the_model
+from tests.integration.parts import Rows, add_table, all_wanted, running_parts
+
+MODEL = the_model()
+REACHES = reaches_of(MODEL)
+NOBODY = "user:in-the-assumed-role-and-nothing-else"
+PRINCIPALS = ("ann", "ben", "role", "role_above")
+OBJECTS = ("server", "project", "warehouse", "second", "outer", "inner", "other", "role", "role_above")
+TABULARS = (("table", "outer"), ("table", "inner"), ("table", "other"), ("view", "outer"), ("view", "inner"))
+EXPIRY = {"over": -60.0, "later": 600.0}
+
+Grant = tuple[str, str, Privilege, str | None]
+
+
+def _possible() -> list[Grant]:
+    """(principal, object, privilege, end) of every kind; a role is never in itself, nor the upper in the lower."""
+    named = {**{name: name for name in OBJECTS}, **{f"{kind} in {space}": kind for kind, space in TABULARS}}
+    types = {"second": "warehouse", "outer": "namespace", "inner": "namespace", "other": "namespace"}
+    found: list[Grant] = []
+    for name, kind in named.items():
+        type = ObjectType("role" if kind == "role_above" else types.get(kind, kind))
+        for principal in PRINCIPALS:
+            if type is ObjectType.ROLE and (principal, name) not in {
+                ("ann", "role"), ("ben", "role"), ("ann", "role_above"), ("role", "role_above")
+            }:  # fmt: skip
+                continue
+            ends = (None,) if type is ObjectType.ROLE and principal == "role" else (None, *EXPIRY)
+            found += [(principal, name, privilege, end) for privilege in GRANTABLE[type] for end in ends]
+    return found
+
+
+POSSIBLE = _possible()
+# Few on what is high up, or everybody would see everything.
+GRANTS = st.one_of(
+    st.sampled_from([grant for grant in POSSIBLE if " in " in grant[1]]),
+    st.sampled_from([grant for grant in POSSIBLE if " in " in grant[1]]),
+    st.sampled_from([grant for grant in POSSIBLE if grant[1].startswith("role")]),
+    st.sampled_from(POSSIBLE),
+)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with running_parts() as parts:
+        yield parts.database_url
+
+
+class Lists:
+    """Everything there is to list in one world, for one reader."""
+
+    def __init__(
+        self, rows: Rows, tabulars: dict[tuple[str, str], UUID], naive: Naive, reader: str, counted: Counter[ObjectType]
+    ) -> None:
+        self._counted = counted
+        self._rows = rows
+        self._tabulars = tabulars
+        self._naive = naive
+        self._reader = reader
+
+    def seen(self, type: ObjectType, ids: Sequence[str]) -> set[str]:
+        """One question for each object."""
+        return {id for id in ids if self._naive.holds(self._reader, "can_include_in_list", f"{type.value}:{id}")}
+
+    def everything(self, on: ObjectKey) -> bool:
+        """Whether rows are not asked about."""
+        return self._naive.holds(self._reader, "can_list_everything", f"{on.type.value}:{on.id}")
+
+    async def compare(self, connection: Connection, holders: Holders) -> None:
+        """Each list holds what its reader sees, and what it takes for certain is."""
+        of = self._rows.objects
+        for name in ("outer", "inner", "other"):
+            if self.everything(of[name]):
+                continue
+            for type in (ObjectType.TABLE, ObjectType.VIEW):
+                ids = [str(id) for at, id in self._tabulars.items() if at == (type.value, name)]
+                found = await _by_pages(_tabulars_of(connection, holders, REACHES[type], of[name], type))
+                self._same(type, ids, found)
+        depths = {"outer": 1, "inner": 2, "other": 1}
+        levels: list[tuple[str, str | None, list[str]]] = [
+            ("warehouse", None, ["outer"]),
+            ("second", None, ["other"]),
+            ("warehouse", "outer", ["inner"]),
+            ("warehouse", "inner", []),
+        ]
+        for warehouse, parent, inside in levels:
+            if self.everything(of[parent or warehouse]):
+                continue
+            at = None if parent is None else (UUID(of[parent].id), depths[parent])
+            found = await _by_pages(_children_of(connection, holders, of[warehouse], at))
+            self._same(ObjectType.NAMESPACE, [of[name].id for name in inside], found)
+        warehouses = await candidates.warehouses(
+            connection, holders, REACHES[ObjectType.WAREHOUSE], project_id=self._rows.project
+        )
+        both = {str(id): by for id, by in warehouses.items()}
+        self._same(ObjectType.WAREHOUSE, [str(id) for id in self._rows.warehouses], both)
+        projects = await candidates.projects(connection, holders, REACHES[ObjectType.PROJECT])
+        self._same(ObjectType.PROJECT, [self._rows.project], {row.id: row.by for row in projects})
+
+    def _same(self, type: ObjectType, ids: Sequence[str], found: dict[str, str | None]) -> None:
+        seen = self.seen(type, ids)
+        assert set(found) <= set(ids), "a list has rows of other places"
+        assert {id for id in found if id in self.seen(type, list(found))} == seen, f"{type} lacks what is visible"
+        self._counted.update({type: len(seen)})
+        for id, by in found.items():
+            if by in REACHES[type].certain:
+                assert self._naive.holds(self._reader, str(by), f"{type.value}:{id}"), "the rows promise too much"
+
+
+_Fetch = Callable[[tuple[str, UUID] | None], Awaitable[Sequence[Any]]]
+
+
+def _tabulars_of(connection: Connection, holders: Holders, reach: Reach, on: ObjectKey, type: ObjectType) -> _Fetch:
+    return lambda after: candidates.tabulars(
+        connection, holders, reach, namespace_id=UUID(on.id), kind=type.value, after=after, limit=1
+    )
+
+
+def _children_of(connection: Connection, holders: Holders, warehouse: ObjectKey, at: tuple[UUID, int] | None) -> _Fetch:
+    reach = REACHES[ObjectType.NAMESPACE]
+    return lambda after: candidates.children(
+        connection, holders, reach, warehouse_id=UUID(warehouse.id), parent=at, after=after, limit=1
+    )
+
+
+async def _by_pages(fetch: _Fetch) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    after = None
+    while rows := await fetch(after):
+        for row in rows:
+            assert str(row.id) not in found, "a row came twice"
+            found[str(row.id)] = row.by
+            after = (row.name_key if hasattr(row, "name_key") else row.path_key, row.id)
+    return found
+
+
+async def _compare(url: str, given_: Sequence[Grant], counted: Counter[ObjectType]) -> None:
+    database = Database(url, pool_size=2, acquire_timeout=5)
+    try:
+        rows = Rows()
+        tabulars = {at: uuid4() for at in TABULARS}
+        now = datetime.now(UTC)
+        async with database.transaction() as connection:
+            await rows.insert(connection)
+            await connection.execute(text("delete from tables"))
+            for (kind, space), id in tabulars.items():
+                warehouse = rows.warehouses[1 if space == "other" else 0]
+                await add_table(connection, id, warehouse, UUID(rows.objects[space].id), kind=kind)
+            for principal, name, privilege, end in given_:
+                kind, _, space = name.partition(" in ")
+                on = ObjectKey(ObjectType(kind), str(tabulars[kind, space])) if space else rows.objects[name]
+                await grants.give(
+                    connection,
+                    privilege=privilege,
+                    principal=_principal(rows, principal),
+                    on=on,
+                    by="test",
+                    expires_at=None if end is None else now + timedelta(seconds=EXPIRY[end]),
+                )
+        await _compare_readers(database, rows, tabulars, counted)
+    finally:
+        await database.close()
+
+
+async def _compare_readers(
+    database: Database, rows: Rows, tabulars: dict[tuple[str, str], UUID], counted: Counter[ObjectType]
+) -> None:
+    async with database.transaction() as connection:
+        wanted = {(user, relation, on): end for user, relation, on, end in await all_wanted(connection, rows)}
+    now = datetime.now(UTC)
+    tuples: dict[Tuple, datetime | None] = {
+        key: None if end is None else datetime.fromisoformat(end) for key, end in wanted.items()
+    }
+    readers = [Actor.user(user) for user in rows.users]
+    readers.append(Actor(kind=ActorKind.USER, id=rows.users[2], assumed_role=rows.role))
+    for reader in readers:
+        name, held = f"user:{reader.id}", dict(tuples)
+        if reader.assumed_role is not None:
+            name = NOBODY
+            held[NOBODY, "assignee", f"role:{rows.role}"] = None
+        resolution = await DatabaseResolver(database).resolve([], reader)
+        async with database.read() as connection:
+            lists = Lists(rows, tabulars, Naive(MODEL, held, now), name, counted)
+            await lists.compare(connection, holders_of(reader, resolution))
+
+
+def _principal(rows: Rows, name: str) -> Principal:
+    if name in ("ann", "ben"):
+        return Principal(PrincipalType.USER, rows.users[("ann", "ben").index(name)])
+    return Principal(PrincipalType.ROLE, rows.objects[name].id)
+
+
+def _agree(url: str, examples: int) -> None:
+    counted: Counter[ObjectType] = Counter()
+
+    @seed(20261121)
+    @settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+    @given(st.lists(GRANTS, min_size=3, max_size=14, unique_by=lambda grant: grant[:3]))
+    def run(some: list[Grant]) -> None:
+        asyncio.run(_compare(url, some, counted))
+
+    run()
+    assert min(counted[type] for type in REACHES) >= examples / 4, "the worlds are too poor to tell anything"
+
+
+@pytest.mark.timeout(300)
+def test_what_a_list_asks_about_is_all_that_its_reader_can_see(url: str) -> None:
+    _agree(url, 40)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_what_a_list_asks_about_is_all_that_its_reader_can_see_in_2000_worlds(url: str) -> None:
+    _agree(url, 2000)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists may read the rows of grants only, for the model that ships; for a model where that is not so they may not."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gateway.access.listing import TRAVERSE, Reaches
+from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS
+from gateway.access.refs import ObjectType
+from gateway.fga.compiled import compiled_model
+from gateway.fga.reach import reaches_of
+
+T = ObjectType
+LISTED = (T.PROJECT, T.WAREHOUSE, T.NAMESPACE, T.TABLE, T.VIEW)
+ANY_USER = {"type": "user", "wildcard": {}}
+
+
+class Edited:
+    """The shipped model, to be changed."""
+
+    def __init__(self) -> None:
+        self.model: dict[str, Any] = copy.deepcopy(compiled_model())
+        self._types = {each["type"]: each for each in self.model["type_definitions"]}
+
+    def rule(self, type: str, relation: str, rewrite: Mapping[str, Any]) -> Edited:
+        """Define the relation anew, without subjects of its own unless it had some."""
+        self._types[type]["relations"][relation] = rewrite
+        self._types[type]["metadata"]["relations"].setdefault(relation, {})
+        return self
+
+    def also(self, type: str, relation: str, rewrite: Mapping[str, Any]) -> Edited:
+        """Another way to have the relation."""
+        before = self._types[type]["relations"][relation]
+        return self.rule(type, relation, {"union": {"child": [before, rewrite]}})
+
+    def subject(self, type: str, relation: str, subject: Mapping[str, Any]) -> Edited:
+        """Another kind of subject of tuples of the relation."""
+        about = self._types[type]["metadata"]["relations"].setdefault(relation, {})
+        about.setdefault("directly_related_user_types", []).append(dict(subject))
+        return self
+
+    @property
+    def reaches(self) -> Reaches:
+        return reaches_of(self.model)
+
+
+def computed(relation: str) -> dict[str, Any]:
+    return {"computedUserset": {"relation": relation}}
+
+
+def above(relation: str, edge: str = "parent") -> dict[str, Any]:
+    return {"tupleToUserset": {"tupleset": {"relation": edge}, "computedUserset": {"relation": relation}}}
+
+
+def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:
+    """Lock: a relation that shows rows in another way makes lists of that type ask about every row."""
+    reaches = reaches_of(compiled_model())
+    assert set(reaches) == set(LISTED)
+    for type, reach in reaches.items():
+        assert reach.own <= {each.value for each in GRANTABLE[type]}
+        assert reach.below == (type in (T.PROJECT, T.WAREHOUSE, T.NAMESPACE))
+    tabular = {"describe", "select", "modify", "ownership"}
+    assert reaches[T.TABLE].own == reaches[T.VIEW].own == tabular
+    assert reaches[T.NAMESPACE].own == reaches[T.WAREHOUSE].own == tabular | {"create"}
+    assert not reaches[T.TABLE].above and not reaches[T.VIEW].above and not reaches[T.NAMESPACE].above
+    assert reaches[T.PROJECT].above == {"admin", "operator"}
+    assert reaches[T.WAREHOUSE].above == {
+        "project_admin", "security_admin", "data_admin", "describe", "select", "create", "modify", "operator"
+    }  # fmt: skip
+
+
+def test_every_privilege_that_shows_a_leaf_is_a_reason_to_see_the_way_to_it() -> None:
+    """Else a list of namespaces would leave out one with a table in it that its reader sees."""
+    reaches = reaches_of(compiled_model())
+    for type in (T.WAREHOUSE, T.NAMESPACE, T.TABLE, T.VIEW):
+        assert reaches[type].own <= {each.value for each in TRAVERSE_REASONS}
+
+
+def test_each_certain_relation_alone_shows_the_row() -> None:
+    for reach in reaches_of(compiled_model()).values():
+        assert reach.certain == reach.own | ({TRAVERSE} if reach.below else set())
+    only_both = {"intersection": {"child": [computed("describe"), computed("modify")]}}
+    [reach] = [Edited().rule("table", "can_include_in_list", only_both).reaches[T.TABLE]]
+    assert reach.own and not reach.certain
+
+
+@pytest.mark.parametrize(
+    ("edited", "lost"),
+    [
+        (Edited().subject("table", "describe", ANY_USER), {T.TABLE}),
+        (Edited().subject("view", "select", {"type": "table", "relation": "describes"}), {T.VIEW}),
+        (Edited().subject("namespace", "traverse", {"type": "role", "wildcard": {}}), {T.NAMESPACE}),
+        # Shown by a relation of the parent that does not see everything.
+        (Edited().also("table", "can_include_in_list", above("traverse")), {T.TABLE}),
+        (Edited().also("table", "can_include_in_list", above("manages_tags")), {T.TABLE}),
+        # Seeing everything does not follow from describing any more, so those who describe are not known before.
+        (Edited().rule("namespace", "can_list_everything", computed("modifies")), {T.TABLE, T.VIEW, T.NAMESPACE}),
+        (Edited().also("warehouse", "can_include_in_list", computed("managed_access")), {T.WAREHOUSE}),
+        (Edited().also("project", "describes", computed("server")), {T.PROJECT, T.WAREHOUSE}),
+        (Edited().rule("table", "can_include_in_list", {"somethingNew": {}}), {T.TABLE}),
+        # Who is in a role is not recorded any more.
+        (Edited().also("role", "assignee", above("describes", "project")), set(LISTED)),
+        (Edited().subject("role", "assignee", ANY_USER), set(LISTED)),
+    ],
+)
+def test_a_model_that_shows_rows_in_other_ways_has_no_reach(edited: Edited, lost: set[ObjectType]) -> None:
+    assert set(LISTED) - set(edited.reaches) == lost
+
+
+def test_what_is_taken_away_from_a_relation_only_makes_it_smaller() -> None:
+    less = {"difference": {"base": computed("describes"), "subtract": computed("manage_tags")}}
+    assert Edited().rule("table", "can_include_in_list", less).reaches[T.TABLE].own == {
+        "describe", "select", "modify", "ownership"
+    }  # fmt: skip
+
+
+def test_another_privilege_that_shows_a_row_is_read_too() -> None:
+    reaches = Edited().also("table", "can_include_in_list", computed("manage_tags")).reaches
+    assert "manage_tags" in reaches[T.TABLE].own & reaches[T.TABLE].certain
