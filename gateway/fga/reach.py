@@ -53,7 +53,7 @@ async def reaches_asked_by(client: FgaClient) -> Reaches:
     found = reaches_of(stored.authorization_model)
     for type in _LISTED:
         if type not in found:
-            _log.warning("lists ask about every row", type=type.value, model_id=client.model_id)
+            _log.warning("list.widened", type=type.value, model_id=client.model_id)
     return found
 
 
