@@ -31,6 +31,7 @@ from gateway.access.actor import Actor
 from gateway.access.resolved import (
     Resolution,
     Resolved,
+    ResolvedNamespace,
     ResolvedProject,
     ResolvedRole,
     ResolvedServer,
@@ -88,20 +89,21 @@ class DatabaseResolver:
         found: dict[refs.Ref, Resolved] = {}
         asked_by = _caller(caller)
         clock: AnyRow | None = None
-        named = [ref for ref in wanted if isinstance(ref, refs.TableRef)]
-        if len(named) > 1:
-            # A transaction names many tables: one statement for all of them.
-            async with self._database.read() as connection:
-                clock, tables_found = await _read_named(connection, named, asked_by)
-            found.update(tables_found)
-            wanted = [ref for ref in wanted if not isinstance(ref, refs.TableRef)]
+        kinds: dict[type[refs.Ref], list[refs.Ref]] = {}
         for ref in wanted:
-            # One row that always has `now` and `caller_roles`, and the rest when the reference points at something.
-            row = await self._database.read_one(_STATEMENTS[type(ref)], {**_parameters(ref), **asked_by})
+            kinds.setdefault(type(ref), []).append(ref)
+        for kind, some in kinds.items():
+            if len(some) == 1:
+                # One row that always has `now` and `caller_roles`, and the rest when the reference points at something.
+                row = await self._database.read_one(_STATEMENTS[kind], {**_parameters(some[0]), **asked_by})
+                resolved = _resolved(some[0], row)
+                found.update({} if resolved is None else {some[0]: resolved})
+            else:
+                # A transaction names many tables, a question many objects: one statement for all of a kind.
+                async with self._database.read() as connection:
+                    row, several = await _read_several(connection, kind, some, asked_by)
+                found.update(several)
             clock = clock or row
-            resolved = _resolved(ref, row)
-            if resolved is not None:
-                found[ref] = resolved
         # The first statement of all tells the clock and the revisions: what is read after them can only be newer.
         if clock is None:
             clock = await self._database.read_one(_ONLY_CLOCK, asked_by)
@@ -132,23 +134,29 @@ def _assumed(actor: Actor) -> tuple[str, ...]:
     return () if actor.assumed_role is None else (str(actor.assumed_role),)
 
 
-async def _read_named(
-    connection: AsyncConnection, named: Sequence[refs.TableRef], asked_by: dict[str, str]
+async def _read_several(
+    connection: AsyncConnection, kind: type[refs.Ref], some: Sequence[refs.Ref], asked_by: dict[str, str]
 ) -> tuple[AnyRow, dict[refs.Ref, Resolved]]:
-    """(a row with the clock, the tables behind these references), in one statement whether there are any or not."""
-    wanted = [(ref.warehouse_id, ref.identifier.namespace.key, fold(ref.identifier.name)) for ref in named]
-    keys = (namespaces.c.path_key, tables.c.name_key)
-    query = (
-        _table_columns()
-        .add_columns(*keys)
-        .where(warehouses.c.active, tuple_(namespaces.c.warehouse_id, *keys).in_(wanted))
-    )
-    rows: Sequence[AnyRow] = (await connection.execute(_always(query), asked_by)).all()
-    by_key = {(row.w_id, row.path_key, row.name_key): row for row in rows if row.t_id is not None}
-    found: dict[refs.Ref, Resolved] = {
-        ref: table_from(by_key[key]) for ref, key in zip(named, wanted, strict=True) if key in by_key
-    }
+    """(a row with the clock, what is behind these references of one kind), in one statement whatever there is."""
+    query, columns = _SEVERAL[kind]
+    wanted = [tuple(_parameters(ref).values())[: len(columns)] for ref in some]
+    labelled = [column.label(f"key_{number}") for number, column in enumerate(columns)]
+    asked = query.add_columns(*labelled).where(tuple_(*columns).in_(list(dict.fromkeys(wanted))))
+    rows: Sequence[AnyRow] = (await connection.execute(_always(asked), asked_by)).all()
+    by_key = {tuple(row[-len(columns) :]): row for row in rows}
+    found: dict[refs.Ref, Resolved] = {}
+    for ref, key in zip(some, wanted, strict=True):
+        resolved = _resolved(ref, by_key[key]) if key in by_key else None
+        if resolved is not None and _lies_where_asked(ref, resolved):
+            found[ref] = resolved
     return rows[0], found
+
+
+def _lies_where_asked(ref: refs.Ref, row: Resolved) -> bool:
+    """The path of a namespace's id may name a warehouse, which is no part of what it is looked up by."""
+    if not isinstance(ref, refs.NamespaceIdRef) or not isinstance(row, ResolvedNamespace):
+        return True
+    return ref.warehouse_id in (None, row.warehouse.id)
 
 
 def _word(constant: str) -> ColumnElement[str]:
@@ -293,6 +301,27 @@ _STATEMENTS: dict[type[refs.Ref], DirectRead] = {
     refs.UserRef: _direct(select(users).where(users.c.id == bindparam("id"))),
     refs.RoleRef: _direct(select(roles.c.id, roles.c.project_id, roles.c.name).where(roles.c.id == bindparam("id"))),
     refs.ServerRef: _direct(select(server.c.id, server.c.bootstrapped_at)),
+}
+
+
+_KEYS_OF_TABULAR = (namespaces.c.warehouse_id, namespaces.c.path_key, tables.c.name_key)
+
+#: For several references of one kind: what is read, and the columns it is looked up by, in the order of `_parameters`.
+_SEVERAL: dict[type[refs.Ref], tuple[Select[Any], tuple[Column[Any], ...]]] = {
+    refs.TableRef: (_table_columns().where(warehouses.c.active), _KEYS_OF_TABULAR),
+    refs.ViewRef: (_table_columns("view").where(warehouses.c.active), _KEYS_OF_TABULAR),
+    refs.TableIdRef: (_table_columns(), (tables.c.id, tables.c.warehouse_id)),
+    refs.ViewIdRef: (_table_columns("view"), (tables.c.id, tables.c.warehouse_id)),
+    refs.NamespaceRef: (_namespace_columns().where(warehouses.c.active), _KEYS_OF_TABULAR[:2]),
+    refs.NamespaceIdRef: (_namespace_columns(), (namespaces.c.id,)),
+    refs.WarehouseRef: (_warehouse_columns(), (warehouses.c.id,)),
+    refs.WarehouseNameRef: (
+        _warehouse_columns().where(warehouses.c.active),
+        (warehouses.c.project_id, warehouses.c.name_key),
+    ),
+    refs.ProjectRef: (select(projects.c.id, projects.c.name), (projects.c.id,)),
+    refs.UserRef: (select(users), (users.c.id,)),
+    refs.RoleRef: (select(roles.c.id, roles.c.project_id, roles.c.name), (roles.c.id,)),
 }
 
 

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many references in one request on a real PostgreSQL: the same rows as one by one, in one statement for each kind."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import event
+
+from gateway.access import refs
+from gateway.access.actor import Actor
+from gateway.db.engine import Database
+from gateway.db.resolver import DatabaseResolver
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from tests.integration.parts import Rows, add_table, running_parts
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with running_parts() as parts:
+        yield parts.database_url
+
+
+@pytest.fixture
+async def database(url: str) -> AsyncIterator[Database]:
+    made = Database(url, pool_size=2, acquire_timeout=5)
+    yield made
+    await made.close()
+
+
+def _asked(rows: Rows) -> list[refs.Ref]:
+    """Two or more of each kind, there and not there, and in a place where they are not."""
+    first, second = rows.warehouses
+    outer, other = Namespace((str(rows.outer),)), Namespace((str(rows.other),))
+    asked: list[refs.Ref] = [refs.ServerRef(), refs.ProjectRef(rows.project), refs.ProjectRef("none")]
+    for warehouse in (first, second, uuid4()):
+        asked += [
+            refs.WarehouseRef(warehouse),
+            refs.NamespaceRef(warehouse, outer),
+            refs.NamespaceRef(warehouse, other),
+        ]
+        asked += [refs.NamespaceIdRef(rows.outer, warehouse), refs.NamespaceIdRef(rows.other, warehouse)]
+        for id in (rows.table, rows.view, uuid4()):
+            asked += [refs.TableIdRef(warehouse, id), refs.ViewIdRef(warehouse, id)]
+            for namespace in (outer, Namespace((str(rows.inner),))):
+                identifier = TableIdentifier(namespace, str(id))
+                asked += [refs.TableRef(warehouse, identifier), refs.ViewRef(warehouse, identifier)]
+                shouted = TableIdentifier(namespace, str(id).upper())
+                asked += [refs.TableRef(warehouse, shouted)]
+    asked += [refs.NamespaceIdRef(rows.inner), refs.NamespaceIdRef(uuid4())]
+    asked += [refs.WarehouseNameRef(rows.project, name) for name in ("w0", "W1", "w2")]
+    asked += [refs.WarehouseNameRef("none", "w0")]
+    asked += [refs.UserRef(user) for user in (*rows.users, "oidc~nobody")]
+    asked += [refs.RoleRef(id) for id in (rows.role, rows.role_above, uuid4())]
+    return asked
+
+
+async def test_many_references_are_the_same_rows_as_one_by_one_in_a_statement_for_each_kind(
+    database: Database,
+) -> None:
+    rows = Rows()
+    async with database.transaction() as connection:
+        await rows.insert(connection)
+        await add_table(connection, uuid4(), rows.warehouses[0], rows.outer)
+    resolver, caller = DatabaseResolver(database), Actor.user(rows.users[0])
+    asked = _asked(rows)
+    kinds = {type(ref) for ref in asked}
+    assert len(kinds) == 12, "a kind of reference is not tried"
+    singly: dict[refs.Ref, object] = {}
+    for ref in asked:
+        singly.update((await resolver.resolve([ref], caller)).rows)
+    assert {type(ref) for ref in singly} == kinds
+    statements: list[str] = []
+
+    def count(connection: object, cursor: object, statement: str, *_: object) -> None:
+        statements.append(statement)
+
+    event.listen(database._engine.sync_engine, "before_cursor_execute", count)
+    found = await resolver.resolve(asked, caller)
+    assert found.rows == singly
+    # The server is one reference of its kind and goes another way.
+    assert len([each for each in statements if each.startswith("WITH") or "SELECT" in each]) == len(kinds) - 1
