@@ -17,7 +17,7 @@ from uuid import UUID
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
 from gateway.access.door import Door
-from gateway.access.listing import Reaches
+from gateway.access.listing import ReachesInUse
 from gateway.access.ports import Policies
 from gateway.access.tuples import TupleKey
 from gateway.api.build import Application, build_api
@@ -48,7 +48,7 @@ from gateway.db.tasks import Queue
 from gateway.db.turns import SharedTurns
 from gateway.fga.client import FgaClient
 from gateway.fga.model import ModelNotReady, StoreAndModel, find_model
-from gateway.fga.reach import reaches_asked_by
+from gateway.fga.reach import FollowedReaches
 from gateway.fga.relationships import FgaRelationships, to_wire
 from gateway.fga.remembered import RememberedRelationships
 from gateway.governance.checks import Checks
@@ -119,7 +119,9 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     keys, verifier = await _identity(settings, metrics, stack)
     policies = RememberedPolicies(opa, entries=settings.memory.policy_answers, observer=metrics)
     stack.callback(asyncio.create_task(policies.watch(), name="policies").cancel)
-    door = _door(settings, database, fga, policies, audit, metrics)
+    reaches = FollowedReaches(fga)
+    await reaches()
+    door = _door(settings, database, fga, reaches, policies, audit, metrics)
     delivery = _delivery(settings, database, fga, metrics)
     for name, work in (("outbox", run_delivery(delivery, database)), ("expiry", run_expiry(delivery, database))):
         stack.callback(asyncio.create_task(work, name=name).cancel)
@@ -149,7 +151,6 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
         vendor=Vendor(sts, cache=_credential_cache(settings, metrics)),
     )
     _work(settings, database, door, stores, stack)
-    reaches = await reaches_asked_by(fga)
     return _parts(settings, metrics, database, door, delivery, health, verifier, server_id, stores, reaches)
 
 
@@ -168,19 +169,25 @@ async def reconcile(settings: Settings, *, repair: bool, tell: Tell) -> Comparis
         stack.push_async_callback(database.close)
         fga = await _openfga(settings, database, stack)
         audit = await _audit(settings, metrics, database, stack)
-        door = _door(settings, database, fga, _opa(settings, stack), audit, metrics)
+        door = _door(settings, database, fga, FollowedReaches(fga), _opa(settings, stack), audit, metrics)
         delivery = _delivery(settings, database, fga, metrics)
         _, comparing = _drift(settings, database, fga, delivery, door, metrics)
         return await comparing.run(repair=repair, tell=tell)
 
 
 def _door(
-    settings: Settings, database: Database, fga: FgaClient, policies: Policies, audit: BufferedAudit, metrics: Metrics
+    settings: Settings,
+    database: Database,
+    fga: FgaClient,
+    reaches: FollowedReaches,
+    policies: Policies,
+    audit: BufferedAudit,
+    metrics: Metrics,
 ) -> Door:
     return Door(
         resolver=DatabaseResolver(database),
         relationships=RememberedRelationships(
-            FgaRelationships(fga),
+            FgaRelationships(fga, reaches),
             model_id=lambda: fga.model_id,
             entries=settings.memory.allows,
             seconds=settings.memory.allow_seconds,
@@ -257,7 +264,7 @@ def _parts(
     verifier: RememberedTokens,
     server_id: UUID,
     stores: Stores,
-    reaches: Reaches,
+    reaches: ReachesInUse,
 ) -> Parts:
     """The use cases, joined."""
     lists = Lists(database, door, reaches)

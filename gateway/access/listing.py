@@ -8,11 +8,13 @@ each of them: a row too many costs a question and never an answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from gateway.access.actor import Actor
+from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.refs import ObjectType
+from gateway.access.refusals import unavailable
 from gateway.access.resolved import Resolution
 
 #: The derived relation by which a container is seen for the sake of something in it.
@@ -37,6 +39,9 @@ class Reach:
 #: By type of object. A type that is not in it has no such bounds: a list of them asks about every row.
 Reaches = Mapping[ObjectType, Reach]
 
+#: The reaches of the model that serves at this moment. Raises DecisionEngineUnavailable when it cannot be read.
+ReachesInUse = Callable[[], Awaitable[Reaches]]
+
 
 @dataclass(frozen=True, slots=True)
 class Holders:
@@ -49,3 +54,11 @@ class Holders:
 def holders_of(actor: Actor, resolution: Resolution) -> Holders:
     """For a list of this caller; the roles are those that were read with what the list is of."""
     return Holders(None if actor.assumed_role is not None else actor.id, resolution.caller_roles)
+
+
+async def reach_of(reaches: ReachesInUse, type: ObjectType) -> Reach | None:
+    """What a list of this type goes by; None when it asks about every row. Raises the refusal for an outage."""
+    try:
+        return (await reaches()).get(type)
+    except DecisionEngineUnavailable as outage:
+        raise unavailable(False) from outage

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from gateway.access.door import Door
-from gateway.access.listing import Reach, Reaches, holders_of
+from gateway.access.listing import Reach, ReachesInUse, holders_of, reach_of
 from gateway.access.operation import Operation
 from gateway.access.operations.namespaces import ListNamespaces
 from gateway.access.operations.tables import ListTables
@@ -35,7 +35,7 @@ class Lists:
 
     database: Database
     door: Door
-    reaches: Reaches
+    reaches: ReachesInUse
 
     async def tabulars(
         self, permit: Permit[ListTables] | Permit[ListViews], type: ObjectType, namespace: ResolvedNamespace
@@ -43,7 +43,7 @@ class Lists:
         """(tables or views (id, name) of the namespace, token of the next page). Raises the refusal for an outage."""
         operation = permit.operation
         seen = permit.holds(Can.LIST_EVERYTHING, operation.namespace)
-        reach = None if seen else self.reaches.get(type)
+        reach = None if seen else await reach_of(self.reaches, type)
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
             async with self.database.read() as connection:
@@ -81,7 +81,7 @@ class Lists:
         """
         operation = permit.operation
         seen = permit.holds(Can.LIST_EVERYTHING, parent)
-        reach = None if seen else self.reaches.get(ObjectType.NAMESPACE)
+        reach = None if seen else await reach_of(self.reaches, ObjectType.NAMESPACE)
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
             async with self.database.read() as connection:
@@ -116,7 +116,7 @@ class Lists:
     ) -> Callable[[Sequence[AnyRow]], Awaitable[Sequence[bool]]]:
         async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
             keys = [ObjectKey(type, str(row.id)) for row in rows]
-            by = () if reach is None else [row.by if row.by in reach.certain else None for row in rows]
+            by = () if reach is None else [row.by for row in rows]
             return await self.door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
 
         return keep

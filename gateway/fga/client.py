@@ -200,6 +200,8 @@ class FgaClient:
         deadline comes (section 5 of the design, "Lists"), and this stops at an error on the way, at our own timeout and
         when `others` objects were named that nobody asked about. Raises DecisionEngineUnavailable when OpenFGA refuses.
         """
+        if self._withheld is not None:
+            raise DecisionEngineUnavailable(self._withheld)
         body: dict[str, Any] = {
             "authorization_model_id": self._model_id,
             "consistency": "HIGHER_CONSISTENCY",

@@ -44,17 +44,34 @@ class _Stored(msgspec.Struct):
     authorization_model: dict[str, Any]
 
 
-async def reaches_asked_by(client: FgaClient) -> Reaches:
-    """As `reaches_of`, for the model that `client` asks by; the log names the types whose lists ask about every row.
+class FollowedReaches:
+    """The reaches of the model that `client` asks by, also after another one serves.
 
-    Raises DecisionEngineUnavailable.
+    The log names the types whose lists ask about every row.
     """
-    stored = await client.get(f"/authorization-models/{client.model_id}", _Stored)
-    found = reaches_of(stored.authorization_model)
-    for type in _LISTED:
-        if type not in found:
-            _log.warning("list.widened", type=type.value, model_id=client.model_id)
-    return found
+
+    def __init__(self, client: FgaClient) -> None:
+        self._client = client
+        self._known: tuple[str, Reaches] | None = None
+
+    async def __call__(self) -> Reaches:
+        """Read once for each model. Raises DecisionEngineUnavailable."""
+        model_id = self._client.model_id
+        if self._known is None or self._known[0] != model_id:
+            stored = await self._client.get(f"/authorization-models/{model_id}", _Stored)
+            found = reaches_of(stored.authorization_model)
+            for type in _LISTED:
+                if type not in found:
+                    _log.warning("list.widened", type=type.value, model_id=model_id)
+            self._known = model_id, found
+        return self._known[1]
+
+    def certain(self, model_id: str, type_name: str, relation: str) -> bool:
+        """Whether by this model the relation alone makes an object of the type visible in lists; no if not known."""
+        if self._known is None or self._known[0] != model_id:
+            return False
+        reach = self._known[1].get(ObjectType(type_name))
+        return reach is not None and relation in reach.certain
 
 
 def reaches_of(model: Mapping[str, Any]) -> Reaches:

@@ -10,9 +10,11 @@ from datetime import UTC, datetime
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.relations import Can
 from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, PrincipalType, TupleKey
 from gateway.fga.client import Condition, FgaClient, FgaTuple
 from gateway.fga.names import member_of, object_of, role_members, user_object
+from gateway.fga.reach import FollowedReaches
 
 # (relation, object) that may be all that is needed to know.
 _Hint = tuple[str, str]
@@ -32,8 +34,9 @@ class FgaRelationships:
     Each question carries the database's time, which time-boxed grants are held against.
     """
 
-    def __init__(self, client: FgaClient) -> None:
+    def __init__(self, client: FgaClient, reaches: FollowedReaches | None = None) -> None:
         self._client = client
+        self._reaches = reaches
 
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
@@ -49,8 +52,7 @@ class FgaRelationships:
         subject, contextual = subject_of(actor)
         asked = _Asked(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)})
         names = [object_name(question.object) for question in questions]
-        by = {(each.by, name) for each, name in zip(questions, names, strict=True) if each.by is not None}
-        quick = await asked.by_hints(by) if by else set()
+        quick = await self._by_hints(asked, questions, names)
         left = [
             FgaTuple(subject, question.relation.value, name)
             for question, name in zip(questions, names, strict=True)
@@ -58,6 +60,22 @@ class FgaRelationships:
         ]
         slow = iter(await asked.check(left)) if left else iter(())
         return [(question.by, name) in quick or next(slow) for question, name in zip(questions, names, strict=True)]
+
+    async def _by_hints(self, asked: _Asked, questions: Sequence[Question], names: Sequence[str]) -> set[_Hint]:
+        """The hints that are enough by the model that serves, and hold by it."""
+        if self._reaches is None:
+            return set()
+        model_id = self._client.model_id
+        hints = {
+            (each.by, name)
+            for each, name in zip(questions, names, strict=True)
+            if each.by is not None
+            and each.relation is Can.INCLUDE_IN_LIST
+            and self._reaches.certain(model_id, each.object.type.value, each.by)
+        }
+        held = await asked.by_hints(hints) if hints else set()
+        # By another model, which began to serve meanwhile, a relation may give something else.
+        return held if self._client.model_id == model_id else set()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from gateway.access.door import Door
-from gateway.access.listing import Reaches, holders_of
+from gateway.access.listing import ReachesInUse, holders_of, reach_of
 from gateway.access.operations.projects import CreateProject, GetProject, ListProjects
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
@@ -26,7 +26,7 @@ class Projects:
     """Projects of the server."""
 
     def __init__(
-        self, *, database: Database, door: Door, delivery: TupleDelivery, server_id: UUID, reaches: Reaches
+        self, *, database: Database, door: Door, delivery: TupleDelivery, server_id: UUID, reaches: ReachesInUse
     ) -> None:
         self._reaches = reaches
         self._database = database
@@ -51,7 +51,7 @@ class Projects:
 
     async def list(self, permit: Permit[ListProjects]) -> ProjectList:
         """The projects the caller sees."""
-        reach = self._reaches.get(ObjectType.PROJECT)
+        reach = await reach_of(self._reaches, ObjectType.PROJECT)
         by: list[str | None] = []
         async with self._database.read() as connection:
             if reach is None:
@@ -62,7 +62,7 @@ class Projects:
         if within is not None:
             rows = [row for row in rows if row.id == within]
         if reach is not None:
-            by = [row.by if row.by in reach.certain else None for row in rows]
+            by = [row.by for row in rows]
         keys = [ObjectKey(ObjectType.PROJECT, row.id) for row in rows]
         seen = await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
         return ProjectList(

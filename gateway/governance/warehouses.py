@@ -7,7 +7,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.door import Door
-from gateway.access.listing import Reaches, holders_of
+from gateway.access.listing import ReachesInUse, holders_of, reach_of
 from gateway.access.operations.warehouses import (
     CreateWarehouse,
     GetWarehouse,
@@ -64,7 +64,7 @@ class Warehouses:
         storage: StorageCredentials,
         endpoints: EndpointRules,
         skip_validation: bool,
-        reaches: Reaches,
+        reaches: ReachesInUse,
     ) -> None:
         self._reaches = reaches
         self._database = database
@@ -151,7 +151,7 @@ class Warehouses:
         """The project's warehouses the caller sees, active ones unless asked otherwise."""
         operation = permit.operation
         project_id = operation.project.project_id
-        reach = self._reaches.get(ObjectType.WAREHOUSE)
+        reach = await reach_of(self._reaches, ObjectType.WAREHOUSE)
         by: list[str | None] = []
         async with self._database.read() as connection:
             rows = await warehouses.of_project(connection, project_id, active=operation.active)
@@ -159,7 +159,7 @@ class Warehouses:
                 holders = holders_of(permit.actor, permit.resolution)
                 found = await candidates.warehouses(connection, holders, reach, project_id=project_id)
                 rows = [row for row in rows if row.id in found]
-                by = [each if each in reach.certain else None for each in (found[row.id] for row in rows)]
+                by = [found[row.id] for row in rows]
         keys = [ObjectKey(ObjectType.WAREHOUSE, str(row.id)) for row in rows]
         seen = await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
         return WarehouseList(warehouses=[_wire(row) for row, yes in zip(rows, seen, strict=True) if yes])

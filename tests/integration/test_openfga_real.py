@@ -29,10 +29,12 @@ from gateway.fga.client import Condition, ConditionConflict, FgaClient, FgaTuple
 from gateway.fga.compiled import actions_of, compiled_model
 from gateway.fga.model import ModelNotReady, StoreAndModel, find_model, push_model
 from gateway.fga.names import role_members, user_object
+from gateway.fga.reach import FollowedReaches
 from gateway.fga.relationships import FgaRelationships, rfc3339, to_wire
 
 pytestmark = pytest.mark.integration
 
+LISTED = ("project", "warehouse", "namespace", "table", "view")
 KEY = "key-of-the-test"
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 CONTEXT = {"current_time": rfc3339(NOW)}
@@ -383,7 +385,9 @@ async def test_a_list_with_hints_is_what_single_questions_say(client: FgaClient,
     actor = Actor(kind=ActorKind.USER, id=who, assumed_role=role if assumed else None)
     plain = [Question(Can.INCLUDE_IN_LIST, key) for key in tables]
     hinted = [Question(Can.INCLUDE_IN_LIST, key, None, "select") for key in tables]
-    asking = FgaRelationships(client)
+    reaches = FollowedReaches(client)
+    assert set(await reaches()) == {type for type in ObjectType if type.value in LISTED}
+    asking = FgaRelationships(client, reaches)
     expected = [*[True] * 110, *[False] * 10, *[True] * 10, *[False] * 10]
     assert await asking.check(actor, plain, now=NOW) == expected
     assert await asking.check(actor, hinted, now=NOW) == expected

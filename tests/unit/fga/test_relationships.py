@@ -16,6 +16,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.fga.client import Condition, FgaClient, FgaTuple
+from gateway.fga.reach import FollowedReaches
 from gateway.fga.relationships import FgaRelationships, rfc3339, subject_of, to_wire
 from gateway.fga.stored import read_back
 
@@ -29,6 +30,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
+        self.model_id = "m"
 
     async def batch_check(
         self, checks: Sequence[FgaTuple], *, contextual: Sequence[FgaTuple], context: Mapping[str, str]
@@ -81,6 +83,26 @@ async def test_few_hints_are_checked_and_a_wrong_one_costs_a_question_and_no_row
     assert not [call for call in recorder.calls if "listed" in call]
 
 
+async def test_hints_of_a_model_that_serves_no_more_are_worth_nothing() -> None:
+    """By another model a relation may not show a row any more: then the whole question is asked, by that model."""
+    questions, names = listed(120, "select")
+    recorder = Lister(set(names), {("can_include_in_list", names[7])})
+    recorder.model_id = "other"
+    answers = await relationships(recorder).check(Actor.user("oidc~a"), questions, now=NOON)
+    assert [number for number, yes in enumerate(answers) if yes] == [7]
+
+    switching = Lister(set(names), {("can_include_in_list", names[7])})
+    confirmed = switching.confirmed
+
+    async def switch(*args: Any, **kwargs: Any) -> set[str]:
+        switching.model_id = "other"
+        return await confirmed(*args, **kwargs)
+
+    switching.confirmed = switch  # type: ignore[method-assign]  # the model changes while the list is under way
+    answers = await relationships(switching).check(Actor.user("oidc~a"), questions, now=NOON)
+    assert [number for number, yes in enumerate(answers) if yes] == [7]
+
+
 async def test_a_list_is_asked_for_the_member_of_an_assumed_role_at_the_time_of_the_clock() -> None:
     questions, names = listed(100, "select")
     recorder = Lister(set(names), set())
@@ -91,8 +113,15 @@ async def test_a_list_is_asked_for_the_member_of_an_assumed_role_at_the_time_of_
     assert call["context"] == {"current_time": "2026-03-04T12:00:00Z"}
 
 
+class Sure:
+    """Any hint is enough by the model `m`."""
+
+    def certain(self, model_id: str, type_name: str, relation: str) -> bool:
+        return (model_id, type_name) == ("m", "table")
+
+
 def relationships(recorder: Recorder) -> FgaRelationships:
-    return FgaRelationships(cast(FgaClient, recorder))
+    return FgaRelationships(cast(FgaClient, recorder), cast(FollowedReaches, Sure()))
 
 
 async def test_a_user_is_asked_for_by_the_encoded_id_and_at_the_time_of_the_clock() -> None:
