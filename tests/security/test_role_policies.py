@@ -15,9 +15,10 @@ _NEVER = {"timezone": "UTC", "weekdays": [], "from": "08:00", "until": "18:00"}
 
 
 def make_role(world: World) -> str:
-    """A role of the default project."""
+    """A role of the default project that nobody is in: its maker would be, as its owner."""
     made = world.admin.post("/management/v1/role", {"name": unique("role")})
     assert made.status_code == 201, made.text
+    world.revoke("ownership", world.admin, "role", str(made.json()["id"]))
     return str(made.json()["id"])
 
 
