@@ -166,6 +166,7 @@ def _try_all(world: World, shaky: Shaky, mixed: Mixed, part: str, toxics: tuple[
     soon(lambda: shaky.descriptors() <= before + _POOLS, "connections or files are left open", seconds=40)
 
 
+@pytest.mark.long  # with load and failures at once its bounds on time need a machine of its own
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.timeout(200)
 def test_a_failing_part_allows_nothing_loses_nothing_and_is_got_over(
