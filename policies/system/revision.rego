@@ -3,7 +3,7 @@
 # METADATA
 # title: Which policies these are
 # description: |
-#   The gateway asks for this every second. Another value than before means that what it remembers of answers was
+#   The gateway asks for this twice a second. Another value than before means that what it remembers of answers was
 #   promised by other policies, and it forgets it. Undefined means that nobody can tell: then nothing is remembered.
 package system.revision
 
