@@ -15,6 +15,7 @@ from gateway.access.operation import OPERATIONS, UNROUTED, Operation
 from gateway.access.operations.repetitions import RepeatAnswer
 from gateway.access.relations import Can
 from gateway.access.repetition import Remembered
+from gateway.api.build import build_api  # noqa: F401 - importing it is what serves every operation
 from gateway.api.serves import REPEATED_BY, SERVED, serves
 from tests.access import world
 from tests.access.examples import EXAMPLES
