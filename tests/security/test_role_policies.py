@@ -55,6 +55,7 @@ def test_a_rule_about_a_role_binds_its_members(world: World, ns: str, through_an
     member_of = make_role(world) if through_another_role else role
     if through_another_role:
         put_in(world, role, "role", member_of)
+    world.grant("select", world.bob, "namespace", world.namespace_id(ns))
     assert outcome(world.bob, table.path) == (200, False)
     with contractors(world, role):
         assert outcome(world.bob, table.path) == (200, False)
