@@ -4,23 +4,37 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
-from opa_client.opa_async import AsyncOpaClient
 
 from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyAnswers, PolicyRequest
 
 # The only paths that are ever asked. They are constants, so that no name of a user can become a path or a piece of Rego
 # (CVE-2025-46569).
-_DECISIONS = ("gateway", "decisions")
-_REVISION = ("system/revision", "current")
+_DECISIONS = "/v1/data/gateway/decisions"
+_REVISION = "/v1/data/system/revision/current"
+_HEALTH = "/health"
 
-#: A decision changes nothing, so it may be asked again; the whole call stays within its timeout.
-_RETRIES = 1
+_PAUSE_S = 0.3
+"""Before the one repetition: a decision changes nothing, so it may be asked again, within the timeout of the call."""
+
+Answer = TypeVar("Answer")
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    input: PolicyRequest | None
+
+
+class _Decided(msgspec.Struct, frozen=True):
+    result: PolicyAnswers | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Revision(msgspec.Struct, frozen=True):
+    result: str | None = None
 
 
 class OpaDecider:
@@ -32,11 +46,13 @@ class OpaDecider:
     """
 
     def __init__(self, endpoint: str, token: str | None, *, timeout_s: float) -> None:
-        self._host, self._port, self._tls = _parts(endpoint)
-        self._token = token
+        host, port, tls = _parts(endpoint)
+        self._url = f"{'https' if tls else 'http'}://{host}:{port}"
+        self._headers = {"Content-Type": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
         self._timeout_s = timeout_s
-        self._client: AsyncOpaClient | None = None
-        self._opening = asyncio.Lock()
+        self._session: aiohttp.ClientSession | None = None
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
         """One answer per question of `request`, in order.
@@ -48,7 +64,11 @@ class OpaDecider:
 
     async def ask(self, request: PolicyRequest) -> PolicyAnswers:
         """As `decide`, with the policies' promise of how long the answers hold, if they give one."""
-        answers = _understood(await self._query(_DECISIONS, msgspec.to_builtins(request)))
+        answers = _decoded(await self._query(_DECISIONS, request), _Decided).result
+        if answers is msgspec.UNSET:
+            raise DecisionEngineUnavailable(
+                "The policies gave no decision: data.gateway.decisions is undefined for this input."
+            )
         if len(answers.decisions) != len(request.questions):
             raise DecisionEngineUnavailable(
                 f"OPA was asked {len(request.questions)} questions and answered {len(answers.decisions)}."
@@ -60,16 +80,15 @@ class OpaDecider:
 
         Raises DecisionEngineUnavailable.
         """
-        body = await self._query(_REVISION, {})
-        found = body.get("result") if isinstance(body, dict) else None
-        return found if isinstance(found, str) and found else None
+        return _decoded(await self._query(_REVISION, None), _Revision).result or None
 
     async def ping(self) -> None:
         """Return if OPA answers and knows the gateway's token. Raises DecisionEngineUnavailable if not."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                healthy = await (await self._connected()).check_health()
-        except TimeoutError:
+                status, _, _ = await self._send("GET", _HEALTH, None)
+                healthy = status == 200
+        except (TimeoutError, aiohttp.ClientError, OSError):
             healthy = False
         if not healthy:
             raise DecisionEngineUnavailable(
@@ -78,52 +97,57 @@ class OpaDecider:
 
     async def aclose(self) -> None:
         """Close the connections. A later call opens new ones."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close_connection()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
-    async def _query(self, path: tuple[str, str], question: Any) -> Any:
+    async def _query(self, path: str, question: PolicyRequest | None) -> bytes:
+        """The body of OPA's answer. Raises DecisionEngineUnavailable."""
         # The errors of the HTTP client hold the request with its bearer token. None of them is chained to what is
         # raised here, so that no log can print it.
+        body = msgspec.json.encode(_Asked(question))
         try:
             async with asyncio.timeout(self._timeout_s):
-                client = await self._connected()
-                package, rule = path
-                return await client.query_rule(input_data=question, package_path=package, rule_name=rule)
+                status, media_type, answer = await self._send_twice(path, body)
         except TimeoutError:
             reason = f"OPA did not answer within {self._timeout_s} s."
-        except aiohttp.ClientResponseError as error:
-            reason = f"OPA answered with status {error.status} or with something that is not JSON."
         except (aiohttp.ClientError, OSError) as error:
             reason = f"OPA cannot be reached ({type(error).__name__})."
-        except (ValueError, RecursionError):
-            reason = "OPA answered with something that is not JSON."
+        else:
+            if status == 200 and media_type == "application/json":
+                return answer
+            reason = f"OPA answered with status {status} or with something that is not JSON."
         raise DecisionEngineUnavailable(reason)
 
-    async def _connected(self) -> AsyncOpaClient:
-        async with self._opening:
-            if self._client is None:
-                client = AsyncOpaClient(
-                    host=self._host,
-                    port=self._port,
-                    ssl=self._tls,
-                    token=self._token,
-                    retries=_RETRIES,
-                    timeout=self._timeout_s,
-                )
-                self._client = await client.__aenter__()
-            return self._client
+    async def _send_twice(self, path: str, body: bytes) -> tuple[int, str, bytes]:
+        """The second answer if the first is a failure of the server or of the connection."""
+        try:
+            first = await self._send("POST", path, body)
+        except aiohttp.ClientConnectorError:
+            await asyncio.sleep(_PAUSE_S)
+        except (aiohttp.ClientConnectionError, ConnectionResetError):
+            # A kept connection that the server has closed meanwhile: a new one answers at once.
+            pass
+        else:
+            if first[0] < 500:
+                return first
+            await asyncio.sleep(_PAUSE_S)
+        return await self._send("POST", path, body)
+
+    async def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes]:
+        """(status, media type, body)."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(headers=self._headers)
+        # A redirect would carry the token to wherever it points.
+        async with self._session.request(method, self._url + path, data=body, allow_redirects=False) as response:
+            return response.status, response.content_type, await response.read()
 
 
-def _understood(body: Any) -> PolicyAnswers:
-    """The answers in a body of OPA's data API. Raises DecisionEngineUnavailable for anything else, `{}` included."""
-    if not isinstance(body, dict) or "result" not in body:
-        raise DecisionEngineUnavailable(
-            "The policies gave no decision: data.gateway.decisions is undefined for this input."
-        )
+def _decoded(body: bytes, kind: type[Answer]) -> Answer:
+    """The answer of OPA's data API in `body`. Raises DecisionEngineUnavailable for anything else."""
     try:
-        return msgspec.convert(body["result"], PolicyAnswers, strict=True)
-    except msgspec.ValidationError as error:
+        return msgspec.json.decode(body, type=kind, strict=True)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DecisionEngineUnavailable(f"The policies gave something that is no decision: {error}.") from None
 
 
