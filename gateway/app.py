@@ -123,8 +123,8 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     await reaches()
     door = _door(settings, database, fga, reaches, policies, audit, metrics)
     delivery = _delivery(settings, database, fga, metrics)
-    for name, work in (("outbox", run_delivery(delivery, database)), ("expiry", run_expiry(delivery, database))):
-        stack.callback(asyncio.create_task(work, name=name).cancel)
+    # Not paused by read-only maintenance: what was acknowledged is finished, and drift gives rights nobody gave.
+    stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
     keeper, reconcile = _drift(settings, database, fga, delivery, door, metrics)
     watch = DriftWatch(
         database=database,
@@ -136,7 +136,9 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
         overlap=settings.drift.overlap,
     )
     stack.push_async_callback(_ended, asyncio.create_task(watch.run(), name="drift"))
-    health = HealthMonitor(interval_seconds=settings.health_check_frequency_seconds)
+    health = HealthMonitor(
+        interval_seconds=settings.health_check_frequency_seconds, maintenance_mode=settings.maintenance_mode
+    )
     health.register("catalog", "write_pool", database.ping)
     health.register("auth", "openfga", fga.ping)
     health.register("policy", "opa", opa.ping)
@@ -150,7 +152,8 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
         files=Files(own_role=sts.assume_own_role),
         vendor=Vendor(sts, cache=_credential_cache(settings, metrics)),
     )
-    _work(settings, database, door, stores, stack)
+    if settings.maintenance_mode == "off":
+        _work(settings, database, door, delivery, stores, stack)
     return _parts(settings, metrics, database, door, delivery, health, verifier, server_id, stores, reaches)
 
 
@@ -196,6 +199,7 @@ def _door(
         policies=policies,
         audit=audit,
         observer=metrics,
+        read_only=settings.maintenance_mode == "read-only",
     )
 
 
@@ -238,8 +242,10 @@ class Stores:
     vendor: Vendor
 
 
-def _work(settings: Settings, database: Database, door: Door, stores: Stores, stack: AsyncExitStack) -> None:
-    """Start what this process does beside requests."""
+def _work(
+    settings: Settings, database: Database, door: Door, delivery: TupleDelivery, stores: Stores, stack: AsyncExitStack
+) -> None:
+    """Start what this process changes by itself, beside requests."""
     purge = Purge(database=database, door=door, files=stores.files, storage=stores.storage, vendor=stores.vendor)
     expire = ExpireStaged(database=database, door=door)
     worker = Worker(database, {Queue.PURGE_TABLE: purge, Queue.EXPIRE_STAGED_TABLE: expire})
@@ -250,7 +256,8 @@ def _work(settings: Settings, database: Database, door: Door, stores: Stores, st
         storage=stores.storage,
         file_seconds=settings.metadata_cleanup_window,
     )
-    for name, work in (("worker", worker.run()), ("housekeeping", housekeeping.run())):
+    works = {"worker": worker.run(), "housekeeping": housekeeping.run(), "expiry": run_expiry(delivery, database)}
+    for name, work in works.items():
         stack.callback(asyncio.create_task(work, name=name).cancel)
 
 

@@ -195,6 +195,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_request_time: Annotated[
         float, Meta(description="Read, not yet enforced: each outside call has its own limit.", extra=SECONDS)
     ] = 30.0
+    maintenance_mode: Annotated[
+        typing.Literal["off", "read-only"],
+        Meta(description="`read-only`: what would change anything is answered with 429 or 503, reading goes on."),
+    ] = "off"
     pagination_size_default: Annotated[Count, Meta(description="Items on a page when none are asked for.")] = 100
     pagination_size_max: Annotated[Count, Meta(description="Most items on a page.")] = 1000
     skip_storage_validation: Annotated[

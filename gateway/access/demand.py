@@ -23,12 +23,16 @@ class Demand:
 
     `alternative` is a second relation that serves as well: whoever hands out the rights on an object need not see it
     otherwise (`manage_grants`, `lakekeeper.md` appendix B).
+
+    `changes` marks what is only asked and would let the caller change something behind the gateway's back (keys that
+    write): in read-only maintenance it is not asked, and so not held.
     """
 
     relation: Can
     on: Ref
     required: bool = True
     alternative: Can | None = None
+    changes: bool = False
 
     @property
     def relations(self) -> tuple[Can, ...]:

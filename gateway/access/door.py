@@ -17,6 +17,7 @@ from gateway.access._mint import mint
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.audit_record import AuditRecord
 from gateway.access.decision import Decision, DemandAnswer, Failure, Outcome, all_of, combine, undecided
+from gateway.access.demand import Demand
 from gateway.access.describe import describe_for_policy
 from gateway.access.entrance import Assumption, Entrance
 from gateway.access.operation import Durability, Operation
@@ -35,6 +36,7 @@ from gateway.access.refusals import (
     RoleActionForbidden,
     RoleNotFound,
     forbidden,
+    in_maintenance,
     not_found,
     unavailable,
 )
@@ -56,6 +58,8 @@ class Door:
 
     Invariant 1 rests here: permits are minted for allowed decisions only, and the latch lets no success answer leave
     without one. All collaborators fail by raising; nothing in this class turns a failure into an allow.
+
+    `read_only`: in maintenance nothing that changes anything is admitted, whoever asks (`Operation.pauses`).
     """
 
     def __init__(
@@ -66,13 +70,24 @@ class Door:
         policies: Policies,
         audit: AuditSink,
         observer: Observer,
+        read_only: bool = False,
     ) -> None:
         self._resolver = resolver
         self._relationships = relationships
         self._policies = policies
         self._audit = audit
         self._observer = observer
+        self._read_only = read_only
         self._supposing = asyncio.Semaphore(AT_ONCE)
+
+    def pauses(self, operation: type[Operation]) -> bool:
+        """Whether read-only maintenance is on and keeps this from being done."""
+        return self._read_only and operation.pauses()
+
+    def require_open(self, operation: type[Operation]) -> None:
+        """Raise the answer of read-only maintenance to what would change something."""
+        if self.pauses(operation):
+            raise in_maintenance(operation.is_catalog_mutation())
 
     async def admit(self, entrance: Entrance, operation: Op) -> Permit[Op]:
         """The permit for `operation`. Raises the refusal as a CatalogError: 401, 403, 404, 429 or 503."""
@@ -216,6 +231,8 @@ class Door:
             _require_stated(each)
         if entrance.actor.kind is ActorKind.ANONYMOUS and not all(each.open_to_all for each in asked):
             raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
+        for each in asked:
+            self.require_open(type(each))
         resolution, decisions, groups = await self._judge(entrance, asked)
         record = record_of(entrance, told_of(asked, decisions, groups), resolution)
         if not decisions[0].allowed:
@@ -347,7 +364,7 @@ class Door:
     ) -> list[list[DemandAnswer]]:
         questions: dict[Question, None] = {}
         for operation in asked:
-            for demand in operation.demands():
+            for demand in self._asked_of(operation):
                 questions.update(dict.fromkeys(questions_of(demand, resolution)))
         ordered = list(questions)
         started = time.perf_counter()
@@ -355,7 +372,11 @@ class Door:
         answers = await self._check(entrance.actor, ordered, resolution.now, pin) if ordered else []
         self._observer.decision_took("openfga", time.perf_counter() - started)
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
-        return [[answer_of(demand, resolution, yes) for demand in operation.demands()] for operation in asked]
+        return [[answer_of(demand, resolution, yes) for demand in self._asked_of(operation)] for operation in asked]
+
+    def _asked_of(self, operation: Operation) -> Sequence[Demand]:
+        demands = operation.demands()
+        return [demand for demand in demands if not demand.changes] if self._read_only else demands
 
     async def _ask_policies(
         self, entrance: Entrance, asked: Sequence[Operation], resolution: Resolution

@@ -45,6 +45,11 @@ class Operation:
     An endpoint `TASK /…` is no route: the door admits it for the gateway's own tasks named in `system_tasks` and for
     nobody else, and those tasks for nothing else. `REPEAT /…` is admitted where a remembered success is repeated.
     `ASSUME /…` is admitted before anything else that a caller asks for; of the three it alone has demands.
+
+    `durability` also says whether it changes anything (`changes`), and read-only maintenance rests on that alone. So a
+    route with a method that usually changes something has `Durability.WITH_CHANGE`, or tells in `reads_because` why it
+    does not change anything after all; and `Database.change` takes no permit of an operation that says it does not.
+    `goes_on_because` tells why a task that changes something goes on in read-only maintenance.
     """
 
     endpoint: ClassVar[str]
@@ -52,6 +57,8 @@ class Operation:
     open_to_all: ClassVar[bool] = False
     open_to_authenticated: ClassVar[str] = ""
     durability: ClassVar[Durability] = Durability.BUFFERED
+    reads_because: ClassVar[str] = ""
+    goes_on_because: ClassVar[str] = ""
     system_tasks: ClassVar[frozenset[str]] = frozenset()
 
     def demands(self) -> tuple[Demand, ...]:
@@ -89,6 +96,16 @@ class Operation:
         return path.startswith("/catalog/") and method not in ("GET", "HEAD")
 
     @classmethod
+    def changes(cls) -> bool:
+        """Whether it changes anything beside the audit."""
+        return cls.durability is Durability.WITH_CHANGE
+
+    @classmethod
+    def pauses(cls) -> bool:
+        """Whether it is refused in read-only maintenance."""
+        return cls.changes() and not cls.goes_on_because
+
+    @classmethod
     def routed(cls) -> bool:
         """Whether it is asked over HTTP."""
         return _UNROUTED_ENDPOINT.fullmatch(cls.endpoint) is None
@@ -119,6 +136,7 @@ class Operation:
             )
         if cls.open_to_all and (demanding or cls.open_to_authenticated):
             raise TypeError(f"operation {cls.__name__} is open to all, so it demands nothing and nobody's token")
+        cls._require_change_told()
         # dataclass(slots=True) would create the class a second time under the same name; plain frozen dataclasses do
         # not.
         if cls.__name__ in OPERATIONS:
@@ -128,7 +146,23 @@ class Operation:
         OPERATIONS[cls.__name__] = cls
 
     @classmethod
+    def _require_change_told(cls) -> None:
+        if cls.goes_on_because:
+            raise TypeError(f"operation {cls.__name__} has a route, so it does not go on in read-only maintenance")
+        method = cls.endpoint.split(" ", 1)[0]
+        if method in ("GET", "HEAD"):
+            if cls.changes() or cls.reads_because:
+                raise TypeError(f"operation {cls.__name__}: a {method} changes nothing, and need not say so")
+        elif cls.changes() == bool(cls.reads_because):
+            raise TypeError(
+                f"operation {cls.__name__}: a {method} is Durability.WITH_CHANGE when it changes anything, "
+                "else why it does not in reads_because; read-only maintenance rests on it"
+            )
+
+    @classmethod
     def _register_unrouted(cls) -> None:
+        if cls.goes_on_because and not (cls.is_task() and cls.changes()):
+            raise TypeError(f"operation {cls.__name__}: only a TASK that changes something can go on in maintenance")
         if cls.is_task() != bool(cls.system_tasks):
             raise TypeError(f"operation {cls.__name__}: a TASK names its system_tasks, and nothing else has any")
         demanding = cls.demands is not Operation.demands

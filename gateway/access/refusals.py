@@ -35,6 +35,17 @@ class DecisionUnavailableBeforeChange(TooManyRequests, type="AuthorizationBacken
     """As DecisionUnavailable, for catalog mutations: clients read 5xx there as "state unknown", 429 as "try again"."""
 
 
+_MAINTENANCE_SECONDS = 30
+
+
+class InMaintenance(ServiceUnavailableException, type="MaintenanceMode"):
+    """Read-only maintenance: nothing is changed for a while."""
+
+
+class InMaintenanceBeforeChange(TooManyRequests, type="MaintenanceMode"):
+    """As InMaintenance, for catalog mutations (as DecisionUnavailableBeforeChange)."""
+
+
 class ProjectNotFound(CatalogError, code=404):
     """No such project, or none the caller may see."""
 
@@ -128,3 +139,10 @@ def unavailable(catalog_mutation: bool) -> CatalogError:
     if catalog_mutation:
         return DecisionUnavailableBeforeChange(message)
     return DecisionUnavailable(message)
+
+
+def in_maintenance(catalog_mutation: bool) -> CatalogError:
+    """The answer of read-only maintenance: 503, or 429 where clients would take 503 for "state unknown"."""
+    message = "The catalog is in read-only maintenance. Nothing was changed; reading goes on, try again later."
+    kind = InMaintenanceBeforeChange if catalog_mutation else InMaintenance
+    return kind(message, retry_after_s=_MAINTENANCE_SECONDS)

@@ -119,8 +119,10 @@ class Ctx:
     async def begin(self, operation: type[Operation]) -> Claim | Remembered | None:
         """Claim the request's idempotency key, or tell what is remembered under it; None without a key.
 
-        Raises 400 for a key that is none, 409 while the first attempt runs, 422 for a key used with another body.
+        Raises the answer of read-only maintenance, in which no key is claimed: remembering it would be a change. Raises
+        400 for a key that is none, 409 while the first attempt runs, 422 for a key used with another body.
         """
+        self.parts.door.require_open(operation)
         key = parse_key(self._request.headers.getall("idempotency-key", []))
         if key is None or self.parts.repetitions is None:
             return None

@@ -30,9 +30,11 @@ _REMEMBERED = 100_000
 
 
 async def meet(ctx: Ctx) -> None:
-    """Give the caller a user record on their first call; a process remembers whom it has met."""
+    """Give the caller a user record on their first call; a process remembers whom it has met. In read-only maintenance
+    nobody is registered, and who is not goes on without a record (lakekeeper.md 2.2).
+    """
     met = ctx.parts.met
-    if ctx.actor.id in met:
+    if ctx.actor.id in met or ctx.parts.door.pauses(RegisterSelf):
         return
     await ctx.parts.users.register(await ctx.admit(RegisterSelf()))
     if len(met) >= _REMEMBERED:

@@ -99,8 +99,11 @@ class Database:
         its idempotency key, or nothing of it.
 
         The last thing before COMMIT is to see that nothing was taken away since the permit was decided; the refusal is
-        raised when it was. Raises DatabaseUnavailable when nothing was changed and CommitUnknown when nobody knows.
+        raised when it was. Raises DatabaseUnavailable when nothing was changed and CommitUnknown when nobody knows, and
+        TypeError for an operation that says it changes nothing: read-only maintenance believes it (`Operation`).
         """
+        if not permit.operation.changes():
+            raise TypeError(f"{type(permit.operation).__name__} says it changes nothing")
         with _outage():
             async with self._engine.connect() as connection:
                 await connection.begin()

@@ -46,6 +46,7 @@ class CheckPermission(Operation):
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/permissions/check"
+    reads_because: ClassVar[str] = "it is a question"
     open_to_authenticated: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
     check: Check
 
@@ -67,6 +68,7 @@ class BatchCheck(Operation):
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/action/batch-check"
+    reads_because: ClassVar[str] = "it is many questions"
     open_to_authenticated: ClassVar[str] = "about oneself; answers about others demand can_read_assignments, one by one"
     checks: tuple[Check, ...]
     error_on_not_found: bool = False

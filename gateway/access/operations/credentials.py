@@ -23,7 +23,7 @@ class VendCredentials(Operation):
     def demands(self) -> tuple[Demand, ...]:
         return (
             Demand(Can.READ_DATA, self.table),
-            Demand(Can.WRITE_DATA, self.table, required=False),
+            Demand(Can.WRITE_DATA, self.table, required=False, changes=True),
         )
 
 
@@ -48,3 +48,4 @@ class SignRequest(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/sign"
     open_to_authenticated: ClassVar[str] = "it answers 406 to everybody and does nothing"
+    reads_because: ClassVar[str] = "it does nothing yet"

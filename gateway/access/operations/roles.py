@@ -54,6 +54,7 @@ class SearchRole(Operation):
     """The roles of a project whose names hold a text, the best first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/search/role"
+    reads_because: ClassVar[str] = "it searches"
     project: ProjectRef
     text: str
 

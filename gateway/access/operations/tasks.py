@@ -90,6 +90,7 @@ class RepairDrift(Operation):
     endpoint: ClassVar[str] = "TASK /tasks/repair_drift"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"watch_drift", "reconcile_tuples"})
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    goes_on_because: ClassVar[str] = "a right that nobody gave must not stay in force for as long as maintenance takes"
     tuples: tuple[str, ...]
     kinds: tuple[str, ...]
 

@@ -83,6 +83,7 @@ class SearchUser(Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/search/user"
     open_to_authenticated: ClassVar[str] = "names of principals are no secret among those who have a token"
+    reads_because: ClassVar[str] = "it searches"
     text: str
 
 

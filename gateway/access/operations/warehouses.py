@@ -35,6 +35,7 @@ class ValidateWarehouseCreation(Operation):
     """The checks a creation would make, reported one by one; nothing is created."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse-creation-validation"
+    reads_because: ClassVar[str] = "it only tries the store, and takes its trial file away again"
     project: ProjectRef
     request: CreateWarehouseRequest
 

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lock 8: what changes anything says so, and in read-only maintenance the door lets none of it in.
+
+The walk goes over every operation there is, so a new one is in it; one that forgets to say whether it changes anything
+cannot be written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pytest
+
+from gateway.access.actor import Actor
+from gateway.access.demand import Demand
+from gateway.access.door import Door
+from gateway.access.entrance import Entrance
+from gateway.access.operation import OPERATIONS, UNROUTED, Durability, Operation
+from gateway.access.operations.credentials import VendCredentials
+from gateway.access.operations.tasks import PurgeTable, RepairDrift
+from gateway.access.relations import Can
+from gateway.api.serves import SERVED
+from gateway.db.engine import Database
+from gateway.iceberg.errors import CatalogError
+from tests.access import world
+from tests.access.app import running
+from tests.access.examples import EXAMPLES
+from tests.access.test_lock_6_walks import EXTRAS, WITHOUT_USE_CASE
+from tests.access.world import SERVER, House
+
+_WRITES = (Can.WRITE_DATA,)
+
+
+@dataclass
+class Closed(House):
+    """A house in read-only maintenance."""
+
+    made: list[Door] = field(default_factory=list)
+
+    @property
+    def door(self) -> Door:
+        return Door(
+            resolver=self.resolver,
+            relationships=self.judge,
+            policies=self.rules,
+            audit=self.audit,
+            observer=self.watcher,
+            read_only=True,
+        )
+
+
+@pytest.fixture
+def fresh(registers: None) -> Iterator[None]:
+    """The registers are put back afterwards."""
+    yield
+
+
+async def test_whatever_changes_anything_is_refused_in_time_and_all_else_goes_on() -> None:
+    house = Closed()
+    async with running(house) as app:
+        for example in EXAMPLES:
+            app.spy.calls.clear()
+            operation = type(example.operation)
+            answer = await app.send(example)
+            if not operation.changes():
+                name = operation.__name__
+                assert app.spy.calls == ([] if name in WITHOUT_USE_CASE else [name]) or name in EXTRAS, example
+                continue
+            mutating = any(each.is_catalog_mutation() for each in SERVED[operation].opt["operations"])
+            assert answer.status_code == (429 if mutating else 503), example
+            assert int(answer.headers["retry-after"]) > 0
+            if example.method != "HEAD":
+                error = answer.json()["error"]
+                assert (error["type"], "read-only maintenance" in error["message"]) == ("MaintenanceMode", True)
+            assert app.spy.calls == [], example
+    asked = {decision.operation for record in house.audit.buffered for decision in record.decisions}
+    changing = {operation.name() for operation in OPERATIONS.values() if operation.changes()}
+    assert asked.isdisjoint(changing), "nobody is even asked"
+
+
+async def test_without_a_token_maintenance_is_not_told_of() -> None:
+    changing = next(example for example in EXAMPLES if example.operation.changes())
+    async with running(Closed()) as app:
+        assert (await app.send(changing, subject=None)).status_code == 401
+
+
+async def test_an_idempotency_key_is_not_claimed() -> None:
+    keyed = next(example for example in EXAMPLES if type(example.operation).__name__ == "DropTable")
+    async with running(Closed()) as app:
+        answer = await app.send(keyed, **{"idempotency-key": "6f2a9d0e-0000-4000-8000-000000000001"})
+        assert (answer.status_code, app.spy.calls) == (429, [])
+
+
+async def test_a_key_that_writes_is_not_even_asked_for() -> None:
+    vend = next(example.operation for example in EXAMPLES if isinstance(example.operation, VendCredentials))
+    open_house, closed = House(), Closed()
+    entered = Entrance(actor=world.ALICE, request_id="r")
+    assert (await open_house.door.admit(entered, vend)).holds(Can.WRITE_DATA, vend.table)
+    permit = await closed.door.admit(Entrance(actor=world.ALICE, request_id="r"), vend)
+    assert permit.holds(Can.READ_DATA, vend.table)
+    assert not permit.holds(Can.WRITE_DATA, vend.table)
+
+
+def test_what_does_not_change_anything_and_may_hand_out_a_way_to_write_marks_it() -> None:
+    for example in EXAMPLES:
+        if example.operation.changes():
+            continue
+        for demand in example.operation.demands():
+            writes = any(relation in _WRITES for relation in demand.relations)
+            assert demand.changes or not writes or demand.required, example
+            assert not (demand.changes and demand.required), "what is required is asked in maintenance too"
+
+
+async def test_tasks_that_change_things_pause_and_drift_is_mended() -> None:
+    purge = PurgeTable(world.WAREHOUSE, world.WAREHOUSE.warehouse_id, "s3://bucket/t")
+    with pytest.raises(CatalogError, match="read-only maintenance"):
+        await Closed().door.admit(Entrance(actor=Actor.system("purge_table"), request_id="r"), purge)
+    repair = RepairDrift(tuples=("user:x select table:y",), kinds=("unwanted",))
+    assert await Closed().door.admit(Entrance(actor=Actor.system("watch_drift"), request_id="r"), repair)
+    going_on = {
+        operation.__name__ for operation in UNROUTED.values() if operation.changes() and operation.goes_on_because
+    }
+    assert going_on == {"RepairDrift"}, "whatever else is to go on needs as good a reason"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_a_method_that_usually_changes_things_cannot_leave_open_whether_it_does(fresh: None, method: str) -> None:
+    with pytest.raises(TypeError, match="read-only maintenance rests on it"):
+
+        class Forgetful(Operation):
+            endpoint: ClassVar[str] = f"{method} /forgetful"
+
+            def demands(self) -> tuple[Demand, ...]:
+                return (Demand(Can.READ, SERVER),)
+
+    assert "Forgetful" not in OPERATIONS
+
+
+def test_nothing_both_changes_and_does_not(fresh: None) -> None:
+    with pytest.raises(TypeError, match="read-only maintenance rests on it"):
+
+        class Both(Operation):
+            endpoint: ClassVar[str] = "POST /both"
+            durability: ClassVar[Durability] = Durability.WITH_CHANGE
+            reads_because: ClassVar[str] = "it says so"
+
+            def demands(self) -> tuple[Demand, ...]:
+                return (Demand(Can.READ, SERVER),)
+
+
+def test_a_get_changes_nothing(fresh: None) -> None:
+    with pytest.raises(TypeError, match="a GET changes nothing"):
+
+        class Sneaky(Operation):
+            endpoint: ClassVar[str] = "GET /sneaky"
+            durability: ClassVar[Durability] = Durability.WITH_CHANGE
+
+            def demands(self) -> tuple[Demand, ...]:
+                return (Demand(Can.READ, SERVER),)
+
+
+def test_no_route_goes_on_in_maintenance(fresh: None) -> None:
+    with pytest.raises(TypeError, match="does not go on in read-only maintenance"):
+
+        class Important(Operation):
+            endpoint: ClassVar[str] = "POST /important"
+            durability: ClassVar[Durability] = Durability.WITH_CHANGE
+            goes_on_because: ClassVar[str] = "it is important"
+
+            def demands(self) -> tuple[Demand, ...]:
+                return (Demand(Can.READ, SERVER),)
+
+
+async def test_the_database_takes_no_change_under_a_permit_that_says_there_is_none() -> None:
+    vend = next(example.operation for example in EXAMPLES if isinstance(example.operation, VendCredentials))
+    permit = await House().door.admit(Entrance(actor=world.ALICE, request_id="r"), vend)
+    database = Database("postgresql+asyncpg://nobody@127.0.0.1:1/none", pool_size=1, acquire_timeout=1)
+    with pytest.raises(TypeError, match="says it changes nothing"):
+        async with database.change(permit):
+            pass
+
+
+async def test_who_comes_for_the_first_time_is_served_and_not_registered() -> None:
+    config = next(example for example in EXAMPLES if type(example.operation).__name__ == "GetConfig")
+    async with running(Closed()) as app:
+        await app.send(config, subject="a-stranger")
+        assert app.spy.calls == ["GetConfig"]
