@@ -248,7 +248,7 @@ def _work(
     """Start what this process changes by itself, beside requests."""
     purge = Purge(database=database, door=door, files=stores.files, storage=stores.storage, vendor=stores.vendor)
     expire = ExpireStaged(database=database, door=door)
-    worker = Worker(database, {Queue.PURGE_TABLE: purge, Queue.EXPIRE_STAGED_TABLE: expire})
+    worker = Worker(database, {Queue.TABULAR_PURGE: purge, Queue.EXPIRE_STAGED_TABLE: expire})
     housekeeping = Housekeeping(
         database=database,
         door=door,

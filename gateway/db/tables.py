@@ -15,7 +15,7 @@ from gateway.access.refs import ObjectKey
 from gateway.db import retired
 from gateway.db.rows import AnyRow
 from gateway.db.schema import namespaces, retired_locations, tables, tasks, warehouses
-from gateway.db.tasks import Queue
+from gateway.db.tasks import ACTIVE, Queue
 from gateway.db.tasks import add as add_task
 from gateway.db.wanted import path_above
 from gateway.iceberg.identifiers import fold
@@ -110,8 +110,8 @@ async def location_taken(
         was = was.where(retired_locations.c.retired_by.is_distinct_from(left_by))
     purged = tasks.c.payload["location_key"].astext
     purging = select(literal(1)).where(
-        tasks.c.queue == Queue.PURGE_TABLE.value,
-        tasks.c.status.in_(["scheduled", "running"]),
+        tasks.c.queue == Queue.TABULAR_PURGE.value,
+        tasks.c.status.in_(ACTIVE),
         or_(purged.in_([location_key, *ancestors]), func.starts_with(purged, location_key)),
     )
     there = _in_use(location_key, ancestors, other_than)
@@ -140,7 +140,7 @@ async def schedule_purge(
     """Have the files below a place deleted, in the transaction that deletes its row."""
     payload = {"location": location, "location_key": location_key}
     await add_task(
-        connection, Queue.PURGE_TABLE, warehouse_id=warehouse_id, entity_id=id, entity_type=kind, payload=payload
+        connection, Queue.TABULAR_PURGE, warehouse_id=warehouse_id, entity_id=id, entity_type=kind, payload=payload
     )
 
 

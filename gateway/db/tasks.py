@@ -1,45 +1,127 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on tasks: work for later that any process may take, one at a time, and take over when its worker dies."""
+"""Statements on tasks: work for later that any process may take, one at a time, and take over when its worker dies.
+
+An attempt is one run of a task. What ends it is written together with its row in `task_log`, and only by the worker
+that has it: whoever was slow finds that the task was taken over (TaskLost) and leaves no trace.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final, TypeVar
 from uuid import UUID
 
-from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Float,
+    Function,
+    Text,
+    and_,
+    cast,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
 from gateway.db.rows import AnyRow
-from gateway.db.schema import tasks
+from gateway.db.schema import namespaces, tables, task_log, task_queue_configs, tasks
 
-MAX_ATTEMPTS = 5
+MAX_ATTEMPTS: Final = 5
+"""How often a task is begun that fails each time (`lakekeeper.md` section 9)."""
+
+STALE_SECONDS: Final = 120
+"""The silence after which a task is taken over where nothing else is configured (`lakekeeper.md` section 9)."""
+
+_FIRST_PAUSE_SECONDS: Final = 10.0
+_LONGEST_PAUSE_SECONDS: Final = 900.0
 
 
 class Queue(StrEnum):
-    """The kinds of tasks; one worker runs them all."""
+    """The kinds of tasks. The first three have the names of the reference system (`lakekeeper.md` 3.9)."""
 
-    PURGE_TABLE = "purge_table"
+    SOFT_DELETION = "soft_deletion"
+    """A table or view that was dropped goes for good when its time is over."""
+    TABULAR_PURGE = "tabular_purge"
+    """The files of a table or view that is gone are deleted."""
+    TASK_LOG_CLEANUP = "task_log_cleanup"
+    """Ended tasks of a project and its warehouses are forgotten; a project's own."""
     EXPIRE_STAGED_TABLE = "expire_staged_table"
+    """A table that was staged and never made is forgotten."""
+
+
+class Status(StrEnum):
+    """How a task is."""
+
+    SCHEDULED = "scheduled"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    """Its worker was asked to stop and has not yet."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ACTIVE: Final = (Status.SCHEDULED.value, Status.RUNNING.value, Status.STOPPING.value)
+BEGUN: Final = (Status.RUNNING.value, Status.STOPPING.value)
 
 
 class TaskLost(Exception):
     """Another worker took the task over; what this one did must not be written down as its end."""
 
 
+class Cancellation(StrEnum):
+    """What became of the active task of an entity that was to be cancelled."""
+
+    NONE = "none"
+    """There was none."""
+    CANCELLED = "cancelled"
+    """It had not been begun and never will be."""
+    RUNNING = "running"
+    """A worker has it, so it goes on."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One run of a task: whoever takes it over has the next `attempt`, and this one can end it no more."""
+    """One run of a task: whoever takes it over has the next `attempt`, and this one can end it no more.
+
+    It is about one thing of a warehouse, or about a project. `stale_seconds` is the silence after which others take it
+    over; `tries` counts the attempts that count, this one included.
+    """
 
     id: UUID
     queue: Queue
-    warehouse_id: UUID
-    entity_id: UUID
+    of_warehouse: UUID | None
+    of_entity: UUID | None
+    of_project: str | None
     attempt: int
+    tries: int
+    stale_seconds: float
     payload: Mapping[str, str]
+
+    @property
+    def warehouse_id(self) -> UUID:
+        """Raises ValueError for a project's task."""
+        return _given(self.of_warehouse, self)
+
+    @property
+    def entity_id(self) -> UUID:
+        """Raises ValueError for a project's task."""
+        return _given(self.of_entity, self)
+
+    @property
+    def project_id(self) -> str:
+        """Raises ValueError for a task of a warehouse."""
+        return _given(self.of_project, self)
 
 
 async def add(
@@ -50,10 +132,18 @@ async def add(
     entity_id: UUID,
     payload: Mapping[str, str],
     entity_type: str = "table",
+    entity_name: Sequence[str] = (),
     in_seconds: float = 0.0,
-) -> None:
-    """Schedule a task in the transaction of what makes it necessary; one that is active for the entity is enough."""
-    await connection.execute(
+    at: datetime | None = None,
+    parent: UUID | None = None,
+) -> UUID | None:
+    """Schedule a task in the transaction of what makes it necessary; its id, None when one is active for the entity,
+    which is enough.
+
+    It is due `at` that time, or `in_seconds` from now. `entity_name` is the path of the entity, for people; when it is
+    not given it is that of the row, or of the parent's entity when the row is gone.
+    """
+    statement = (
         insert(tasks)
         .values(
             id=uuid7(),
@@ -61,90 +151,253 @@ async def add(
             warehouse_id=warehouse_id,
             entity_type=entity_type,
             entity_id=entity_id,
+            entity_name=list(entity_name) if entity_name else _known_name(entity_id, parent),
+            parent_task_id=parent,
             payload=dict(payload),
-            scheduled_for=func.clock_timestamp() + _seconds(in_seconds),
+            scheduled_for=func.clock_timestamp() + _seconds(in_seconds) if at is None else at,
         )
         .on_conflict_do_nothing()
+        .returning(tasks.c.id)
     )
+    added: UUID | None = (await connection.execute(statement)).scalar_one_or_none()
+    return added
+
+
+async def cancel(connection: AsyncConnection, queue: Queue, entity_id: UUID, *, reason: str) -> Cancellation:
+    """Cancel the entity's active task of this queue unless a worker has it, with what makes it needless.
+
+    Until that transaction ends no worker can take it.
+    """
+    return (await cancel_all(connection, queue, [entity_id], reason=reason))[entity_id]
+
+
+async def cancel_all(
+    connection: AsyncConnection, queue: Queue, entity_ids: Sequence[UUID], *, reason: str
+) -> dict[UUID, Cancellation]:
+    """As `cancel`, for many entities; each is in the answer."""
+    found = (
+        select(tasks.c.id, tasks.c.entity_id, tasks.c.status)
+        .where(tasks.c.queue == queue.value, tasks.c.entity_id.in_(entity_ids), tasks.c.status.in_(ACTIVE))
+        .order_by(tasks.c.id)
+        .with_for_update()
+    )
+    rows = (await connection.execute(found)).all()
+    waiting = [row.id for row in rows if row.status == Status.SCHEDULED]
+    await connection.execute(
+        update(tasks).where(tasks.c.id.in_(waiting)).values(**_over(Status.CANCELLED), last_error=reason)
+    )
+    outcome = dict.fromkeys(entity_ids, Cancellation.NONE)
+    outcome.update(
+        (row.entity_id, Cancellation.CANCELLED if row.status == Status.SCHEDULED else Cancellation.RUNNING)
+        for row in rows
+    )
+    return outcome
+
+
+async def unfinished(connection: AsyncConnection, warehouse_id: UUID) -> int:
+    """How many tasks of a warehouse have not ended."""
+    statement = select(func.count()).where(tasks.c.warehouse_id == warehouse_id, tasks.c.status.in_(ACTIVE))
+    return int((await connection.execute(statement)).scalar_one())
 
 
 async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_seconds: float) -> Task | None:
-    """Begin the task that is due longest, or that its worker left without a heartbeat; None when there is none."""
-    due = and_(tasks.c.status == "scheduled", tasks.c.scheduled_for <= func.clock_timestamp())
-    left = and_(tasks.c.status == "running", tasks.c.heartbeat_at < func.clock_timestamp() - _seconds(stale_seconds))
-    await connection.execute(
-        update(tasks)
-        .where(left, tasks.c.attempt >= MAX_ATTEMPTS)
-        .values(status="failed", finished_at=func.clock_timestamp(), last_error="its workers died")
-    )
+    """Begin the task that is due longest, or that its worker left without a heartbeat; None when there is none.
+
+    A task that was left is begun again, unless it was tried often enough or was asked to stop. `stale_seconds` holds
+    where no other silence is configured for the queue.
+    """
+    stale = _stale_seconds(stale_seconds)
+    due = and_(tasks.c.status == Status.SCHEDULED, tasks.c.scheduled_for <= func.clock_timestamp())
+    left = and_(tasks.c.status.in_(BEGUN), tasks.c.heartbeat_at < func.clock_timestamp() - _seconds(stale))
     chosen = (
-        select(tasks.c.id)
+        select(tasks, stale.label("stale_seconds"))
         .where(tasks.c.queue.in_([queue.value for queue in queues]), or_(due, left))
         .order_by(tasks.c.scheduled_for)
         .limit(1)
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=True, of=tasks)
     )
-    taken = (
-        update(tasks)
-        .where(tasks.c.id == chosen.scalar_subquery())
-        .values(status="running", attempt=tasks.c.attempt + 1, heartbeat_at=func.clock_timestamp())
-        .returning(tasks)
+    while (row := (await connection.execute(chosen)).one_or_none()) is not None:
+        if row.status != Status.SCHEDULED:
+            told = "its worker was asked to stop and died" if row.status == Status.STOPPING else "its worker died"
+            await _log_attempt(connection, row.id, Status.FAILED, told)
+            if row.status == Status.STOPPING:
+                await _close(connection, row.id, Status.CANCELLED, told)
+                continue
+            if row.attempt - row.interruptions >= MAX_ATTEMPTS:
+                await _close(connection, row.id, Status.FAILED, told)
+                continue
+        await connection.execute(
+            update(tasks)
+            .where(tasks.c.id == row.id)
+            .values(
+                status=Status.RUNNING.value,
+                attempt=row.attempt + 1,
+                picked_up_at=func.clock_timestamp(),
+                heartbeat_at=func.clock_timestamp(),
+                updated_at=func.clock_timestamp(),
+                progress=0.0,
+                execution_details=None,
+            )
+        )
+        return _task(row)
+    return None
+
+
+async def beat(connection: AsyncConnection, task: Task) -> bool:
+    """Say that the worker lives; whether it was asked to stop. Raises TaskLost."""
+    return await _mine(connection, task, heartbeat_at=func.clock_timestamp()) == Status.STOPPING
+
+
+async def report(
+    connection: AsyncConnection, task: Task, *, progress: float, details: Mapping[str, object] | None = None
+) -> bool:
+    """As `beat`, telling how far it is, from 0 to 1, and what is worth knowing of this attempt. Raises TaskLost."""
+    values: dict[str, object] = {} if details is None else {"execution_details": dict(details)}
+    now = func.clock_timestamp()
+    status = await _mine(
+        connection, task, heartbeat_at=now, updated_at=now, progress=min(max(progress, 0.0), 1.0), **values
     )
-    row = (await connection.execute(taken)).one_or_none()
-    return None if row is None else _task(row)
+    return status == Status.STOPPING
 
 
-async def beat(connection: AsyncConnection, task: Task) -> None:
-    """Say that the worker lives. Raises TaskLost."""
-    await _mine(connection, task, heartbeat_at=func.clock_timestamp())
-
-
-async def finish(connection: AsyncConnection, task: Task, *, status: str = "succeeded", reason: str = "") -> None:
+async def finish(
+    connection: AsyncConnection, task: Task, *, status: Status = Status.SUCCEEDED, reason: str = ""
+) -> None:
     """End the task in the transaction that records what it did. Raises TaskLost."""
-    await _mine(connection, task, status=status, finished_at=func.clock_timestamp(), last_error=reason or None)
+    if status is Status.SUCCEEDED:
+        await _mine(connection, task, progress=1.0)
+    await _log_attempt(connection, task.id, status, reason or None, attempt=task.attempt)
+    await _mine(connection, task, **_over(status), last_error=reason or None)
 
 
 async def fail(connection: AsyncConnection, task: Task, error: str) -> bool:
     """Try again later, each time after twice as long, or give up after the last attempt; True when given up.
 
-    Raises TaskLost.
+    A task that was asked to stop is not tried again. Raises TaskLost.
     """
-    if task.attempt >= MAX_ATTEMPTS:
-        await finish(connection, task, status="failed", reason=error)
+    await _log_attempt(connection, task.id, Status.FAILED, error, attempt=task.attempt)
+    if task.tries >= MAX_ATTEMPTS:
+        await _mine(connection, task, **_over(Status.FAILED), last_error=error)
         return True
-    later = func.clock_timestamp() + _seconds(5.0 * 2**task.attempt)
-    await _mine(connection, task, status="scheduled", scheduled_for=later, last_error=error)
+    await _again(connection, task, error, seconds=_pause(task.tries), interruptions=0)
     return False
 
 
+async def interrupt(connection: AsyncConnection, task: Task, error: str, *, in_seconds: float | None = None) -> None:
+    """Try again later, without counting this attempt: what ended it was nothing the task did. Raises TaskLost.
+
+    Later is after `in_seconds`, or after a time that grows with the attempts.
+    """
+    await _log_attempt(connection, task.id, Status.FAILED, error, attempt=task.attempt)
+    seconds = _pause(task.attempt) if in_seconds is None else in_seconds
+    await _again(connection, task, error, seconds=seconds, interruptions=1)
+
+
 async def sweep(connection: AsyncConnection, *, older_than_days: int, limit: int) -> int:
-    """Remove tasks that ended long ago; how many."""
+    """Remove tasks that ended long ago, with their logs; how many."""
     age = func.make_interval(0, 0, 0, older_than_days)
     old = select(tasks.c.id).where(tasks.c.finished_at < func.clock_timestamp() - age).limit(limit)
     result = await connection.execute(delete(tasks).where(tasks.c.id.in_(old.scalar_subquery())))
     return int(result.rowcount)
 
 
-async def _mine(connection: AsyncConnection, task: Task, **values: object) -> None:
+async def _again(connection: AsyncConnection, task: Task, error: str, *, seconds: float, interruptions: int) -> None:
+    later = func.clock_timestamp() + _seconds(seconds)
+    values: dict[str, object] = {"status": Status.SCHEDULED.value, "scheduled_for": later, "last_error": error}
+    before = await _mine(connection, task, interruptions=tasks.c.interruptions + interruptions)
+    if before == Status.STOPPING:
+        values = {**_over(Status.CANCELLED), "last_error": error}
+    await _mine(connection, task, **values)
+
+
+def _pause(attempt: int) -> float:
+    return float(min(_FIRST_PAUSE_SECONDS * 2 ** min(attempt - 1, 10), _LONGEST_PAUSE_SECONDS))
+
+
+def _over(status: Status) -> dict[str, object]:
+    now = func.clock_timestamp()
+    return {"status": status.value, "finished_at": now, "updated_at": now}
+
+
+async def _close(connection: AsyncConnection, id: UUID, status: Status, told: str) -> None:
+    await connection.execute(update(tasks).where(tasks.c.id == id).values(**_over(status), last_error=told))
+
+
+async def _log_attempt(
+    connection: AsyncConnection, id: UUID, status: Status, message: str | None, *, attempt: int | None = None
+) -> None:
+    """Write down how the attempt ended that the row is in; nothing when that is another one than `attempt`."""
+    columns = ("attempt", "scheduled_for", "picked_up_at", "progress", "execution_details")
+    ended = select(
+        tasks.c.id, *(tasks.c[name] for name in columns), literal(status.value), literal(message, Text)
+    ).where(tasks.c.id == id, tasks.c.status.in_(BEGUN))
+    if attempt is not None:
+        ended = ended.where(tasks.c.attempt == attempt)
+    names = ["task_id", "attempt", "scheduled_for", "started_at", "progress", "execution_details", "status", "message"]
+    await connection.execute(insert(task_log).from_select(names, ended).on_conflict_do_nothing())
+
+
+async def _mine(connection: AsyncConnection, task: Task, **values: object) -> str:
+    """Change the task while this worker has it; its status then. Raises TaskLost."""
     result = await connection.execute(
         update(tasks)
-        .where(tasks.c.id == task.id, tasks.c.status == "running", tasks.c.attempt == task.attempt)
+        .where(tasks.c.id == task.id, tasks.c.status.in_(BEGUN), tasks.c.attempt == task.attempt)
         .values(**values)
+        .returning(tasks.c.status)
     )
-    if result.rowcount != 1:
+    status: str | None = result.scalar_one_or_none()
+    if status is None:
         raise TaskLost(f"task {task.id} was taken over or ended")
+    return status
+
+
+def _known_name(entity_id: UUID, parent: UUID | None) -> ColumnElement[Sequence[str]]:
+    """The path of a table or view as its row says, or as the parent task does."""
+    of_row = (
+        select(func.array_append(namespaces.c.levels, tables.c.name))
+        .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
+        .where(tables.c.id == entity_id)
+    )
+    of_parent = select(tasks.c.entity_name).where(tasks.c.id == parent)
+    nameless = cast([], ARRAY(Text))
+    return func.coalesce(of_row.scalar_subquery(), of_parent.scalar_subquery(), nameless)
+
+
+def _stale_seconds(default: float) -> ColumnElement[float]:
+    """What is configured for the queue in the warehouse or project of the task, else the default."""
+    configured = select(task_queue_configs.c.heartbeat_seconds).where(
+        task_queue_configs.c.queue == tasks.c.queue,
+        or_(
+            task_queue_configs.c.warehouse_id == tasks.c.warehouse_id,
+            task_queue_configs.c.project_id == tasks.c.project_id,
+        ),
+    )
+    return func.coalesce(cast(configured.scalar_subquery(), Float), default)
 
 
 def _task(row: AnyRow) -> Task:
+    """The next run of the task in this row, which is as it was before."""
     return Task(
         id=row.id,
         queue=Queue(row.queue),
-        warehouse_id=row.warehouse_id,
-        entity_id=row.entity_id,
-        attempt=row.attempt,
+        of_warehouse=row.warehouse_id,
+        of_entity=row.entity_id,
+        of_project=row.project_id,
+        attempt=row.attempt + 1,
+        tries=row.attempt + 1 - row.interruptions,
+        stale_seconds=row.stale_seconds,
         payload=row.payload,
     )
 
 
-def _seconds(seconds: float) -> object:
+_T = TypeVar("_T")
+
+
+def _given(value: _T | None, task: Task) -> _T:
+    if value is None:
+        raise ValueError(f"task {task.id} of the queue {task.queue} is about something else")
+    return value
+
+
+def _seconds(seconds: float | ColumnElement[float]) -> Function[timedelta]:
     return func.make_interval(0, 0, 0, 0, 0, 0, seconds)

@@ -16,7 +16,7 @@ from gateway.access.resolved import ResolvedWarehouse
 from gateway.db import retired, tables, tasks
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
-from gateway.db.tasks import Queue, Task
+from gateway.db.tasks import Queue, Status, Task
 from gateway.scope.credential import S3Credential, TemporaryCredential
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile, decode_profile
@@ -34,7 +34,7 @@ _RENEW_SECONDS: Final = 400.0
 
 
 class Purge:
-    """Handles `purge_table`, for views too. While its task is active nobody can take the place
+    """Handles `tabular_purge`, for views too. While its task is active nobody can take the place
     (`tables.location_taken`).
     """
 
@@ -50,14 +50,14 @@ class Purge:
     async def __call__(self, task: Task) -> None:
         """Delete, page by page; a run that was cut short is simply done again."""
         operation = PurgeTable(WarehouseRef(task.warehouse_id), task.entity_id, task.payload["location"])
-        async with admitted(self._door, Queue.PURGE_TABLE.value, str(task.id), operation) as permit:
+        async with admitted(self._door, Queue.TABULAR_PURGE.value, str(task.id), operation) as permit:
             location = Location.parse(operation.location, escapes_known=True)
             permit.trail.tell(location=location.text, table_id=str(operation.table_id))
             if await self._in_use(location):
                 # Cannot happen while the task reserves the place; deleting what somebody else owns must not either.
                 _log.error("purge.place_found_in_use", task=str(task.id), location=location.text)
                 async with self._database.change(permit) as connection:
-                    await tasks.finish(connection, task, status="cancelled", reason="the place is in use again")
+                    await tasks.finish(connection, task, status=Status.CANCELLED, reason="the place is in use again")
                 return
             deleted = await self._delete(permit, location)
             permit.trail.tell(deleted=str(deleted))
@@ -97,5 +97,5 @@ class Purge:
             location=location,
             level=AccessLevel.READ_WRITE_DELETE,
             seconds=_CREDENTIAL_SECONDS,
-            purpose=Queue.PURGE_TABLE.value,
+            purpose=Queue.TABULAR_PURGE.value,
         )

@@ -34,7 +34,7 @@ def _fill(world: World, location: str, count: int = 3) -> None:
         world.s3.put_object(Bucket=world.bucket, Key=f"{_prefix(world, location)}data/{number}.parquet", Body=b"x")
 
 
-def _task(world: World, table_uuid: str, queue: str = "purge_table") -> Any:
+def _task(world: World, table_uuid: str, queue: str = "tabular_purge") -> Any:
     rows = world.sql("select * from tasks where entity_id = $1 and queue = $2", table_uuid, queue)
     return rows[0] if rows else None
 
@@ -89,7 +89,7 @@ def test_a_purge_is_in_the_audit_as_the_systems_own(world: World, ns: str) -> No
     assert world.admin.delete(table.path).status_code == 204
     _purged(world, table)
     [record] = _audit(world, "purge_table", table.uuid)
-    assert record["actor"] == {"kind": "system", "id": "system~purge_table"}
+    assert record["actor"] == {"kind": "system", "id": "system~tabular_purge"}
     assert record["decisions"][0]["outcome"] == "allowed"
     assert record["detail"]["location"] == table.location
 
@@ -164,7 +164,7 @@ def test_a_task_whose_worker_died_is_taken_over_and_given_up_after_five_attempts
     assert world.admin.delete(f"{table.path}?purgeRequested=false").status_code == 204
     world.sql(
         "insert into tasks (id, queue, warehouse_id, entity_type, entity_id, status, attempt, heartbeat_at, payload) "
-        "values (gen_random_uuid(), 'purge_table', $1, 'table', $2, 'running', 2, now() - interval '3 minutes', $3)",
+        "values (gen_random_uuid(), 'tabular_purge', $1, 'table', $2, 'running', 2, now() - interval '3 minutes', $3)",
         world.warehouse,
         table.uuid,
         json.dumps({"location": table.location, "location_key": table.location.lower() + "/"}),
@@ -186,7 +186,7 @@ def test_a_task_that_fails_is_tried_again_later_and_says_why(world: World, ns: s
     outside = "s3://some-other-bucket/x"
     world.sql(
         "insert into tasks (id, queue, warehouse_id, entity_type, entity_id, payload) "
-        "values (gen_random_uuid(), 'purge_table', $1, 'table', $2, $3)",
+        "values (gen_random_uuid(), 'tabular_purge', $1, 'table', $2, $3)",
         world.warehouse,
         table.uuid,
         json.dumps({"location": outside, "location_key": outside + "/"}),

@@ -129,7 +129,7 @@ def _nobody_is_left(world: World) -> None:
     """What waits for a dead process by the clock is due now: leases of idempotency keys and heartbeats of tasks."""
     world.sql("update idempotency set expires_at = now() where status is null")
     world.sql("update tasks set heartbeat_at = now() - interval '1 hour' where status = 'running'")
-    world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and queue = 'purge_table'")
+    world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and queue = 'tabular_purge'")
 
 
 def _soon(true: Callable[[], bool], what: str) -> None:

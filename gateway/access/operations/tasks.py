@@ -20,8 +20,8 @@ from gateway.access.refs import Ref, WarehouseRef
 class PurgeTable(Operation):
     """Delete every file below the place of a table that was dropped with its files."""
 
-    endpoint: ClassVar[str] = "TASK /tasks/purge_table"
-    system_tasks: ClassVar[frozenset[str]] = frozenset({"purge_table"})
+    endpoint: ClassVar[str] = "TASK /tasks/tabular_purge"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"tabular_purge"})
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     warehouse: WarehouseRef
     table_id: UUID

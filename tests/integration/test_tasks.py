@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks on a real PostgreSQL: who takes them, how they end, and what is written down about each attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+
+from gateway.db import tasks
+from gateway.db.engine import Database
+from gateway.db.tasks import Cancellation, Queue, Status, Task, TaskLost
+from tests.contract.world import Loop
+from tests.integration.parts import Parts, Rows, running_parts
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[Parts]:
+    with running_parts() as running:
+        yield running
+
+
+class Tasks:
+    """A database with a few rows in it and the statements on tasks, each in a transaction of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.loop = Loop()
+        self.rows = Rows()
+        self.database = self.loop.run(self._open(url))
+
+    async def _open(self, url: str) -> Database:
+        database = Database(url, pool_size=4, acquire_timeout=5.0)
+        async with database.transaction() as connection:
+            await self.rows.insert(connection)
+        return database
+
+    def do(self, statement: Any, *arguments: Any, **named: Any) -> Any:
+        async def run() -> Any:
+            async with self.database.transaction() as connection:
+                return await statement(connection, *arguments, **named)
+
+        return self.loop.run(run())
+
+    def sql(self, statement: str, **values: Any) -> list[Any]:
+        async def run(connection: Any) -> list[Any]:
+            result = await connection.execute(text(statement), values)
+            return list(result.all()) if result.returns_rows else []
+
+        found: list[Any] = self.do(run)
+        return found
+
+    def add(self, queue: Queue = Queue.TABULAR_PURGE, entity: UUID | None = None, **named: Any) -> UUID:
+        added = self.do(
+            tasks.add,
+            queue,
+            warehouse_id=self.rows.warehouses[0],
+            entity_id=entity or uuid4(),
+            payload={"location": "s3://b/t/"},
+            **named,
+        )
+        assert isinstance(added, UUID)
+        return added
+
+    def take(self, *queues: Queue, stale: float = 120) -> Task | None:
+        taken: Task | None = self.do(tasks.take, queues or tuple(Queue), stale_seconds=stale)
+        return taken
+
+    def row(self, id: UUID) -> Any:
+        return self.sql("select * from tasks where id = :id", id=id)[0]
+
+    def log(self, id: UUID) -> list[Any]:
+        return self.sql("select * from task_log where task_id = :id order by attempt", id=id)
+
+    def silent_for(self, id: UUID, seconds: int) -> None:
+        self.sql(
+            "update tasks set heartbeat_at = clock_timestamp() - make_interval(secs => :s) where id = :id",
+            id=id,
+            s=seconds,
+        )
+
+
+@pytest.fixture
+def there(parts: Parts) -> Iterator[Tasks]:
+    made = Tasks(parts.database_url)
+    yield made
+    made.loop.run(made.database.close())
+    made.loop.close()
+
+
+def taken(task: Task | None) -> Task:
+    assert task is not None
+    return task
+
+
+def test_a_task_is_taken_by_one_worker_and_only_when_it_is_due(there: Tasks) -> None:
+    there.add(at=datetime.now(UTC) + timedelta(hours=1))
+    due = there.add(Queue.SOFT_DELETION, at=datetime.now(UTC) - timedelta(seconds=1))
+    assert there.take(Queue.TABULAR_PURGE) is None
+    assert taken(there.take()).id == due
+    assert there.take() is None
+
+
+def test_an_entity_has_one_active_task_of_a_queue(there: Tasks) -> None:
+    table = uuid4()
+    there.add(entity=table)
+    again = {"warehouse_id": there.rows.warehouses[0], "entity_id": table, "payload": {}}
+    assert there.do(tasks.add, Queue.TABULAR_PURGE, **again) is None
+    there.do(tasks.finish, taken(there.take()))
+    assert there.do(tasks.add, Queue.TABULAR_PURGE, **again) is not None
+
+
+def test_a_task_knows_the_path_of_what_it_is_about_and_passes_it_on_when_that_is_gone(there: Tasks) -> None:
+    id = there.add(Queue.SOFT_DELETION, entity=there.rows.table)
+    [row] = there.sql("select name from tables where id = :id", id=there.rows.table)
+    assert there.row(id).entity_name == ["n", row.name]
+    there.sql("delete from tables where id = :id", id=there.rows.table)
+    purge = there.add(Queue.TABULAR_PURGE, entity=there.rows.table, parent=id)
+    assert there.row(purge).entity_name == ["n", row.name]
+    assert there.row(purge).parent_task_id == id
+
+
+def test_cancelling_tells_whether_a_worker_was_faster(there: Tasks) -> None:
+    waiting, running, none = uuid4(), uuid4(), uuid4()
+    begun = there.add(Queue.SOFT_DELETION, entity=running)
+    there.take()
+    later = there.add(Queue.SOFT_DELETION, entity=waiting, in_seconds=60)
+    told = there.do(tasks.cancel_all, Queue.SOFT_DELETION, [waiting, running, none], reason="undropped")
+    assert told == {
+        waiting: Cancellation.CANCELLED,
+        running: Cancellation.RUNNING,
+        none: Cancellation.NONE,
+    }
+    assert (there.row(later).status, there.row(later).last_error) == ("cancelled", "undropped")
+    assert there.row(begun).status == "running"
+    assert there.do(tasks.cancel, Queue.SOFT_DELETION, waiting, reason="again") is Cancellation.NONE
+
+
+def test_each_attempt_is_in_the_log_and_the_fifth_failure_is_the_last(there: Tasks) -> None:
+    id = there.add()
+    pauses = []
+    for attempt in range(1, 6):
+        task = taken(there.take())
+        assert task.attempt == attempt
+        there.do(tasks.report, task, progress=attempt / 10, details={"deleted": attempt})
+        assert there.do(tasks.fail, task, f"error {attempt}") is (attempt == 5)
+        [pause] = there.sql(
+            "select extract(epoch from scheduled_for - clock_timestamp()) as s from tasks where id = :id", id=id
+        )
+        pauses.append(round(float(pause.s)))
+        there.sql("update tasks set scheduled_for = clock_timestamp() where id = :id", id=id)
+    assert pauses[:4] == [10, 20, 40, 80]
+    assert there.take() is None
+    assert (there.row(id).status, there.row(id).last_error) == ("failed", "error 5")
+    log = there.log(id)
+    assert [(each.attempt, each.status, each.message) for each in log] == [
+        (attempt, "failed", f"error {attempt}") for attempt in range(1, 6)
+    ]
+    assert [each.progress for each in log] == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert [each.execution_details for each in log] == [{"deleted": attempt} for attempt in range(1, 6)]
+    assert all(each.started_at <= each.ended_at for each in log)
+
+
+def test_an_interrupted_attempt_is_logged_and_not_counted(there: Tasks) -> None:
+    id = there.add()
+    for _ in range(7):
+        there.do(tasks.interrupt, taken(there.take()), "the database was away", in_seconds=0)
+    task = taken(there.take())
+    assert (task.attempt, task.tries) == (8, 1)
+    there.do(tasks.finish, task)
+    assert [each.status for each in there.log(id)] == ["failed"] * 7 + ["succeeded"]
+
+
+def test_a_silent_worker_loses_its_task_and_can_end_it_no_more(there: Tasks) -> None:
+    id = there.add()
+    first = taken(there.take())
+    assert there.take() is None
+    there.silent_for(id, 121)
+    second = taken(there.take())
+    assert (second.id, second.attempt) == (id, 2)
+    for late in (tasks.finish, tasks.beat):
+        with pytest.raises(TaskLost):
+            there.do(late, first)
+    with pytest.raises(TaskLost):
+        there.do(tasks.fail, first, "too late")
+    there.do(tasks.finish, second)
+    assert [(each.attempt, each.status, each.message) for each in there.log(id)] == [
+        (1, "failed", "its worker died"),
+        (2, "succeeded", None),
+    ]
+    assert (there.row(id).status, there.row(id).progress) == ("succeeded", 1.0)
+
+
+def test_workers_that_die_each_time_end_the_task_as_failed(there: Tasks) -> None:
+    id = there.add()
+    for _ in range(5):
+        taken(there.take())
+        there.silent_for(id, 121)
+    assert there.take() is None
+    assert there.row(id).status == "failed"
+    assert len(there.log(id)) == 5
+
+
+@pytest.mark.parametrize(("silent", "taken_over"), [(20, False), (40, True)])
+def test_the_silence_after_which_a_task_is_taken_over_is_configured(
+    there: Tasks, silent: int, taken_over: bool
+) -> None:
+    there.sql(
+        "insert into task_queue_configs (queue, warehouse_id, heartbeat_seconds) values ('tabular_purge', :w, 30)",
+        w=there.rows.warehouses[0],
+    )
+    id = there.add()
+    assert taken(there.take()).stale_seconds == 30
+    there.silent_for(id, silent)
+    assert (there.take() is not None) is taken_over
+
+
+def test_a_task_that_was_asked_to_stop_is_not_begun_again(there: Tasks) -> None:
+    for end in ("fail", "die"):
+        id = there.add()
+        task = taken(there.take())
+        there.sql("update tasks set status = 'stopping' where id = :id", id=id)
+        assert there.do(tasks.beat, task) is True
+        if end == "fail":
+            there.do(tasks.fail, task, "broken")
+        else:
+            there.silent_for(id, 121)
+        assert there.take() is None
+        assert there.row(id).status == "cancelled"
+        assert [each.status for each in there.log(id)] == ["failed"]
+
+
+def test_a_task_of_the_version_before_is_stored_under_the_queues_new_name(there: Tasks) -> None:
+    there.sql(
+        "insert into tasks (id, queue, warehouse_id, entity_type, entity_id, payload) "
+        "values (gen_random_uuid(), 'purge_table', :w, 'table', gen_random_uuid(), '{}')",
+        w=there.rows.warehouses[0],
+    )
+    assert taken(there.take()).queue is Queue.TABULAR_PURGE
+
+
+def test_a_finished_task_may_be_ended_otherwise_than_well(there: Tasks) -> None:
+    id = there.add()
+    there.do(tasks.finish, taken(there.take()), status=Status.CANCELLED, reason="needless")
+    assert (there.row(id).status, there.row(id).last_error) == ("cancelled", "needless")
+    assert [(each.status, each.message) for each in there.log(id)] == [("cancelled", "needless")]
