@@ -116,7 +116,7 @@ def test_what_does_not_change_anything_and_may_hand_out_a_way_to_write_marks_it(
 async def test_tasks_that_change_things_pause_and_drift_is_mended() -> None:
     purge = PurgeTable(world.WAREHOUSE, world.WAREHOUSE.warehouse_id, "s3://bucket/t")
     with pytest.raises(CatalogError, match="read-only maintenance"):
-        await Closed().door.admit(Entrance(actor=Actor.system("purge_table"), request_id="r"), purge)
+        await Closed().door.admit(Entrance(actor=Actor.system("tabular_purge"), request_id="r"), purge)
     repair = RepairDrift(tuples=("user:x select table:y",), kinds=("unwanted",))
     assert await Closed().door.admit(Entrance(actor=Actor.system("watch_drift"), request_id="r"), repair)
     going_on = {
