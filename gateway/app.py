@@ -55,6 +55,7 @@ from gateway.governance.checks import Checks
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
 from gateway.governance.managed_access import ManagedAccess
+from gateway.governance.namespace_moves import NamespaceMoves
 from gateway.governance.projects import Projects
 from gateway.governance.rights import Rights
 from gateway.governance.roles import Roles
@@ -338,6 +339,11 @@ def _parts(
         rights=Rights(door=door),
         roles=Roles(database=database, delivery=delivery, page_size=settings.pagination_size_max),
         managed_access=ManagedAccess(database=database, delivery=delivery),
+        namespace_moves=NamespaceMoves(
+            database=database,
+            delivery=delivery,
+            reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
+        ),
         met=set(),
         reports=Reports(database=database),
         repetitions=(

@@ -161,6 +161,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
     ),
     ObjectType.WAREHOUSE: _GRANTING_BELOW_PROJECT
     | {
+        Can.ACCEPT_MOVED_NAMESPACE,
         Can.CREATE_NAMESPACE,
         Can.GET_CONFIG,
         Can.GET_METADATA,
@@ -173,6 +174,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
     },
     ObjectType.NAMESPACE: _GRANTING_BELOW_PROJECT
     | {
+        Can.ACCEPT_MOVED_NAMESPACE,
         Can.CREATE_NAMESPACE,
         Can.CREATE_TABLE,
         Can.CREATE_VIEW,
@@ -184,6 +186,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
         Can.LIST_NAMESPACES,
         Can.LIST_TABLES,
         Can.LIST_VIEWS,
+        Can.MOVE,
         Can.SET_MANAGED_ACCESS,
         Can.UPDATE_PROPERTIES,
     },

@@ -23,6 +23,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     grant_lists,
     grants,
     managed_access,
+    namespace_moves,
     namespaces,
     projects,
     registrations,

@@ -39,6 +39,7 @@ from gateway.governance.errors import ProjectIdMissing
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
 from gateway.governance.managed_access import ManagedAccess
+from gateway.governance.namespace_moves import NamespaceMoves
 from gateway.governance.principals import principal_of, unless_own
 from gateway.governance.projects import Projects
 from gateway.governance.rights import Rights
@@ -86,6 +87,7 @@ class Parts:
     rights: Rights
     roles: Roles
     managed_access: ManagedAccess
+    namespace_moves: NamespaceMoves
     met: set[str]
     """Ids of callers this process has seen to have a user record; bounded by `Ctx.meet`."""
     reports: Reports

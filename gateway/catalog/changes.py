@@ -172,7 +172,7 @@ class NewTable:
     async def apply(self, connection: Connection, actor: Actor, outcome: CommitOutcome, written: Written) -> Applied:
         """Insert the row, or finish the staged one. Raises Clash, LocationAlreadyTaken, NoSuchNamespaceException."""
         try:
-            await namespaces.hold(connection, self.namespace.id)
+            await namespaces.hold(connection, self.namespace)
         except namespaces.NamespaceGone as gone:
             raise NoSuchNamespaceException.of(self.identifier.namespace) from gone
         row = await tables.staged(

@@ -106,8 +106,7 @@ class Namespaces:
                     connection,
                     id=id,
                     warehouse_id=warehouse.id,
-                    parent_id=None if parent is None else parent.id,
-                    ancestors=ancestors,
+                    parent=parent,
                     namespace=namespace,
                     properties=properties,
                 )
@@ -140,7 +139,7 @@ class Namespaces:
         above = path_above(row.warehouse.project_id, str(row.warehouse.id), [str(a) for a in row.ancestors])
         parent = ObjectKey(ObjectType.NAMESPACE, str(row.ancestors[-1])) if row.ancestors else row.warehouse.key
         async with self._database.change(permit) as connection:
-            dropped = await namespaces.drop_if_empty(connection, row.id)
+            dropped = await namespaces.drop_if_empty(connection, row)
             if dropped is None:
                 raise NoSuchNamespaceException(f"Namespace does not exist: {row.namespace.dotted}")
             if not dropped:

@@ -82,7 +82,7 @@ class Registrations:
         written = (operation.request.metadata_location, found.document)
         try:
             async with self._database.change(permit) as connection:
-                await namespaces.hold(connection, namespace.id)
+                await namespaces.hold(connection, namespace)
                 # Locations before rows: the order in which all changes lock (`changes.py`).
                 await tables.hold_explicit_locations(connection)
                 gone = [] if replaced is None else await self._take_away(connection, replaced, permit.actor)
@@ -118,7 +118,8 @@ class Registrations:
         """Delete the table's row and grants and tell its last state. No file is touched; later commits find nothing."""
         table = permit.table(permit.operation.table)
         async with self._database.change(permit) as connection:
-            now = await tables.lock(connection, table.id)
+            still = await namespaces.held(connection, table.namespace)
+            now = await tables.lock(connection, table.id) if still else None
             if now is None or not _is_still(now.namespace_id, now.name_key, table):
                 raise NoSuchTableException.of(permit.operation.table.identifier)
             last = await tables.pointer(connection, table.id)

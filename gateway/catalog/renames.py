@@ -76,6 +76,8 @@ class Renames:
             async with self._database.change(permit) as connection:
                 steps = await self._record(connection, moved, source, to, destination)
         except namespaces.NamespaceGone as gone:
+            if gone.id != to.id:
+                raise _gone(moved, source) from gone
             raise NoSuchNamespaceException.of(destination.namespace) from gone
         except tables.Clash as clash:
             async with self._database.read() as connection:
@@ -91,7 +93,7 @@ class Renames:
         to: ResolvedNamespace,
         destination: TableIdentifier,
     ) -> Steps:
-        await namespaces.hold(connection, to.id)
+        await namespaces.hold(connection, moved.namespace, to)
         now = await tables.lock(connection, moved.id)
         if now is None or (now.namespace_id, now.name_key) != (moved.namespace.id, fold(moved.identifier.name)):
             raise _gone(moved, source)

@@ -185,8 +185,9 @@ class Tables:
         table = permit.table(permit.operation.table)
         namespace = table.namespace
         async with self._database.change(permit) as connection:
-            gone = await tables.drop(connection, table.id, by=permit.actor.id)
-            # A rename in between took it out of what was decided on.
+            # A rename, or a move of the namespace, took it out of what was decided on.
+            still = await namespaces.held(connection, namespace)
+            gone = await tables.drop(connection, table.id, by=permit.actor.id) if still else None
             if gone is None or gone.namespace_id != namespace.id:
                 raise NoSuchTableException(f"Table does not exist: {permit.operation.table.identifier.dotted}")
             if permit.operation.purge and owns_its_files(table):
@@ -235,7 +236,7 @@ class Tables:
         warehouse = namespace.warehouse
         try:
             async with self._database.change(permit) as connection:
-                await namespaces.hold(connection, namespace.id)
+                await namespaces.hold(connection, namespace)
                 if written is not None:
                     await pending_files.hold(connection, [written[0]])
                 await claim_location(connection, location, explicit=explicit)

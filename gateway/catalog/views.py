@@ -155,7 +155,8 @@ class Views:
         view = permit.view(permit.operation.view)
         namespace = view.namespace
         async with self._database.change(permit) as connection:
-            gone = await tables.drop(connection, view.id, by=permit.actor.id)
+            still = await namespaces.held(connection, namespace)
+            gone = await tables.drop(connection, view.id, by=permit.actor.id) if still else None
             if gone is None or gone.namespace_id != namespace.id:
                 raise NoSuchViewException.of(permit.operation.view.identifier)
             if permit.operation.purge:
@@ -190,7 +191,7 @@ class Views:
         """The row, the creator's ownership and the way to it, in the transaction of the audit record."""
         try:
             async with self._database.change(permit) as connection:
-                await namespaces.hold(connection, namespace.id)
+                await namespaces.hold(connection, namespace)
                 if isinstance(permit.operation, RegisterView):
                     await claim_left_location(connection, permit, location)
                 else:

@@ -10,14 +10,21 @@ from sqlalchemy import delete, exists, func, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.refs import ObjectKey
+from gateway.access.resolved import ResolvedNamespace
 from gateway.db.rows import AnyRow
-from gateway.db.schema import namespaces, tables
+from gateway.db.schema import namespaces, tables, warehouses
 from gateway.db.tables import drop_staged
+from gateway.db.wanted import path_above
 from gateway.iceberg.identifiers import Namespace
 
 
 class NamespaceGone(Exception):
-    """The namespace was dropped since the request resolved it."""
+    """The namespace was dropped, or moved elsewhere, since the request resolved it."""
+
+    def __init__(self, id: UUID) -> None:
+        super().__init__("the namespace does not exist any more")
+        self.id = id
 
 
 async def create(
@@ -25,8 +32,7 @@ async def create(
     *,
     id: UUID,
     warehouse_id: UUID,
-    parent_id: UUID | None,
-    ancestors: Sequence[UUID],
+    parent: ResolvedNamespace | None,
     namespace: Namespace,
     properties: Mapping[str, str],
 ) -> bool:
@@ -34,15 +40,15 @@ async def create(
 
     Raises NamespaceGone when the parent went since it was resolved.
     """
-    if parent_id is not None:
-        await hold(connection, parent_id)
+    if parent is not None:
+        await hold(connection, parent)
     statement = (
         insert(namespaces)
         .values(
             id=id,
             warehouse_id=warehouse_id,
-            parent_id=parent_id,
-            ancestors=list(ancestors),
+            parent_id=None if parent is None else parent.id,
+            ancestors=[] if parent is None else [*parent.ancestors, parent.id],
             levels=list(namespace.levels),
             path_key=namespace.key,
             properties=dict(properties),
@@ -52,11 +58,48 @@ async def create(
     return (await connection.execute(statement)).rowcount == 1
 
 
-async def hold(connection: AsyncConnection, id: UUID) -> None:
-    """Keep the namespace from being dropped until this transaction ends. Raises NamespaceGone."""
-    held = select(namespaces.c.id).where(namespaces.c.id == id).with_for_update(read=True, key_share=True)
-    if (await connection.execute(held)).one_or_none() is None:
-        raise NamespaceGone("the namespace does not exist any more")
+async def hold(connection: AsyncConnection, *at: ResolvedNamespace) -> None:
+    """Keep namespaces from being dropped, and from moving with what lies above them, until this transaction ends.
+
+    Whoever changes something whose tuples follow from where it lies holds the namespace it lies in: moves lock all
+    that they take along (`moves.py`). Held from the top down, the order of moves. Raises NamespaceGone when one is not
+    where it was resolved.
+    """
+    wanted = {each.id: each for each in at}
+    held = (
+        select(namespaces.c.id, namespaces.c.path_key, namespaces.c.ancestors)
+        .where(namespaces.c.id.in_(list(wanted)))
+        .order_by(func.cardinality(namespaces.c.ancestors), namespaces.c.id)
+        .with_for_update(read=True, key_share=True)
+    )
+    still = {row.id for row in await connection.execute(held) if _is_still(row, wanted[row.id])}
+    for id in wanted:
+        if id not in still:
+            raise NamespaceGone(id)
+
+
+async def held(connection: AsyncConnection, at: ResolvedNamespace) -> bool:
+    """As `hold`, telling whether the namespace is where it was resolved."""
+    try:
+        await hold(connection, at)
+    except NamespaceGone:
+        return False
+    return True
+
+
+def _is_still(row: AnyRow, resolved: ResolvedNamespace) -> bool:
+    return row.path_key == resolved.namespace.key and tuple(row.ancestors) == resolved.ancestors
+
+
+async def containers(connection: AsyncConnection, id: UUID) -> list[ObjectKey]:
+    """What the namespace lies in now, from the project down; hold or lock its row first."""
+    statement = (
+        select(warehouses.c.project_id, warehouses.c.id, namespaces.c.ancestors)
+        .join_from(namespaces, warehouses, warehouses.c.id == namespaces.c.warehouse_id)
+        .where(namespaces.c.id == id)
+    )
+    row = (await connection.execute(statement)).one()
+    return path_above(row.project_id, str(row.id), [str(each) for each in row.ancestors])
 
 
 async def any_exists(connection: AsyncConnection, ids: Sequence[UUID]) -> bool:
@@ -64,10 +107,12 @@ async def any_exists(connection: AsyncConnection, ids: Sequence[UUID]) -> bool:
     return (await connection.execute(select(exists().where(namespaces.c.id.in_(ids))))).scalar_one() is True
 
 
-async def drop_if_empty(connection: AsyncConnection, id: UUID) -> bool | None:
-    """Delete the namespace. False when something is in it, None when it is already gone."""
-    locked = select(namespaces.c.id).where(namespaces.c.id == id).with_for_update()
-    if (await connection.execute(locked)).one_or_none() is None:
+async def drop_if_empty(connection: AsyncConnection, at: ResolvedNamespace) -> bool | None:
+    """Delete the namespace. False when something is in it, None when it is already gone, or moved elsewhere."""
+    id = at.id
+    locked = select(namespaces.c.path_key, namespaces.c.ancestors).where(namespaces.c.id == id).with_for_update()
+    row = (await connection.execute(locked)).one_or_none()
+    if row is None or not _is_still(row, at):
         return None
     inside = select(
         exists().where(namespaces.c.parent_id == id),

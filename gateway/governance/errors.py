@@ -78,6 +78,14 @@ class InvalidGrantExpiry(CatalogError, code=400):
     """A grant cannot end at this time, or not on this kind of object."""
 
 
+class StorageLayoutForbidsNamespaceMove(CatalogError, code=400):
+    """The warehouse lays tables out by their namespaces: after a move, folders would not be where names say."""
+
+
+class NamespaceCannotMoveIntoSelf(CatalogError, code=400):
+    """A namespace cannot lie in itself or in what lies in it."""
+
+
 class RoleMembershipCycle(CatalogError, code=409):
     """A role would become a member of itself through other roles."""
 

@@ -35,12 +35,12 @@ from gateway.access.wire_rights import (
     Identity,
 )
 from gateway.access.wire_roles import OWN_PROVIDER
-from gateway.db import grants, outbox, roles, tables, users
+from gateway.db import grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
 from gateway.db.role_nesting import MAX_DEPTH, nesting, offices
-from gateway.db.wanted import TRAVERSE, path_above
+from gateway.db.wanted import TRAVERSE
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
     InvalidGrantExpiry,
@@ -343,12 +343,12 @@ def _keys(row: Resolved, above: Sequence[ObjectKey], entries: Sequence[Assignmen
 
 
 async def _above_now(connection: Connection, row: Resolved) -> list[ObjectKey]:
-    """The containers above. Those of a table or view are read again under the hold: a rename may have been faster."""
+    """The containers above, read again under the hold: a rename, or a move of a namespace, may have been faster."""
     match row:
         case ResolvedTable(id=id) | ResolvedView(id=id):
             return await tables.containers(connection, id)
-        case ResolvedNamespace():
-            return _path(row, list(row.ancestors))
+        case ResolvedNamespace(id=id):
+            return await namespaces.containers(connection, id)
         case ResolvedWarehouse(project_id=project_id):
             return [ObjectKey(ObjectType.PROJECT, project_id)]
         case ResolvedRole():
@@ -356,7 +356,3 @@ async def _above_now(connection: Connection, row: Resolved) -> list[ObjectKey]:
         case _:
             return []
 
-
-def _path(namespace: ResolvedNamespace, ids: Sequence[UUID]) -> list[ObjectKey]:
-    warehouse = namespace.warehouse
-    return path_above(warehouse.project_id, str(warehouse.id), [str(id) for id in ids])

@@ -347,6 +347,10 @@ class NamespaceNotEmptyException(CatalogError, code=409):
         return cls(f"Namespace {namespace.dotted} is not empty")
 
 
+class NamespaceProtected(CatalogError, code=409):
+    """The namespace is protected and the request does not say `force`."""
+
+
 class LocationAlreadyTaken(CatalogError, code=409):
     """The location equals, contains or lies in another object's."""
 

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked about where namespaces lie (`lakekeeper.md` 1.5 and 3.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import Durability, Operation
+from gateway.access.refs import NamespaceIdRef, NamespaceRef, WarehouseRef
+from gateway.access.relations import Can
+from gateway.iceberg.identifiers import Namespace
+
+
+@dataclass(frozen=True)
+class MoveNamespace(Operation):
+    """Another parent, another name or both for a namespace and all that lies in it; nothing moves in the store.
+
+    Who moves it decides who sees what is in it. So it takes the rights to manage grants and to create where it goes,
+    also when that is where it lies already: a new name is taken there.
+    """
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/move"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    warehouse: WarehouseRef
+    namespace: NamespaceIdRef
+    destination: Namespace
+    force: bool = False
+
+    @property
+    def parent(self) -> WarehouseRef | NamespaceRef:
+        """What it is to lie in: a namespace, or the warehouse for the top level."""
+        above = self.destination.parent
+        return self.warehouse if above is None else NamespaceRef(self.warehouse.warehouse_id, above)
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (
+            Demand(Can.MOVE, self.namespace),
+            Demand(Can.CREATE_NAMESPACE, self.parent),
+            Demand(Can.ACCEPT_MOVED_NAMESPACE, self.parent),
+        )
+
+    def facts(self) -> Facts:
+        return {"destination": self.destination.levels, "force": self.force}

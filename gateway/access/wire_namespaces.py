@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies of the management API that are about namespaces (`lakekeeper.md` 3.3)."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from gateway.access.wire import Answer, Request
+
+
+class MoveNamespaceRequest(Request, frozen=True):
+    """`POST …/namespace/{n}/move`: the whole new path, its last level being the new name."""
+
+    destination: tuple[str, ...]
+    force: bool = False
+
+
+class MovedNamespace(Answer, frozen=True, omit_defaults=True):
+    """Where a namespace is now. A namespace of the top level has no parent."""
+
+    namespace: tuple[str, ...]
+    namespace_id: UUID
+    parent_namespace_id: UUID | None = None

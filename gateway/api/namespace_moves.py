@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moving namespaces, an endpoint of the management API."""
+
+from __future__ import annotations
+
+from gateway.access.operations.namespace_moves import MoveNamespace
+from gateway.access.wire_namespaces import MovedNamespace, MoveNamespaceRequest
+from gateway.api import targets
+from gateway.api.context import Ctx
+from gateway.api.serves import serves
+from gateway.iceberg.identifiers import Namespace
+
+
+@serves(MoveNamespace)
+async def move_namespace(ctx: Ctx) -> MovedNamespace:
+    """Another parent or another name for a namespace and all that lies in it."""
+    request = await ctx.body(MoveNamespaceRequest)
+    destination = Namespace(request.destination)
+    operation = MoveNamespace(targets.warehouse(ctx), targets.namespace_within(ctx), destination, request.force)
+    return await ctx.parts.namespace_moves.move(await ctx.admit(operation))

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moving namespaces. Nothing moves in the store; what moves is whose rights count for all that lies below.
+
+Readers of the old parent lose it and readers of the new one see it: the answer leaves when OpenFGA has confirmed that
+and no process remembers otherwise (section 5 of the design, "Order").
+"""
+
+from __future__ import annotations
+
+from gateway.access.operations.namespace_moves import MoveNamespace
+from gateway.access.permit import Permit
+from gateway.access.refs import NamespaceRef
+from gateway.access.refusals import not_found
+from gateway.access.resolved import ResolvedNamespace, ResolvedWarehouse
+from gateway.access.wire_namespaces import MovedNamespace
+from gateway.db import moves
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database, retry_serialization
+from gateway.db.moves import Subtree
+from gateway.db.namespaces import NamespaceGone
+from gateway.db.ownership import Steps
+from gateway.db.tables import Clash
+from gateway.governance.errors import (
+    NamespaceCannotMoveIntoSelf,
+    StorageLayoutForbidsNamespaceMove,
+    pending_when_out,
+)
+from gateway.iceberg.errors import (
+    AlreadyExistsException,
+    NamespaceDepthExceeded,
+    NamespaceProtected,
+)
+from gateway.iceberg.identifiers import Namespace, validate_new_namespace
+from gateway.scope.layout import FullHierarchyLayout
+from gateway.scope.profile import decode_profile
+
+
+class NamespaceMoves:
+    """Where namespaces lie. `reserved` and `max_depth` as for new ones."""
+
+    def __init__(
+        self, *, database: Database, delivery: TupleDelivery, reserved: frozenset[str], max_depth: int = 5
+    ) -> None:
+        self._database = database
+        self._delivery = delivery
+        self._reserved = reserved
+        self._max_depth = max_depth
+
+    async def move(self, permit: Permit[MoveNamespace]) -> MovedNamespace:
+        """Move it; repeating a move is fine and makes sure of OpenFGA again.
+
+        Raises StorageLayoutForbidsNamespaceMove, NamespaceCannotMoveIntoSelf, NamespaceDepthExceeded and the other 400
+        of names, AlreadyExistsException, NamespaceProtected, NoSuchNamespaceException when one of both went meanwhile.
+        Raises RevocationPending when the move is recorded and OpenFGA has not confirmed it yet.
+        """
+        operation = permit.operation
+        parent = permit.namespace(operation.parent) if isinstance(operation.parent, NamespaceRef) else None
+        warehouse = permit.namespace(operation.namespace).warehouse
+        validate_new_namespace(operation.destination, reserved=self._reserved, max_depth=self._max_depth)
+        _refuse_layout(warehouse)
+        # The parent's levels in their creators' spelling, as a list of the warehouse tells them.
+        name = operation.destination.name
+        to = Namespace((name,) if parent is None else (*parent.namespace.levels, name))
+        try:
+            steps = await retry_serialization(lambda: self._record(permit, warehouse, parent, to))
+        except NamespaceGone as gone:
+            raise not_found(operation.parent) from gone
+        except Clash as clash:
+            raise AlreadyExistsException(f"Namespace already exists: {operation.destination.dotted}") from clash
+        with pending_when_out(
+            "The move is recorded and not yet in force everywhere; it is delivered as soon as possible."
+        ):
+            # One step after the other: nobody who keeps access loses sight of it in between.
+            for step in steps:
+                await self._delivery.deliver(step)
+        return MovedNamespace(
+            namespace=operation.destination.levels,
+            namespace_id=operation.namespace.namespace_id,
+            parent_namespace_id=None if parent is None else parent.id,
+        )
+
+    async def _record(
+        self,
+        permit: Permit[MoveNamespace],
+        warehouse: ResolvedWarehouse,
+        parent: ResolvedNamespace | None,
+        to: Namespace,
+    ) -> Steps:
+        async with self._database.change(permit) as connection:
+            subtree = await moves.lock(
+                connection, permit.operation.namespace.namespace_id, warehouse_id=warehouse.id, parent=parent
+            )
+            if subtree is None:
+                raise not_found(permit.operation.namespace)
+            self._refuse(permit.operation, subtree)
+            permit.trail.tell(**{"from": ".".join(subtree.levels), "to": to.dotted, "moved": str(len(subtree.ids))})
+            return await moves.move(connection, subtree, project_id=warehouse.project_id, to=to)
+
+    def _refuse(self, operation: MoveNamespace, subtree: Subtree) -> None:
+        moved = ".".join(subtree.levels)
+        if subtree.into_itself:
+            raise NamespaceCannotMoveIntoSelf(f"Namespace {moved} cannot be moved into itself.")
+        if subtree.protected and not operation.force:
+            raise NamespaceProtected(f"Namespace {moved} is protected; say force to move it nevertheless.")
+        deepest = subtree.depth - len(subtree.levels) + len(operation.destination.levels)
+        if deepest > self._max_depth:
+            raise NamespaceDepthExceeded(
+                f"After the move a namespace would have {deepest} levels, at most {self._max_depth} are allowed"
+            )
+
+
+def _refuse_layout(warehouse: ResolvedWarehouse) -> None:
+    """Raise StorageLayoutForbidsNamespaceMove where the paths of new tables contain those of their namespaces."""
+    if isinstance(decode_profile(warehouse.profile).storage_layout, FullHierarchyLayout):
+        raise StorageLayoutForbidsNamespaceMove(
+            "This warehouse lays tables and views out by their namespaces (storage layout full-hierarchy): its "
+            "namespaces stay where they are."
+        )
