@@ -355,4 +355,3 @@ async def _above_now(connection: Connection, row: Resolved) -> list[ObjectKey]:
             return []
         case _:
             return []
-

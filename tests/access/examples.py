@@ -19,6 +19,7 @@ from gateway.access.operations import (
     grant_lists,
     grants,
     managed_access,
+    namespace_moves,
     namespaces,
     projects,
     registrations,
@@ -42,7 +43,7 @@ from gateway.access.tuples import Principal, PrincipalType
 from gateway.access.wire import BootstrapRequest, CreateWarehouseRequest
 from gateway.access.wire_roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
 from gateway.iceberg.codec import decode
-from gateway.iceberg.identifiers import TableIdentifier
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.iceberg.wire import (
     CommitReport,
     CommitTableRequest,
@@ -435,6 +436,20 @@ def _managed_access() -> list[Example]:
     ]
 
 
+def _namespace_moves() -> list[Example]:
+    path = {"warehouse_id": str(world.WAREHOUSE_ID), "namespace_id": str(world.INNER_ID)}
+    on = NamespaceIdRef(world.INNER_ID, world.WAREHOUSE_ID)
+
+    def to(*levels: str) -> tuple[Operation, dict[str, Any]]:
+        return namespace_moves.MoveNamespace(world.WAREHOUSE, on, Namespace(levels)), {"destination": levels}
+
+    (below, body_below), (top, body_top) = to("sales", "west"), to("west")
+    return [
+        Example("move below outer", below, path, body=body_below),
+        Example("move to the top", top, path, body=body_top),
+    ]
+
+
 def _grants() -> list[Example]:
     made: list[Example] = []
     for name, on, path in _HELD_ON:
@@ -463,4 +478,5 @@ EXAMPLES: Sequence[Example] = (
     *_rights(),
     *_grant_lists(),
     *_managed_access(),
+    *_namespace_moves(),
 )

@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moving namespaces: the names of all below, whose rights count afterwards, and what is said when it cannot be done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.contract.test_views import create as create_view
+from tests.contract.world import SCHEMA, Person, World, error_of, told, unique
+
+
+def make(world: World, *levels: str) -> str:
+    """A namespace by its whole path; its id."""
+    made = world.admin.post(f"{world.root}/namespaces", {"namespace": levels})
+    assert made.status_code == 200, made.text
+    return str(made.json()["properties"]["namespace_id"])
+
+
+def move(by: Person, world: World, id: str, destination: Sequence[str], **more: Any) -> httpx.Response:
+    """Move a namespace to a whole new path."""
+    path = f"/management/v1/warehouse/{world.warehouse}/namespace/{id}/move"
+    return by.post(path, {"destination": list(destination), **more})
+
+
+def at(world: World, *levels: str) -> str:
+    """Where a namespace is loaded."""
+    return f"{world.root}/namespaces/{'%1F'.join(levels)}"
+
+
+def new_table(world: World, *levels: str, by: Person | None = None) -> str:
+    """A table below; its path."""
+    name = unique("t")
+    made = (by or world.admin).post(f"{at(world, *levels)}/tables", {"name": name, "schema": SCHEMA})
+    assert made.status_code == 200, made.text
+    return f"{at(world, *levels)}/tables/{name}"
+
+
+def parents(world: World, id: str) -> set[str]:
+    """The parents of a namespace in OpenFGA."""
+    return {user for user, relation in world.tuples(f"namespace:{id}") if relation == "parent"}
+
+
+def two(world: World) -> tuple[str, str, str]:
+    """(the name of a namespace, the id of one in it called `inner`, the name of another namespace)."""
+    old, new = world.namespace(), world.namespace()
+    return old, make(world, old, "inner"), new
+
+
+def test_a_moved_namespace_is_told_with_its_new_path_and_parent(world: World) -> None:
+    _, inner, new = two(world)
+    answer = move(world.admin, world, inner, [new, "Placed"])
+    assert answer.status_code == 200, answer.text
+    parent = world.namespace_id(new)
+    assert answer.json() == {"namespace": [new, "Placed"], "namespace-id": inner, "parent-namespace-id": parent}
+    name = unique("top")
+    answer = move(world.admin, world, inner, [name])
+    assert answer.json() == {"namespace": [name], "namespace-id": inner}
+    assert parents(world, inner) == {f"warehouse:{world.warehouse}"}
+
+
+def test_all_below_has_its_new_name_and_nothing_else_changed(world: World) -> None:
+    old, inner, new = two(world)
+    make(world, old, "inner", "deep")
+    table = new_table(world, old, "inner", "deep")
+    before = world.admin.get(table).json()
+    assert move(world.admin, world, inner, [new, "placed"]).status_code == 200
+    after = world.admin.get(table.replace(f"{old}%1Finner", f"{new}%1Fplaced"))
+    assert after.status_code == 200, after.text
+    assert after.json()["metadata"] == before["metadata"]
+    assert after.json()["metadata-location"] == before["metadata-location"]
+    assert world.admin.get(table).status_code == 404
+    assert world.admin.head(at(world, old, "inner")).status_code == 404
+    listed = world.admin.get(f"{world.root}/namespaces?parent={new}%1Fplaced").json()["namespaces"]
+    assert listed == [[new, "placed", "deep"]]
+    rows = world.sql("select levels, path_key, cardinality(ancestors) as depth from namespaces where id = $1", inner)
+    assert [tuple(row.values()) for row in rows] == [([new, "placed"], f"{new}\x1fplaced", 1)]
+    assert make(world, old, "inner") != inner, "the old name is free"
+
+
+def test_a_new_name_in_the_same_parent_changes_nobodys_rights(world: World) -> None:
+    old, inner, _ = two(world)
+    table = new_table(world, old, "inner")
+    world.grant("select", world.carol, "namespace", world.namespace_id(old))
+    assert move(world.admin, world, inner, [old, "Renamed"]).status_code == 200
+    assert world.carol.get(table.replace("%1Finner", "%1Frenamed")).status_code == 200
+    assert move(world.admin, world, inner, [old.upper(), "RENAMED"]).status_code == 200
+    [row] = world.sql("select levels from namespaces where id = $1", inner)
+    assert row["levels"] == [old, "RENAMED"], "the letter case of a name may change, and only that of its own"
+    assert parents(world, inner) == {f"namespace:{world.namespace_id(old)}"}
+
+
+def test_after_a_move_the_readers_of_the_new_parent_see_what_is_below_and_those_of_the_old_do_not(
+    world: World,
+) -> None:
+    old, inner, new = two(world)
+    make(world, old, "inner", "deep")
+    table = new_table(world, old, "inner", "deep")
+    world.grant("select", world.carol, "namespace", world.namespace_id(old))
+    world.grant("select", world.analyst, "namespace", world.namespace_id(new))
+    assert world.carol.get(table).status_code == 200
+    assert move(world.admin, world, inner, [new, "inner"]).status_code == 200
+    moved = table.replace(f"{old}%1F", f"{new}%1F")
+    assert (world.carol.get(moved).status_code, world.carol.get(table).status_code) == (404, 404)
+    assert world.analyst.get(moved).status_code == 200
+    assert parents(world, inner) == {f"namespace:{world.namespace_id(new)}"}
+
+
+def test_who_holds_something_below_keeps_it_and_sees_the_new_way_only(world: World) -> None:
+    old, inner, new = two(world)
+    deep = make(world, old, "inner", "deep")
+    table, view = new_table(world, old, "inner", "deep"), create_view(world, f"{old}%1Finner%1Fdeep")["name"]
+    for person, kind, path in ((world.contractor, "table", table), (world.steward, "view", f"x/{view}")):
+        [row] = world.sql("select id::text from tables where name = $1", path.rsplit("/", 1)[1])
+        world.grant("select", person, kind, row["id"])
+    try:
+        assert move(world.admin, world, inner, [new, "inner"]).status_code == 200
+        assert world.contractor.get(table.replace(f"{old}%1F", f"{new}%1F")).status_code == 200
+        for person in (world.contractor, world.steward):
+            assert world.admin.head(at(world, new, "inner", "deep")).status_code == 204
+            assert person.head(at(world, new, "inner", "deep")).status_code == 204
+            assert person.head(at(world, new)).status_code == 204
+            assert person.head(at(world, old)).status_code == 404
+        assert {"traverse"} <= {relation for _, relation in world.tuples(f"namespace:{deep}")}
+        assert "traverse" not in {relation for _, relation in world.tuples(f"namespace:{world.namespace_id(old)}")}
+    finally:
+        world.strip(world.contractor)
+        world.strip(world.steward)
+    assert world.contractor.head(at(world, new)).status_code == 404
+
+
+def test_a_move_takes_the_right_on_the_source_and_both_at_the_destination(world: World) -> None:
+    old, inner, new = two(world)
+    person, into = world.steward, [new, "inner"]
+    world.strip(person)
+    try:
+        assert told(move(person, world, inner, into))[:2] == (404, "NoSuchNamespaceException")
+        world.grant("modify", person, "namespace", inner)
+        # One sees the way to what one holds something on, and so the parent it has already.
+        assert told(move(person, world, inner, [old, "x"]))[:2] == (403, "NamespaceActionForbidden")
+        world.grant("manage_grants", person, "namespace", inner)
+        assert told(move(person, world, inner, into)) == (
+            404,
+            "NoSuchNamespaceException",
+            f"Namespace does not exist: {new}",
+        )
+        world.grant("create", person, "namespace", world.namespace_id(new))
+        assert told(move(person, world, inner, into))[:2] == (403, "NamespaceActionForbidden")
+        world.grant("manage_grants", person, "namespace", world.namespace_id(new))
+        assert told(move(person, world, inner, ["top"]))[:2] == (403, "WarehouseActionForbidden")
+        assert world.admin.head(at(world, old, "inner")).status_code == 204
+        assert move(person, world, inner, into).status_code == 200
+    finally:
+        world.strip(person)
+
+
+def test_what_does_not_exist_is_told_as_what_is_not_seen(world: World) -> None:
+    _, inner, new = two(world)
+    missing = str(uuid4())
+    assert told(move(world.admin, world, missing, ["x"])) == (
+        404,
+        "NoSuchNamespaceException",
+        f"Namespace does not exist: {missing}",
+    )
+    assert told(move(world.admin, world, inner, ["nowhere_at_all", "x"]))[:2] == (404, "NoSuchNamespaceException")
+    world.strip(world.contractor)
+    assert told(move(world.contractor, world, inner, [new, "x"]))[:2] == (404, "NoSuchNamespaceException")
+    path = f"/management/v1/warehouse/{uuid4()}/namespace/{inner}/move"
+    assert world.admin.post(path, {"destination": ["x"]}).status_code == 404
+
+
+def test_a_namespace_is_not_moved_into_itself(world: World) -> None:
+    old, inner, _ = two(world)
+    id = world.namespace_id(old)
+    for into in ([old, "x"], [old, "inner", "x"]):
+        assert told(move(world.admin, world, id, into))[:2] == (400, "NamespaceCannotMoveIntoSelf")
+    assert parents(world, inner) == {f"namespace:{id}"}
+
+
+def test_a_taken_name_is_a_conflict_in_whatever_letter_case(world: World) -> None:
+    old, inner, new = two(world)
+    make(world, new, "Taken")
+    assert told(move(world.admin, world, inner, [new, "tAKEN"]))[:2] == (409, "AlreadyExistsException")
+    assert world.admin.head(at(world, old, "inner")).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("destination", "type"),
+    [
+        (["a.b"], "NamespacePartContainsDot"),
+        ([], "NamespaceEmpty"),
+        (["a", ""], "NamespacePartEmpty"),
+        (["system"], "ReservedNamespace"),
+        (["a+b"], "InvalidNamespace"),
+    ],
+)
+def test_a_path_that_could_not_be_created_is_none_to_move_to(world: World, destination: list[str], type: str) -> None:
+    _, inner, _ = two(world)
+    if len(destination) > 1:
+        destination = [world.namespace(), *destination[1:]]
+    assert told(move(world.admin, world, inner, destination))[:2] == (400, type)
+
+
+def test_the_deepest_below_decides_whether_a_move_goes_too_deep(world: World) -> None:
+    old, inner, new = two(world)
+    make(world, old, "inner", "x")
+    make(world, old, "inner", "x", "y")
+    make(world, new, "1")
+    make(world, new, "1", "2")
+    assert told(move(world.admin, world, inner, [new, "1", "2", "inner"]))[:2] == (400, "NamespaceDepthExceeded")
+    assert move(world.admin, world, inner, [new, "1", "inner"]).status_code == 200
+    assert world.admin.head(at(world, new, "1", "inner", "x", "y")).status_code == 204
+
+
+def test_a_protected_namespace_is_moved_by_force_only(world: World) -> None:
+    _, inner, new = two(world)
+    world.sql("update namespaces set protected = true where id = $1", inner)
+    assert told(move(world.admin, world, inner, [new, "inner"]))[:2] == (409, "NamespaceProtected")
+    assert move(world.admin, world, inner, [new, "inner"], force=True).status_code == 200
+
+
+def test_where_tables_lie_by_their_namespaces_namespaces_stay(world: World) -> None:
+    _, inner, new = two(world)
+    layout = {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
+    [row] = world.sql("select profile from warehouses where id = $1", world.warehouse)
+    changed = json.dumps({**json.loads(row["profile"]), "storage-layout": layout}).encode()
+    try:
+        world.sql("update warehouses set profile = $1 where id = $2", changed, world.warehouse)
+        answer = move(world.admin, world, inner, [new, "inner"])
+    finally:
+        world.sql("update warehouses set profile = $1 where id = $2", row["profile"], world.warehouse)
+    assert told(answer)[:2] == (400, "StorageLayoutForbidsNamespaceMove")
+
+
+def test_a_move_is_in_the_audit_with_both_paths(world: World) -> None:
+    old, inner, new = two(world)
+    answer = move(world.admin, world, inner, [new, "inner"])
+    request_id = answer.headers["x-request-id"]
+    (record,) = world.sql("select operation, outcome, record from audit_log where request_id = $1", request_id)
+    assert (record["operation"], record["outcome"]) == ("move_namespace", "allowed")
+    assert f"{old}.inner".encode() in record["record"]
+    assert f"{new}.inner".encode() in record["record"]
+
+
+def test_managed_access_goes_with_the_namespace_and_comes_from_its_new_parent(world: World) -> None:
+    _, inner, new = two(world)
+    path = f"/management/v1/permissions/namespace/{inner}"
+    assert world.admin.get(path).json() == {"managed-access": False, "managed-access-inherited": False}
+    of_new = f"/management/v1/permissions/namespace/{world.namespace_id(new)}/managed-access"
+    assert world.admin.post(of_new, {"managed-access": True}).status_code == 200
+    assert move(world.admin, world, inner, [new, "inner"]).status_code == 200
+    assert world.admin.get(path).json() == {"managed-access": False, "managed-access-inherited": True}
+
+
+# ---- races ---------------------------------------------------------------------------------------------------------
+
+
+def together(*calls: Callable[[], httpx.Response]) -> list[int]:
+    """The statuses of requests that are sent at the same time."""
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return [each.result().status_code for each in [pool.submit(call) for call in calls]]
+
+
+def consistent(world: World, *tops: str) -> None:
+    """Every path below these agrees with its parent's, in the rows and in OpenFGA, and none is its own ancestor."""
+    world.delivered()
+    rows = world.sql(
+        "select n.id::text, n.levels, n.path_key, n.ancestors, p.id::text as parent, p.levels as parent_levels, "
+        "p.path_key as parent_key, p.ancestors as parent_ancestors, n.warehouse_id::text as warehouse "
+        "from namespaces n left join namespaces p on p.id = n.parent_id where n.path_key like any($1::text[])",
+        [f"%{top}%" for top in tops],
+    )
+    assert rows
+    for row in rows:
+        if row["parent"] is None:
+            assert (len(row["levels"]), row["ancestors"]) == (1, [])
+            assert parents(world, row["id"]) == {f"warehouse:{row['warehouse']}"}
+            continue
+        assert row["levels"][:-1] == row["parent_levels"]
+        assert row["path_key"].rpartition("\x1f")[0] == row["parent_key"]
+        assert [str(each) for each in row["ancestors"]] == [*map(str, row["parent_ancestors"]), row["parent"]]
+        assert row["id"] not in map(str, row["ancestors"])
+        assert parents(world, row["id"]) == {f"namespace:{row['parent']}"}
+
+
+def test_of_two_moves_that_would_make_a_circle_one_happens(world: World) -> None:
+    for _ in range(4):
+        one, other = world.namespace(), world.namespace()
+        ids = world.namespace_id(one), world.namespace_id(other)
+        statuses = together(
+            lambda one=one, other=other, ids=ids: move(world.admin, world, ids[0], [other, one]),  # type: ignore[misc]
+            lambda one=one, other=other, ids=ids: move(world.admin, world, ids[1], [one, other]),  # type: ignore[misc]
+        )
+        assert sorted(statuses) in ([200, 400], [200, 404]), statuses
+        consistent(world, one, other)
+
+
+def test_what_is_created_below_while_a_namespace_moves_is_where_the_namespace_is(world: World) -> None:
+    for _ in range(4):
+        old, inner, new = two(world)
+        body = {"namespace": [old, "inner", "child"]}
+        moved, made, table = together(
+            lambda new=new, inner=inner: move(world.admin, world, inner, [new, "inner"]),  # type: ignore[misc]
+            lambda body=body: world.admin.post(f"{world.root}/namespaces", body),  # type: ignore[misc]
+            lambda old=old: world.admin.post(  # type: ignore[misc]
+                f"{at(world, old, 'inner')}/tables", {"name": "t", "schema": SCHEMA}
+            ),
+        )
+        assert moved == 200
+        assert made in (200, 404)
+        assert table in (200, 404)
+        consistent(world, old, new)
+        assert (world.admin.head(at(world, new, "inner", "child")).status_code == 204) == (made == 200)
+        assert (world.admin.head(f"{at(world, new, 'inner')}/tables/t").status_code == 204) == (table == 200)
+
+
+def test_a_grant_that_races_with_a_move_opens_the_way_to_where_the_table_is(world: World) -> None:
+    for _ in range(4):
+        old, inner, new = two(world)
+        table = new_table(world, old, "inner")
+        [row] = world.sql("select id::text from tables where name = $1", table.rsplit("/", 1)[1])
+        with ThreadPoolExecutor(2) as pool:
+            granting = pool.submit(world.grant, "select", world.contractor, "table", row["id"])
+            moving = pool.submit(move, world.admin, world, inner, [new, "inner"])
+        granting.result()
+        assert moving.result().status_code == 200
+        assert world.contractor.get(table.replace(f"{old}%1F", f"{new}%1F")).status_code == 200
+        assert world.contractor.head(at(world, new)).status_code == 204
+        assert world.contractor.head(at(world, old)).status_code == 404
+        world.revoke("select", world.contractor, "table", row["id"])
+
+
+def test_a_destination_that_is_dropped_meanwhile_takes_nothing_in(world: World) -> None:
+    for _ in range(4):
+        old, inner, new = two(world)
+        moved, dropped = together(
+            lambda new=new, inner=inner: move(world.admin, world, inner, [new, "inner"]),  # type: ignore[misc]
+            lambda new=new: world.admin.delete(at(world, new)),  # type: ignore[misc]
+        )
+        assert (moved, dropped) in ((200, 409), (404, 204)), (moved, dropped)
+        consistent(world, old, new)
+
+
+def test_a_table_that_is_renamed_into_a_moving_namespace_arrives_or_stays(world: World) -> None:
+    for _ in range(4):
+        old, inner, new = two(world)
+        source = world.namespace()
+        table = world.table(source)
+        body = {
+            "source": {"namespace": [source], "name": table.name},
+            "destination": {"namespace": [old, "inner"], "name": "arrived"},
+        }
+        moved, renamed = together(
+            lambda new=new, inner=inner: move(world.admin, world, inner, [new, "inner"]),  # type: ignore[misc]
+            lambda body=body: world.admin.post(f"{world.root}/tables/rename", body),  # type: ignore[misc]
+        )
+        assert moved == 200
+        assert renamed in (204, 404)
+        consistent(world, old, new)
+        found = table.path if renamed == 404 else f"{at(world, new, 'inner')}/tables/arrived"
+        assert world.admin.head(found).status_code == 204
+
+
+def test_a_body_without_a_destination_is_malformed(world: World) -> None:
+    _, inner, _ = two(world)
+    path = f"/management/v1/warehouse/{world.warehouse}/namespace/{inner}/move"
+    for body in ({}, {"destination": "x"}, {"destination": ["x"], "other": 1}):
+        assert error_of(world.admin.post(path, body))["code"] == 400
