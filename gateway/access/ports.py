@@ -23,13 +23,15 @@ class Question:
 
     `within` is the revision of the warehouse the object lies in, as it was read with its row; an answer about something
     in a warehouse is not remembered without it. `by` is a relation that alone gives `relation` and that the caller
-    seems to have: quicker to confirm, and no more than a hint.
+    seems to have: quicker to confirm, and no more than a hint. `above` is what a stand-in for an absent object lies in,
+    from its parent upwards; it ends with something that exists.
     """
 
     relation: Can
     object: ObjectKey
     within: UUID | None = field(default=None, compare=False)
     by: str | None = field(default=None, compare=False)
+    above: tuple[ObjectKey, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

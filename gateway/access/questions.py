@@ -10,7 +10,7 @@ from gateway.access.decision import DemandAnswer
 from gateway.access.demand import Demand
 from gateway.access.operation import Operation
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType, Ref
+from gateway.access.refs import NOBODY_HAS_THIS_ID, NamespaceRef, ObjectKey, ObjectType, Ref, TableRef, ViewRef
 from gateway.access.relations import VISIBLE_BY
 from gateway.access.resolved import Resolution, warehouse_of
 
@@ -32,13 +32,29 @@ def key_of(ref: Ref, resolution: Resolution) -> ObjectKey:
     return ObjectKey(ref.type, NOBODY_HAS_THIS_ID) if row is None else row.key
 
 
+def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
+    """What the stand-in for an absent `ref` lies in, from its parent upwards, so that the model is walked as far for it
+    as for something that is there and cannot be seen: the time of an answer tells of neither (threats, E01).
+    """
+    where = resolution.absent.get(ref)
+    if where is None or not isinstance(ref, (NamespaceRef, TableRef, ViewRef)):
+        return ()
+    levels = ref.namespace.levels[:-1] if isinstance(ref, NamespaceRef) else ref.identifier.namespace.levels
+    missing = range(len(levels) - len(where.namespaces), 0, -1)
+    stand_ins = [ObjectKey(ObjectType.NAMESPACE, f"{NOBODY_HAS_THIS_ID[:-8]}{level:08x}") for level in missing]
+    if where.namespaces:
+        return (*stand_ins, ObjectKey(ObjectType.NAMESPACE, str(where.namespaces[-1])))
+    return (*stand_ins, ObjectKey(ObjectType.WAREHOUSE, str(ref.warehouse_id)))
+
+
 def questions_of(demand: Demand, resolution: Resolution) -> list[Question]:
     key = key_of(demand.on, resolution)
     warehouse = warehouse_of(resolution.get(demand.on))
     within = None if warehouse is None else warehouse.revision
     visible_by = VISIBLE_BY.get(key.type)
-    asked = [] if visible_by is None else [Question(visible_by, key, within)]
-    return [*asked, *(Question(relation, key, within) for relation in demand.relations)]
+    above = above_of(demand.on, resolution)
+    relations = [*([] if visible_by is None else [visible_by]), *demand.relations]
+    return [Question(relation, key, within, above=above) for relation in relations]
 
 
 def pin_of(resolution: Resolution) -> Pin | None:
@@ -66,4 +82,6 @@ def answer_of(demand: Demand, resolution: Resolution, yes: set[Question]) -> Dem
     # manage_grants opens the grants of an object that is otherwise invisible (lakekeeper.md, appendix B): whoever holds
     # the demanded relation itself has been told of the object by being given it.
     visible = holds or visible_by is None or Question(visible_by, key) in yes
-    return DemandAnswer(demand, resolution.get(demand.on), visible, holds)
+    row = resolution.get(demand.on)
+    # Whatever holds on a stand-in by what it lies in, nobody has anything on what is not there.
+    return DemandAnswer(demand, row, row is not None and visible, row is not None and holds)

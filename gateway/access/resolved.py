@@ -157,6 +157,15 @@ Resolved = (
 )
 
 
+class Whereabouts(msgspec.Struct, frozen=True):
+    """Where something that does not exist would lie: the project, and of the namespaces in its path those that exist,
+    from the top level down.
+    """
+
+    project_id: str
+    namespaces: tuple[UUID, ...]
+
+
 class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """The rows behind all references of one request, the database's clock when they were read, and the roles the caller
     is in, directly or through other roles: policies about roles bind their members.
@@ -171,6 +180,8 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """Moves whenever a grant with an expiry is made."""
     next_expiry: datetime | None = None
     """When the first of the grants to the caller, or to one of the caller's roles, ends."""
+    absent: Mapping[Any, Whereabouts] = {}
+    """Where the references to nothing would lie, as far as that is known."""
 
     def get(self, ref: Ref) -> Resolved | None:
         """The row behind `ref`, or None when there is none."""
@@ -184,8 +195,9 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         if actor.within is None:
             return self
         rows = {ref: row for ref, row in self.rows.items() if project_of(row) in (None, actor.within)}
+        absent = {ref: where for ref, where in self.absent.items() if where.project_id == actor.within}
         held = tuple(sorted({*self.caller_roles, *roles}))
-        return msgspec.structs.replace(self, rows=rows, caller_roles=held)
+        return msgspec.structs.replace(self, rows=rows, absent=absent, caller_roles=held)
 
     def warehouses(self) -> dict[UUID, UUID | None]:
         """The revision of each warehouse that something of it lies in."""

@@ -19,6 +19,7 @@ from gateway.access.describe import describe_target
 from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.policy import PolicyActor, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.ports import Pin, Policies, Question, Relationships, Resolver
+from gateway.access.questions import above_of, key_of
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, warehouse_of
@@ -60,8 +61,7 @@ async def weigh(
     answers = [False] * len(supposed)
     of_actor: dict[Actor, list[int]] = {}
     for index, each in enumerate(supposed):
-        if resolution.get(each.on) is not None:
-            of_actor.setdefault(each.actor, []).append(index)
+        of_actor.setdefault(each.actor, []).append(index)
 
     async def about(actor: Actor, indexes: Sequence[int]) -> None:
         async with room:
@@ -79,7 +79,8 @@ async def weigh(
         if not len(allowed) == len(related) == len(some):
             raise DecisionEngineUnavailable("an engine answered another number of questions than were asked")
         for index, policy, holds in zip(indexes, allowed, related, strict=True):
-            answers[index] = holds is True and policy.allow
+            there = resolution.get(supposed[index].on) is not None
+            answers[index] = there and holds is True and policy.allow
 
     try:
         async with asyncio.TaskGroup() as everybody:
@@ -100,10 +101,10 @@ def _first(group: ExceptionGroup[Exception]) -> Exception:
 def _questions(supposed: Sequence[Supposition], resolution: Resolution) -> list[Question]:
     questions = []
     for each in supposed:
-        row = resolution.get(each.on)
-        if row is not None:
-            warehouse = warehouse_of(row)
-            questions.append(Question(each.relation, row.key, None if warehouse is None else warehouse.revision))
+        warehouse = warehouse_of(resolution.get(each.on))
+        within = None if warehouse is None else warehouse.revision
+        key, above = key_of(each.on, resolution), above_of(each.on, resolution)
+        questions.append(Question(each.relation, key, within, above=above))
     return questions
 
 

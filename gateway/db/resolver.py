@@ -16,7 +16,9 @@ from sqlalchemy import (
     Select,
     Text,
     and_,
+    any_,
     bindparam,
+    case,
     func,
     literal_column,
     or_,
@@ -24,6 +26,7 @@ from sqlalchemy import (
     true,
     tuple_,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access import refs
@@ -37,6 +40,7 @@ from gateway.access.resolved import (
     ResolvedServer,
     ResolvedTable,
     ResolvedView,
+    Whereabouts,
 )
 from gateway.access.tuples import PrincipalType
 from gateway.db.direct import DirectRead
@@ -44,11 +48,14 @@ from gateway.db.engine import Database
 from gateway.db.found import namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.rows import AnyRow
 from gateway.db.schema import grants, namespaces, projects, roles, server, tables, users, warehouses
-from gateway.iceberg.identifiers import fold
+from gateway.iceberg.identifiers import Namespace, fold
 
 # One moment for all of a statement: a grant that ends while it runs is either live and has a coming end, or is neither.
 _MOMENT = func.statement_timestamp()
 _now = _MOMENT.label("now")
+
+# No name has a control character.
+_BETWEEN_KEYS = "\x1e"
 
 _WAREHOUSE = (
     warehouses.c.id.label("w_id"),
@@ -87,6 +94,7 @@ class DatabaseResolver:
     async def resolve(self, wanted: Sequence[refs.Ref], caller: Actor) -> Resolution:
         """The rows behind `wanted`, the database's clock and the caller's roles. References to nothing have no row."""
         found: dict[refs.Ref, Resolved] = {}
+        absent: dict[refs.Ref, Whereabouts] = {}
         asked_by = _caller(caller)
         clock: AnyRow | None = None
         kinds: dict[type[refs.Ref], list[refs.Ref]] = {}
@@ -98,6 +106,7 @@ class DatabaseResolver:
                 row = await self._database.read_one(_STATEMENTS[kind], {**_parameters(some[0]), **asked_by})
                 resolved = _resolved(some[0], row)
                 found.update({} if resolved is None else {some[0]: resolved})
+                absent.update(_absent(some[0], row))
             else:
                 # A transaction names many tables, a question many objects: one statement for all of a kind.
                 async with self._database.read() as connection:
@@ -114,6 +123,7 @@ class DatabaseResolver:
             revision=clock.revision,
             time_boxes=clock.time_boxes,
             next_expiry=None if clock.next_expiry is None else clock.next_expiry.astimezone(UTC),
+            absent=absent,
         )
 
     async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
@@ -232,6 +242,26 @@ def _direct(query: Select[Any]) -> DirectRead:
     return DirectRead(_always(query))
 
 
+def _named_direct(query: Select[Any], key: str) -> DirectRead:
+    """As `_direct`, for something named by its path: where it would lie is read too when it is not there."""
+    always = _always(query)
+    above = namespaces.c.path_key == any_(func.string_to_array(bindparam("above_keys", type_=Text), _BETWEEN_KEYS))
+    path = (
+        select(func.to_jsonb(func.array_append(namespaces.c.ancestors, namespaces.c.id)))
+        .where(namespaces.c.warehouse_id == warehouses.c.id, above)
+        .order_by(func.cardinality(namespaces.c.ancestors).desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    where = (
+        select(func.jsonb_build_array(warehouses.c.project_id, func.coalesce(path, literal_column("'[]'", JSONB))))
+        .where(warehouses.c.active, warehouses.c.id == bindparam("warehouse_id"))
+        .scalar_subquery()
+    )
+    missing = always.selected_columns[key].is_(None)
+    return DirectRead(always.add_columns(case((missing, where)).label("absent")))
+
+
 def _warehouse_columns() -> Select[Any]:
     return select(*_WAREHOUSE)
 
@@ -268,16 +298,17 @@ def _by_id(kind: str) -> Select[Any]:
 
 #: One statement for each kind of reference, built once: building them costs more than running them.
 _STATEMENTS: dict[type[refs.Ref], DirectRead] = {
-    refs.TableRef: _direct(_named("table")),
-    refs.ViewRef: _direct(_named("view")),
+    refs.TableRef: _named_direct(_named("table"), "t_id"),
+    refs.ViewRef: _named_direct(_named("view"), "t_id"),
     refs.TableIdRef: _direct(_by_id("table")),
     refs.ViewIdRef: _direct(_by_id("view")),
-    refs.NamespaceRef: _direct(
+    refs.NamespaceRef: _named_direct(
         _namespace_columns().where(
             warehouses.c.active,
             namespaces.c.warehouse_id == bindparam("warehouse_id"),
             namespaces.c.path_key == bindparam("path_key"),
-        )
+        ),
+        "n_id",
     ),
     refs.NamespaceIdRef: _direct(
         _namespace_columns().where(
@@ -330,19 +361,31 @@ def _parameters(ref: refs.Ref) -> dict[str, Any]:
         case refs.TableRef() | refs.ViewRef():
             identifier = ref.identifier
             named = {"path_key": identifier.namespace.key, "name_key": fold(identifier.name)}
-            return {"warehouse_id": ref.warehouse_id, **named}
+            return {"warehouse_id": ref.warehouse_id, **named, "above_keys": _keys_above(identifier.namespace)}
         case refs.TableIdRef():
             return {"id": ref.table_id, "warehouse_id": ref.warehouse_id}
         case refs.ViewIdRef():
             return {"id": ref.view_id, "warehouse_id": ref.warehouse_id}
         case refs.NamespaceRef():
-            return {"warehouse_id": ref.warehouse_id, "path_key": ref.namespace.key}
+            above = _keys_above(ref.namespace.parent)
+            return {"warehouse_id": ref.warehouse_id, "path_key": ref.namespace.key, "above_keys": above}
         case refs.NamespaceIdRef():
             return {"id": ref.namespace_id, "warehouse_id": ref.warehouse_id}
         case refs.WarehouseNameRef():
             return {"project_id": ref.project_id, "name_key": fold(ref.name)}
         case _:
             return _parameters_above(ref)
+
+
+def _keys_above(namespace: Namespace | None) -> str:
+    """The keys of a namespace and of all that it lies in."""
+    levels = () if namespace is None else namespace.levels
+    return _BETWEEN_KEYS.join(Namespace(levels[: depth + 1]).key for depth in range(len(levels)))
+
+
+def _absent(ref: refs.Ref, row: AnyRow) -> dict[refs.Ref, Whereabouts]:
+    where = getattr(row, "absent", None)
+    return {} if where is None else {ref: Whereabouts(where[0], tuple(map(UUID, where[1])))}
 
 
 def _parameters_above(

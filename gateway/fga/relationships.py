@@ -12,7 +12,7 @@ from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, PrincipalType, TupleKey
-from gateway.fga.client import Condition, FgaClient, FgaTuple
+from gateway.fga.client import MAX_CONTEXTUAL_TUPLES, Condition, FgaClient, FgaTuple
 from gateway.fga.names import member_of, object_of, role_members, user_object
 from gateway.fga.reach import FollowedReaches
 
@@ -50,6 +50,7 @@ class FgaRelationships:
         if not questions:
             return []
         subject, contextual = subject_of(actor)
+        contextual = (*contextual, *_places(questions, MAX_CONTEXTUAL_TUPLES - len(contextual)))
         asked = _Asked(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)})
         names = [object_name(question.object) for question in questions]
         quick = await self._by_hints(asked, questions, names)
@@ -115,6 +116,17 @@ class _Asked:
             held = await self.check([FgaTuple(self.subject, relation, name) for relation, name in few])
             found.update(hint for hint, holds in zip(few, held, strict=True) if holds)
         return found
+
+
+def _places(questions: Sequence[Question], room: int) -> tuple[FgaTuple, ...]:
+    """Where stand-ins lie, for this question only; without them when there are more than there is room for."""
+    placed: dict[FgaTuple, None] = {}
+    for each in questions:
+        below = each.object
+        for above in each.above:
+            placed[FgaTuple(object_name(above), "parent", object_name(below))] = None
+            below = above
+    return tuple(placed) if len(placed) <= room else ()
 
 
 def subject_of(actor: Actor) -> tuple[str, tuple[FgaTuple, ...]]:

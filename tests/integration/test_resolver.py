@@ -11,6 +11,7 @@ from sqlalchemy import event
 
 from gateway.access import refs
 from gateway.access.actor import Actor
+from gateway.access.resolved import ResolvedNamespace, Whereabouts
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
@@ -55,6 +56,31 @@ def _asked(rows: Rows) -> list[refs.Ref]:
     asked += [refs.UserRef(user) for user in (*rows.users, "oidc~nobody")]
     asked += [refs.RoleRef(id) for id in (rows.role, rows.role_above, uuid4())]
     return asked
+
+
+async def test_of_what_is_absent_it_is_told_where_it_would_lie(database: Database) -> None:
+    rows = Rows()
+    async with database.transaction() as connection:
+        await rows.insert(connection)
+    resolver, caller = DatabaseResolver(database), Actor.user(rows.users[0])
+    [outer] = [ref for ref in _asked(rows) if isinstance(ref, refs.NamespaceRef) and len(ref.namespace.levels) == 1][:1]
+    row = (await resolver.resolve([outer], caller)).rows[outer]
+    assert isinstance(row, ResolvedNamespace)
+    levels, warehouse = outer.namespace.levels, outer.warehouse_id
+    project = row.warehouse.project_id
+    cases: list[tuple[refs.Ref, Whereabouts | None]] = [
+        (refs.TableRef(warehouse, TableIdentifier(outer.namespace, "no such")), Whereabouts(project, (row.id,))),
+        (
+            refs.ViewRef(warehouse, TableIdentifier(Namespace((*levels, "no", "such")), "x")),
+            Whereabouts(project, (row.id,)),
+        ),
+        (refs.NamespaceRef(warehouse, Namespace((levels[0].upper(), "no such"))), Whereabouts(project, (row.id,))),
+        (refs.NamespaceRef(warehouse, Namespace(("no such",))), Whereabouts(project, ())),
+        (refs.NamespaceRef(uuid4(), Namespace(("no such",))), None),
+    ]
+    for ref, where in cases:
+        assert (await resolver.resolve([ref], caller)).absent == ({} if where is None else {ref: where}), ref
+    assert (await resolver.resolve([outer], caller)).absent == {}
 
 
 async def test_many_references_are_the_same_rows_as_one_by_one_in_a_statement_for_each_kind(

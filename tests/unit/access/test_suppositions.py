@@ -72,11 +72,13 @@ async def test_either_engine_can_say_no() -> None:
     assert await _would(house, DROP, READ) == [False, True]
 
 
-async def test_what_is_not_there_is_a_no_and_nobody_is_asked() -> None:
-    house = House()
-    house.resolver.rows.clear()
-    assert await _would(house, READ) == [False]
-    assert (house.rules.asked, house.judge.asked) == ([], [])
+async def test_what_is_not_there_is_a_no_after_the_questions_that_what_is_there_costs() -> None:
+    house, empty = House(), House()
+    empty.resolver.rows.clear()
+    assert await _would(house, READ) == [True]
+    assert await _would(empty, READ) == [False], "although both engines say yes to everything"
+    for engine in ("rules", "judge"):
+        assert len(getattr(empty, engine).asked) == len(getattr(house, engine).asked)
 
 
 async def test_too_few_answers_of_an_engine_are_an_outage() -> None:

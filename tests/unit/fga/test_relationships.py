@@ -146,6 +146,22 @@ async def test_an_assumed_role_is_asked_for_by_a_member_who_has_nothing_else() -
     assert call["contextual"] == [FgaTuple(f"user:role={ROLE}", "assignee", f"role:{ROLE}")]
 
 
+async def test_a_stand_in_lies_for_the_question_where_the_absent_thing_would() -> None:
+    recorder = Recorder()
+    inner, outer = (ObjectKey(ObjectType.NAMESPACE, f"00000000-0000-4000-8000-00000000000{n}") for n in (2, 3))
+    warehouse = ObjectKey(ObjectType.WAREHOUSE, "00000000-0000-4000-8000-000000000004")
+    questions = [
+        Question(relation, TABLE, above=(inner, outer, warehouse)) for relation in (Can.GET_METADATA, Can.READ_DATA)
+    ]
+    await FgaRelationships(cast(FgaClient, recorder)).check(Actor.user("oidc~alice"), questions, now=NOON)
+    [call] = recorder.calls
+    assert call["contextual"] == [
+        FgaTuple(f"namespace:{inner.id}", "parent", f"table:{TABLE.id}"),
+        FgaTuple(f"namespace:{outer.id}", "parent", f"namespace:{inner.id}"),
+        FgaTuple(f"warehouse:{warehouse.id}", "parent", f"namespace:{outer.id}"),
+    ]
+
+
 async def test_no_questions_ask_nobody() -> None:
     recorder = Recorder()
     assert await relationships(recorder).check(Actor.user("oidc~a"), [], now=NOON) == []
