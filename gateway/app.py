@@ -75,6 +75,7 @@ from gateway.settings import Settings, asyncpg_url, load, metrics_directory
 from gateway.storage.files import Files
 from gateway.tasks.drift import DriftKeeper, External
 from gateway.tasks.housekeeping import Housekeeping
+from gateway.tasks.keys import KeyChange, SealAnew
 from gateway.tasks.model_changes import NOTICED_WITHIN, REQUIRED
 from gateway.tasks.models import ModelWatch
 from gateway.tasks.outbox import run_delivery, run_expiry
@@ -145,14 +146,14 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     health.register("policy", "opa", opa.ping)
     health.register("identity", "oidc", keys.check)
     await stack.enter_async_context(health)
-    key = settings.pg_encryption_key
     sts = Sts(on_latency=lambda seconds, outcome: metrics.sts_took(outcome, seconds))
     stores = Stores(
-        storage=StorageCredentials(database, Sealer([key.reveal()] if key else [])),
+        storage=StorageCredentials(database, Sealer(settings.encryption_keys())),
         sts=sts,
         files=Files(own_role=sts.assume_own_role),
         vendor=Vendor(sts, cache=_credential_cache(settings, metrics)),
     )
+    await stores.storage.require_right_key()
     if settings.maintenance_mode == "off":
         _work(settings, database, door, delivery, stores, stack)
     return _parts(settings, metrics, database, door, delivery, health, verifier, server_id, stores, reaches)
@@ -165,18 +166,33 @@ async def reconcile(settings: Settings, *, repair: bool, tell: Tell) -> Comparis
     """
     metrics = Metrics()
     async with AsyncExitStack() as stack:
-        url = asyncpg_url(settings.write_url())
-        await require_current_schema(url)
-        database = Database(
-            url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout
-        )
-        stack.push_async_callback(database.close)
-        fga = await _openfga(settings, database, stack)
-        audit = await _audit(settings, metrics, database, stack)
-        door = _door(settings, database, fga, FollowedReaches(fga), _opa(settings, stack), audit, metrics)
+        database, fga, door = await _for_a_command(settings, metrics, stack)
         delivery = _delivery(settings, database, fga, metrics)
         _, comparing = _drift(settings, database, fga, delivery, door, metrics)
         return await comparing.run(repair=repair, tell=tell)
+
+
+async def change_keys(settings: Settings, *, seal: bool) -> KeyChange:
+    """Seal every stored credential with the first key, or only count, as `lakegate secrets rotate` asks for it.
+
+    Raises `NotAllReadable`, and what starting a gateway and passing its door raise.
+    """
+    async with AsyncExitStack() as stack:
+        database, _, door = await _for_a_command(settings, Metrics(), stack)
+        return await SealAnew(database=database, door=door, sealer=Sealer(settings.encryption_keys())).run(seal=seal)
+
+
+async def _for_a_command(
+    settings: Settings, metrics: Metrics, stack: AsyncExitStack
+) -> tuple[Database, FgaClient, Door]:
+    """What a verb of the command line needs to pass the door."""
+    url = asyncpg_url(settings.write_url())
+    await require_current_schema(url)
+    database = Database(url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout)
+    stack.push_async_callback(database.close)
+    fga = await _openfga(settings, database, stack)
+    audit = await _audit(settings, metrics, database, stack)
+    return database, fga, _door(settings, database, fga, FollowedReaches(fga), _opa(settings, stack), audit, metrics)
 
 
 def _door(

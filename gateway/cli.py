@@ -59,10 +59,39 @@ def serve() -> None:
     from gateway.settings import Settings
 
     settings = _settings(Settings.require_serving)
+    asyncio.run(_require_our_database(settings))
     try:
         serving.serve(settings)
     except serving.CannotListen as error:
         raise click.ClickException(f"cannot listen on {error}") from None
+
+
+async def _require_our_database(settings: Settings) -> None:
+    """End the command when the database is of another version, or was used with another key: workers could only fail,
+    one after the other. One that does not answer yet is waited for by them.
+    """
+    from gateway.access.outage import DatabaseUnavailable
+    from gateway.db.credentials import StorageCredentials
+    from gateway.db.engine import Database
+    from gateway.db.migrate import SchemaMismatch, require_current_schema
+    from gateway.db.secrets import Sealer, SecretUnreadable
+    from gateway.settings import asyncpg_url
+
+    url = asyncpg_url(settings.write_url())
+    try:
+        sealer = Sealer(settings.encryption_keys())
+    except ValueError as unfit:
+        raise click.ClickException(f"PG_ENCRYPTION_KEY cannot be used: {unfit}") from None
+    database = Database(url, pool_size=1, acquire_timeout=settings.pg_acquire_timeout)
+    try:
+        await require_current_schema(url)
+        await StorageCredentials(database, sealer).require_right_key()
+    except (SchemaMismatch, SecretUnreadable) as refused:
+        raise click.ClickException(f"cannot serve: {refused}") from None
+    except DatabaseUnavailable:
+        return
+    finally:
+        await database.close()
 
 
 @main.command()
@@ -70,7 +99,7 @@ def migrate() -> None:
     """Bring the database schema and the relationship model up to date, and let the model serve. Safe to repeat and to
     run twice at once.
     """
-    from gateway.db.migrate import run_migrations
+    from gateway.db.migrate import SchemaMismatch, run_migrations
     from gateway.settings import Settings, asyncpg_url
 
     settings = _settings(Settings.write_url)
@@ -80,7 +109,10 @@ def migrate() -> None:
         async with _models(settings) as models:
             return await models.upgrade(by=_operator())
 
-    model = _about_models(run())
+    try:
+        model = _about_models(run())
+    except SchemaMismatch as refused:
+        raise click.ClickException(str(refused)) from None
     click.echo(f"the database has the newest schema; the relationship model is {model}")
 
 
@@ -281,10 +313,6 @@ def reconcile(dry_run: bool) -> None:
     is only to be reported; 1: it could not be found out.
     """
     from gateway import app
-    from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
-    from gateway.db.migrate import SchemaMismatch
-    from gateway.fga.model import ModelNotReady
-    from gateway.iceberg.errors import CatalogError
     from gateway.settings import Settings
     from gateway.tasks.drift import Finding
     from gateway.telemetry.logs import configure_logging
@@ -296,18 +324,55 @@ def reconcile(dry_run: bool) -> None:
 
     try:
         compared = asyncio.run(app.reconcile(_settings(Settings.write_url), repair=not dry_run, tell=tell))
-    except (
-        CatalogError,
-        CommitUnknown,
-        DatabaseUnavailable,
-        DecisionEngineUnavailable,
-        ModelNotReady,
-        SchemaMismatch,
-    ) as error:
+    except _start_failures() as error:
         raise click.ClickException(str(error)) from None
     click.echo(compared.summary())
     if compared.drift and (dry_run or compared.left):
         sys.exit(_DIFFERS)
+
+
+@main.group()
+def secrets() -> None:
+    """Storage credentials at rest."""
+
+
+@secrets.command("rotate")
+@click.option("--dry-run", is_flag=True, help="Change nothing, only count.")
+def rotate_secrets(dry_run: bool) -> None:
+    """Seal every stored credential with PG_ENCRYPTION_KEY; what PG_ENCRYPTION_KEY_OTHER sealed is opened with that.
+
+    Gateways that know both keys may serve meanwhile, and it can be cut short and begun anew. Exit code 0: the first key
+    opens everything, the other one may go; 3: not yet, in a dry run or because something was stored meanwhile; 1: it
+    could not be done, and the message says why.
+    """
+    from gateway import app
+    from gateway.settings import Settings
+    from gateway.tasks.keys import NotAllReadable
+    from gateway.telemetry.logs import configure_logging
+
+    configure_logging(level="WARNING", stream=sys.stderr.buffer)
+    settings = _settings(Settings.require_encryption_key)
+    failures: tuple[type[Exception], ...] = (NotAllReadable, *_start_failures())
+    try:
+        changed = asyncio.run(app.change_keys(settings, seal=not dry_run))
+    except failures as error:
+        raise click.ClickException(str(error)) from None
+    except ValueError as unfit:
+        raise click.ClickException(f"PG_ENCRYPTION_KEY cannot be used: {unfit}") from None
+    click.echo(changed.summary())
+    if not changed.complete:
+        sys.exit(_DIFFERS)
+
+
+def _start_failures() -> tuple[type[Exception], ...]:
+    """What keeps a verb from starting its parts or from passing the door, each with a text for people."""
+    from gateway.access.outage import AuditUnavailable, CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+    from gateway.db.migrate import SchemaMismatch
+    from gateway.fga.model import ModelNotReady
+    from gateway.iceberg.errors import CatalogError
+
+    outages = (AuditUnavailable, CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable)
+    return (CatalogError, ModelNotReady, SchemaMismatch, *outages)
 
 
 @main.command("settings-table", hidden=True)

@@ -229,6 +229,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pg_encryption_key: Annotated[
         Secret | None, Meta(description="Key that encrypts storage credentials at rest; needed by `serve`.")
     ] = None
+    pg_encryption_key_other: Annotated[
+        Secret | None,
+        Meta(description="A second key that only opens what it sealed: the next or the former one while keys change."),
+    ] = None
     pg_read_pool_connections: Annotated[
         Count, Meta(description="Most read connections of a worker. Not used yet: one pool serves both.")
     ] = 10
@@ -271,6 +275,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if self.pg_database_url_read is not None:
             return self.pg_database_url_read
         return self._url_from(self.pg_host_r, "PG_HOST_R") if self.pg_host_r else self.write_url()
+
+    def encryption_keys(self) -> list[str]:
+        """The keys of stored credentials: the one that seals, then the one that only opens."""
+        return [key.reveal() for key in (self.pg_encryption_key, self.pg_encryption_key_other) if key]
+
+    def require_encryption_key(self) -> None:
+        """Refuse to do anything about stored credentials without a key, or without a database.
+
+        Raises:
+            SettingsError: which variable is missing.
+        """
+        if not self.pg_encryption_key:
+            raise SettingsError(f"{PREFIX}PG_ENCRYPTION_KEY must be set")
+        self.write_url()
 
     def _url_from(self, host: str | None, host_name: str) -> Secret:
         parts = {host_name: host, "PG_USER": self.pg_user, "PG_DATABASE": self.pg_database}

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening the storage credential of a warehouse. Rows never change, so what was opened once may be kept."""
+"""Opening the storage credential of a warehouse. What a row holds never changes, only the key it is sealed with, so
+what was opened once may be kept.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,11 @@ from uuid import UUID
 from gateway.access.resolved import ResolvedWarehouse
 from gateway.db import secrets
 from gateway.db.engine import Database
-from gateway.db.secrets import Sealer
+from gateway.db.secrets import Sealer, SecretUnreadable
 from gateway.scope.credential import S3Credential, decode_credential
 
 _KEPT = 500
+_LOOKED_AT = 100
 
 
 class StorageCredentials:
@@ -29,6 +32,18 @@ class StorageCredentials:
     def sealer(self) -> Sealer:
         """What seals and opens."""
         return self._sealer
+
+    async def require_right_key(self) -> None:
+        """Raise SecretUnreadable when there are credentials and the newest hundred can all not be opened: the key is
+        not that of this database, and every load would fail. A single one may have been lost long ago.
+        """
+        async with self._database.read() as connection:
+            found = await secrets.newest(connection, limit=_LOOKED_AT)
+        if found and not any(self._sealer.opens(sealed) for sealed in found):
+            raise SecretUnreadable(
+                "None of the stored credentials of warehouses can be opened: PG_ENCRYPTION_KEY is not the key that "
+                "this database was used with."
+            )
 
     async def of(self, warehouse: ResolvedWarehouse) -> S3Credential | None:
         """The warehouse's credential, None when it has none. Raises SecretUnreadable."""

@@ -12,7 +12,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from gateway.access.outage import DatabaseUnavailable
+
 _ONE_MIGRATION_AT_A_TIME = 0x1A4E0000
+_CONNECT_SECONDS = 10.0
 
 
 class SchemaMismatch(Exception):
@@ -28,7 +31,7 @@ def _config() -> Config:
 async def run_migrations(url: str) -> None:
     """Migrate to the newest schema. Several processes may call it at once: one migrates, the others wait.
 
-    `url` is a SQLAlchemy URL for asyncpg.
+    `url` is a SQLAlchemy URL for asyncpg. Raises SchemaMismatch for a database that a newer version migrated.
     """
     engine = create_async_engine(url)
     try:
@@ -46,19 +49,47 @@ async def run_migrations(url: str) -> None:
 
 
 def _upgrade(connection: Connection) -> None:
+    found = MigrationContext.configure(connection).get_current_revision()
+    # Also ends the transaction that reading began: each migration has one of its own.
+    connection.rollback()
+    if found is not None and found not in _known():
+        raise SchemaMismatch(_newer(found))
     config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
 
 
 async def require_current_schema(url: str) -> None:
-    """Raise SchemaMismatch unless the database has exactly this version's schema."""
-    engine = create_async_engine(url)
+    """Raise SchemaMismatch unless the database has exactly this version's schema, DatabaseUnavailable when it does not
+    answer.
+    """
+    engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS})
     try:
         async with engine.connect() as connection:
             found = await connection.run_sync(lambda sync: MigrationContext.configure(sync).get_current_revision())
+    except (OSError, TimeoutError) as error:
+        raise DatabaseUnavailable("the database does not answer") from error
     finally:
         await engine.dispose()
     expected = ScriptDirectory.from_config(_config()).get_current_head()
-    if found != expected:
-        raise SchemaMismatch(f"the database has schema {found}, this version needs {expected}: run `lakegate migrate`")
+    if found == expected:
+        return
+    if found is None:
+        raise SchemaMismatch("the database has no schema yet: run `lakegate migrate` first")
+    if found not in _known():
+        raise SchemaMismatch(_newer(found))
+    raise SchemaMismatch(
+        f"the database has schema {found}, this version needs {expected}: run `lakegate migrate` of this version first"
+    )
+
+
+def _known() -> set[str]:
+    """Every schema this version can come from, and its own."""
+    return {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
+
+
+def _newer(found: str) -> str:
+    return (
+        f"the database has schema {found}, which a newer version made: use that version, or restore the backup that "
+        "was made before; a schema is never taken back"
+    )

@@ -10,7 +10,7 @@ from uuid import UUID
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
@@ -31,7 +31,9 @@ class Sealer:
     def __init__(self, passphrases: Sequence[str]) -> None:
         if not passphrases or any(len(phrase) < 16 for phrase in passphrases):
             raise ValueError("an encryption key of at least 16 characters is required")
-        self._fernet = MultiFernet([Fernet(_derive(phrase)) for phrase in passphrases])
+        keys = [Fernet(_derive(phrase)) for phrase in passphrases]
+        self._fernet = MultiFernet(keys)
+        self._first = MultiFernet(keys[:1])
 
     def seal(self, plain: bytes) -> bytes:
         """Encrypt."""
@@ -43,6 +45,42 @@ class Sealer:
             return self._fernet.decrypt(sealed)
         except InvalidToken as error:
             raise SecretUnreadable("no configured encryption key opens this secret") from error
+
+    def opens(self, sealed: bytes) -> bool:
+        """Whether any key fits."""
+        try:
+            self._fernet.decrypt(sealed)
+        except InvalidToken:
+            return False
+        return True
+
+    def sealed_with_first(self, sealed: bytes) -> bool:
+        """Whether the first key alone opens it."""
+        try:
+            self._first.decrypt(sealed)
+        except InvalidToken:
+            return False
+        return True
+
+
+async def newest(connection: AsyncConnection, *, limit: int) -> Sequence[bytes]:
+    """Sealed credentials, the newest first."""
+    statement = select(secrets.c.sealed).order_by(secrets.c.id.desc()).limit(limit)
+    return list((await connection.execute(statement)).scalars())
+
+
+async def sealed_after(connection: AsyncConnection, after: UUID | None, *, limit: int) -> Sequence[tuple[UUID, bytes]]:
+    """(id, sealed credential) of the next `limit` in the order of their ids."""
+    statement = select(secrets.c.id, secrets.c.sealed).order_by(secrets.c.id).limit(limit)
+    if after is not None:
+        statement = statement.where(secrets.c.id > after)
+    return [(row.id, row.sealed) for row in await connection.execute(statement)]
+
+
+async def seal_anew(connection: AsyncConnection, id: UUID, *, before: bytes, sealed: bytes) -> bool:
+    """Replace the sealed form of a credential; False when it is gone, or was replaced by somebody else."""
+    statement = update(secrets).where(secrets.c.id == id, secrets.c.sealed == before).values(sealed=sealed)
+    return (await connection.execute(statement)).rowcount == 1
 
 
 async def store(connection: AsyncConnection, sealer: Sealer, plain: bytes) -> UUID:

@@ -96,3 +96,17 @@ class RepairDrift(Operation):
 
     def facts(self) -> Facts:
         return {"tuples": self.tuples, "kinds": self.kinds}
+
+
+@dataclass(frozen=True)
+class ChangeEncryptionKey(Operation):
+    """Seal stored credentials with the first of the configured keys; `secrets` are their ids, never what they hold."""
+
+    endpoint: ClassVar[str] = "TASK /tasks/change_encryption_key"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"change_encryption_key"})
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    goes_on_because: ClassVar[str] = "it changes how secrets are kept and none of them, and a leaked key is urgent"
+    secrets: tuple[str, ...]
+
+    def facts(self) -> Facts:
+        return {"secrets": self.secrets}

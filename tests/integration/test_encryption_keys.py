@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The key that seals stored credentials is changed while two gateways serve; cut short, with wrong keys, and back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from uuid import uuid4
+
+import httpx
+import psutil
+import pytest
+
+from gateway.db.secrets import Sealer
+from gateway.embedded.ready import Ready
+from tests.contract.world import World
+from tests.integration.toxic import second_gateway
+
+NEXT = "the next key, long enough"
+WRONG = "a key nobody ever used here"
+KEY, OTHER = "PG_ENCRYPTION_KEY", "PG_ENCRYPTION_KEY_OTHER"
+NOT_YET = 3
+
+pytestmark = pytest.mark.timeout(240)  # several gateways and verbs start, one after the other
+
+
+@pytest.fixture(scope="module")
+def world(stack: Ready) -> Iterator[World]:
+    world = World(stack)
+    yield world
+    world.close()
+
+
+@pytest.fixture(scope="module")
+def first(world: World) -> str:
+    """The key the stack came up with."""
+    return psutil.Process(world.ready.pids["gateway"][0]).environ()[f"LAKEGATE__{KEY}"]
+
+
+def _environment(world: World, **keys: str) -> dict[str, str]:
+    main = psutil.Process(world.ready.pids["gateway"][0])
+    kept = {name: value for name, value in main.environ().items() if not name.startswith(f"LAKEGATE__{KEY}")}
+    return kept | {f"LAKEGATE__{name}": value for name, value in keys.items()}
+
+
+def lakegate(world: World, *arguments: str, **keys: str) -> subprocess.CompletedProcess[str]:
+    """A verb with the settings of the stack's gateway, but these keys."""
+    return subprocess.run(
+        [sys.executable, "-m", "gateway.cli", *arguments],
+        env=_environment(world, **keys),
+        cwd=os.sep,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def sealed(world: World) -> dict[str, bytes]:
+    return {str(row["id"]): bytes(row["sealed"]) for row in world.sql("select id, sealed from secrets")}
+
+
+def opened_by(world: World, *keys: str) -> int:
+    sealer = Sealer(keys)
+    return sum(sealer.opens(each) for each in sealed(world).values())
+
+
+@contextmanager
+def busy(world: World, bases: list[str], path: str) -> Iterator[list[str]]:
+    """Loads with keys from every gateway, over and over; what was answered otherwise is in the list."""
+    wrong: list[str] = []
+    over = threading.Event()
+    asked = [0] * len(bases)
+
+    def ask(number: int) -> None:
+        token = {"Authorization": f"Bearer {world.admin.token}"}
+        with httpx.Client(base_url=bases[number], headers=token, timeout=30, trust_env=False) as client:
+            while not over.is_set():
+                answer = client.get(path)
+                if answer.status_code != 200 or not answer.json().get("storage-credentials"):
+                    wrong.append(f"{answer.status_code} {answer.text[:300]}")
+                asked[number] += 1
+                time.sleep(0.05)  # it is about what is answered, not about how much
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(bases))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield wrong
+        before = list(asked)
+        deadline = time.monotonic() + 20
+        while any(now - then < 2 for now, then in zip(asked, before, strict=True)):
+            assert time.monotonic() < deadline, "a gateway answers no more"
+            time.sleep(0.05)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(30)
+
+
+def test_the_key_changes_under_two_gateways_and_no_load_notices(
+    world: World, first: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    table = world.table(world.namespace())
+    logs = tmp_path_factory.mktemp("keys")
+    count = len(sealed(world))
+    never = {"MEMORY__CREDENTIALS": "0"}
+    with ExitStack() as held:
+        # A knows the new key and seals with the old one; B was started anew already and seals with the new one.
+        a, _ = held.enter_context(second_gateway(world.ready, logs / "a", **{OTHER: NEXT}, **never))
+        b, _ = held.enter_context(second_gateway(world.ready, logs / "b", **{KEY: NEXT, OTHER: first}, **never))
+        with busy(world, [a, b], f"{table.path}/credentials") as wrong:
+            dry = lakegate(world, "secrets", "rotate", "--dry-run", **{KEY: NEXT, OTHER: first})
+            assert (dry.returncode, opened_by(world, first)) == (NOT_YET, count), dry.stderr
+            done = lakegate(world, "secrets", "rotate", **{KEY: NEXT, OTHER: first})
+            assert done.returncode == 0, done.stderr
+            assert f"{count} sealed anew, 0 need the other key" in done.stdout
+            assert (opened_by(world, NEXT), opened_by(world, first)) == (count, 0)
+            # The old key is dropped: who knows the new one alone opens everything.
+            alone = lakegate(world, "secrets", "rotate", "--dry-run", **{KEY: NEXT})
+            assert (alone.returncode, "0 need the other key" in alone.stdout) == (0, True), alone.stderr
+            back = lakegate(world, "secrets", "rotate", **{KEY: first, OTHER: NEXT})
+            assert back.returncode == 0, back.stderr
+        assert wrong == []
+    assert opened_by(world, first) == count
+    told = world.sql("select operation from audit_log where operation = 'change_encryption_key'")
+    assert len(told) == 2
+
+
+def test_a_gateway_and_a_rotation_with_a_wrong_key_refuse_and_change_nothing(world: World, first: str) -> None:
+    before = sealed(world)
+    served = lakegate(world, "serve", **{KEY: WRONG})
+    assert served.returncode == 1
+    assert "PG_ENCRYPTION_KEY is not the key that this database was used with" in served.stderr
+    for keys in ({KEY: WRONG}, {KEY: NEXT, OTHER: WRONG}):
+        refused = lakegate(world, "secrets", "rotate", **keys)
+        assert refused.returncode == 1
+        assert f"{len(before)} of {len(before)} stored credentials" in refused.stderr
+        assert "Nothing was changed" in refused.stderr
+        assert first not in refused.stderr + refused.stdout
+        assert WRONG not in refused.stderr + refused.stdout
+    short = lakegate(world, "secrets", "rotate", **{KEY: "short"})
+    assert (short.returncode, "at least 16 characters" in short.stderr) == (1, True)
+    missing = lakegate(world, "secrets", "rotate")
+    assert (missing.returncode, "LAKEGATE__PG_ENCRYPTION_KEY must be set" in missing.stderr) == (1, True)
+    assert sealed(world) == before
+
+
+def test_one_that_is_killed_in_the_middle_goes_on_where_it_was(world: World, first: str) -> None:
+    before = set(sealed(world))
+    old = Sealer([first])
+    many = [uuid4() for _ in range(1500)]
+    for id in many:
+        world.sql("insert into secrets (id, sealed) values ($1, $2)", id, old.seal(b"{}"))
+    try:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "gateway.cli", "secrets", "rotate"],
+            env=_environment(world, **{KEY: NEXT, OTHER: first}),
+            cwd=os.sep,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        batches = "select id from audit_log where operation = 'change_encryption_key'"
+        already = len(world.sql(batches))
+        while len(world.sql(batches)) < already + 3 and child.poll() is None:
+            pass
+        child.kill()
+        child.wait(10)
+        half = opened_by(world, NEXT)
+        assert 0 < half < len(before) + len(many), "it was not killed in the middle"
+        assert half + opened_by(world, first) == len(before) + len(many), "each is sealed with exactly one"
+        done = lakegate(world, "secrets", "rotate", **{KEY: NEXT, OTHER: first})
+        assert done.returncode == 0, done.stderr
+        assert f"{len(before) + len(many) - half} sealed anew" in done.stdout
+        assert opened_by(world, NEXT) == len(before) + len(many)
+    finally:
+        world.sql("delete from secrets where id = any($1)", many)
+        assert lakegate(world, "secrets", "rotate", **{KEY: first, OTHER: NEXT}).returncode == 0
+    assert opened_by(world, first) == len(before)
