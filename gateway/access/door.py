@@ -232,6 +232,7 @@ class Door:
         if entrance.actor.kind is ActorKind.ANONYMOUS and not all(each.open_to_all for each in asked):
             raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
         for each in asked:
+            _require_own(entrance.actor, each)
             self.require_open(type(each))
         resolution, decisions, groups = await self._judge(entrance, asked)
         record = record_of(entrance, told_of(asked, decisions, groups), resolution)
@@ -444,6 +445,18 @@ def _require_stated(operation: Operation) -> None:
     """
     if operation.routed() and not operation.open and not any(demand.required for demand in operation.demands()):
         raise TypeError(f"{type(operation).__name__} requires nothing here and is not declared open")
+
+
+def _require_own(actor: Actor, operation: Operation) -> None:
+    """Raise TypeError for what is open to oneself, demands nothing here and is about somebody else, so that no handler
+    can take the one for the other. Who acts as a role is there with the role's rights alone, and no record is the
+    role's own.
+    """
+    whose = operation.whose()
+    if not operation.open_to_self or whose is None or any(demand.required for demand in operation.demands()):
+        return
+    if whose != actor.id or actor.assumed_role is not None:
+        raise TypeError(f"{type(operation).__name__} is open to {whose} alone and not to {actor.id}")
 
 
 def _rfc3339(moment: datetime) -> str:

@@ -40,7 +40,9 @@ class Operation:
 
     `endpoint` is the method and path template; `returns` the status of success. `open_to_all` needs no token.
     `open_to_authenticated` gives the reason why any verified caller may do it; such an operation still passes OPA and
-    the audit, and only such an operation may have nothing but optional demands.
+    the audit, and only such an operation may have nothing but optional demands. `open_to_self` gives the reason why
+    callers may do it for themselves: where it demands nothing, the door sees to it that it is about nobody else
+    (`whose`).
 
     An endpoint `TASK /…` is no route: the door admits it for the gateway's own tasks named in `system_tasks` and for
     nobody else, and those tasks for nothing else. `REPEAT /…` is admitted where a remembered success is repeated.
@@ -56,6 +58,7 @@ class Operation:
     returns: ClassVar[int] = 200
     open_to_all: ClassVar[bool] = False
     open_to_authenticated: ClassVar[str] = ""
+    open_to_self: ClassVar[str] = ""
     durability: ClassVar[Durability] = Durability.BUFFERED
     reads_because: ClassVar[str] = ""
     goes_on_because: ClassVar[str] = ""
@@ -75,10 +78,16 @@ class Operation:
         """What else the use case needs the rows of, beyond what the demands are about; nothing is asked about it."""
         return ()
 
+    def whose(self) -> str | None:
+        """The id of the user that an operation which is open to oneself is about; None when it names nobody and so can
+        only be about the caller.
+        """
+        return None
+
     @property
     def open(self) -> bool:
         """Whether it says of itself that it may be done without holding anything."""
-        return self.open_to_all or bool(self.open_to_authenticated)
+        return self.open_to_all or bool(self.open_to_authenticated or self.open_to_self)
 
     def facts(self) -> Facts:
         """What policies may know about this operation beyond its name and target."""
@@ -130,12 +139,15 @@ class Operation:
         if "endpoint" not in cls.__dict__ or not _ENDPOINT.fullmatch(cls.endpoint):
             raise TypeError(f"operation {cls.__name__} must name its endpoint as 'METHOD /path'")
         demanding = cls.demands is not Operation.demands
-        if not (demanding or cls.open_to_all or cls.open_to_authenticated):
+        if not (demanding or cls.open_to_all or cls.open_to_authenticated or cls.open_to_self):
             raise TypeError(
-                f"operation {cls.__name__} must define demands() or say open_to_all / open_to_authenticated"
+                f"operation {cls.__name__} must define demands() or say open_to_all / open_to_authenticated / "
+                "open_to_self"
             )
         if cls.open_to_all and (demanding or cls.open_to_authenticated):
             raise TypeError(f"operation {cls.__name__} is open to all, so it demands nothing and nobody's token")
+        if cls.open_to_self and (cls.open_to_all or cls.open_to_authenticated):
+            raise TypeError(f"operation {cls.__name__} is open to oneself, so it is not open to others as well")
         cls._require_change_told()
         # dataclass(slots=True) would create the class a second time under the same name; plain frozen dataclasses do
         # not.
@@ -166,7 +178,7 @@ class Operation:
         if cls.is_task() != bool(cls.system_tasks):
             raise TypeError(f"operation {cls.__name__}: a TASK names its system_tasks, and nothing else has any")
         demanding = cls.demands is not Operation.demands
-        if demanding != cls.is_assumption() or cls.open_to_all or cls.open_to_authenticated:
+        if demanding != cls.is_assumption() or cls.open_to_all or cls.open_to_authenticated or cls.open_to_self:
             raise TypeError(f"operation {cls.__name__} has no route: it is never open and demands no relation")
         if cls.__name__ in OPERATIONS or cls.__name__ in UNROUTED:
             raise TypeError(f"operation {cls.__name__} is declared twice")

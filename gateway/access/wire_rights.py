@@ -50,6 +50,18 @@ class ActionsAnswer(Answer, frozen=True):
     allowed_actions: list[str]
 
 
+class AllowedAction(Answer, frozen=True):
+    """An action by its name without `can_`."""
+
+    action: str
+
+
+class CatalogActionsAnswer(Answer, frozen=True):
+    """`GET …/actions`, in alphabetical order."""
+
+    allowed_actions: list[AllowedAction]
+
+
 class Identity(Request, frozen=True):
     """Whom something is about; exactly one of both."""
 

@@ -17,6 +17,7 @@ from litestar.types import ASGIApp, ControllerRouterHandler
 
 from gateway.access.operation import OPERATIONS, Operation
 from gateway.api import (  # noqa: F401 - importing a handler module is what serves its operations
+    actions,
     checks,
     config,
     credentials,

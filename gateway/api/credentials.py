@@ -19,5 +19,5 @@ async def vend_credentials(ctx: Ctx, prefix: str, namespace: str, table: str) ->
 @serves(SignRequest)
 async def sign_request(ctx: Ctx, prefix: str, namespace: str, table: str) -> None:
     """Not supported; the configuration does not offer it."""
-    await ctx.admit(SignRequest())
+    await ctx.admit(SignRequest(ctx.table(prefix, namespace, table)))
     raise UnsupportedOperationException("Remote signing is not supported by this server.")

@@ -12,6 +12,8 @@ from gateway.access.operations.roles import (
     DeleteRole,
     GetRole,
     GetRoleMetadata,
+    ListAllRoleMemberOf,
+    ListAllRoleMembers,
     ListRoleMemberOf,
     ListRoleMembers,
     ListRoles,
@@ -128,6 +130,19 @@ async def remove_role_member(ctx: Ctx, member_type: str, member_id: str) -> None
 async def list_role_member_of(ctx: Ctx) -> NamedRoleList:
     """The roles that a role is in."""
     return await ctx.parts.roles.member_of(await ctx.admit(ListRoleMemberOf(targets.role(ctx))))
+
+
+@serves(ListAllRoleMembers)
+async def list_all_role_members(ctx: Ctx) -> RoleMemberList:
+    """Everybody who is in a role, also through other roles, by page."""
+    operation = ListAllRoleMembers(targets.role(ctx), _type(ctx.query("type")), *ctx.page())
+    return await ctx.parts.roles.all_members(await ctx.admit(operation))
+
+
+@serves(ListAllRoleMemberOf)
+async def list_all_role_member_of(ctx: Ctx) -> NamedRoleList:
+    """The roles that a role is in, also through other roles."""
+    return await ctx.parts.roles.all_member_of(await ctx.admit(ListAllRoleMemberOf(targets.role(ctx))))
 
 
 def _entry(type: str, id: str) -> Assignment:

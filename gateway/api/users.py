@@ -9,6 +9,8 @@ from gateway.access.operations.users import (
     DeleteSelf,
     DeleteUser,
     GetUser,
+    ListAllOwnRoles,
+    ListAllUserRoles,
     ListOwnRoles,
     ListUserRoles,
     ListUsers,
@@ -104,6 +106,13 @@ async def list_user_roles(ctx: Ctx, user_id: str) -> NamedRoleList:
     """The roles a user was put into."""
     operation = ListOwnRoles if _own(ctx, user_id) else ListUserRoles
     return await ctx.parts.users.roles(await ctx.admit(operation(UserRef(user_id))))
+
+
+@serves(ListAllUserRoles, ListAllOwnRoles)
+async def list_all_user_roles(ctx: Ctx, user_id: str) -> NamedRoleList:
+    """The roles a user is in, also through other roles."""
+    operation = ListAllOwnRoles if _own(ctx, user_id) else ListAllUserRoles
+    return await ctx.parts.users.all_roles(await ctx.admit(operation(UserRef(user_id))))
 
 
 def _own(ctx: Ctx, user_id: str) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roles in roles: what the edges that are there already mean for edges that are to come."""
+"""Roles in roles: who is in what through them, and what they mean for edges that are to come."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import PrincipalType
+from gateway.db.rows import AnyRow
 
 #: Edges from a role to the outermost role it is in (`lakekeeper.md`, appendix D). OpenFGA follows 25 before it refuses.
 MAX_DEPTH = 10
@@ -53,6 +55,70 @@ _NESTING = text(
     select (select array_agg(distinct up.id) from up where up.id = any(cast(:members as text[]))) as around,
         (select max(n) from up) as above, (select max(n) from down) as below
     """
+)
+
+
+async def all_roles_of(
+    connection: AsyncConnection, type: PrincipalType, id: str, *, project_id: str | None = None
+) -> Sequence[AnyRow]:
+    """The roles, of one project if one is given, that somebody is in by live grants, directly or through other roles,
+    by name. Owners of a role are in it (`fga_model/role.fga`).
+    """
+    values = {"type": type.value, "id": id, "project_id": project_id}
+    return (await connection.execute(_ALL_ROLES_OF, values)).all()
+
+
+async def all_members(
+    connection: AsyncConnection,
+    role_id: str,
+    *,
+    type: PrincipalType | None,
+    after: tuple[str, str] | None,
+    limit: int,
+) -> Sequence[AnyRow]:
+    """Who is in a role by live grants, directly or through other roles, each once: rows of `principal_type` and
+    `principal_id`, in their order, those after `after`.
+    """
+    kind, id = after or (None, None)
+    values = {"role": role_id, "type": None if type is None else type.value, "kind": kind, "id": id, "limit": limit}
+    return (await connection.execute(_ALL_MEMBERS, values)).all()
+
+
+# Each walk adds a role once, so it ends whatever circles there are and costs what is reached.
+_EDGES = """
+    select g.principal_type, g.principal_id, g.object_id from grants g
+    where g.object_type = 'role' and g.privilege in ('assignee', 'ownership')
+        and (g.expires_at is null or g.expires_at > clock_timestamp())
+"""
+
+_ALL_ROLES_OF = text(
+    f"""
+    with recursive up(id) as (
+        select e.object_id from ({_EDGES} and g.principal_type = :type and g.principal_id = :id) e
+        union
+        select e.object_id from up
+        join lateral ({_EDGES} and g.principal_type = 'role' and g.principal_id = up.id) e on true
+    )
+    select r.* from up join roles r on r.id = up.id::uuid
+    where (cast(:project_id as text) is null or r.project_id = :project_id) and not (:type = 'role' and up.id = :id)
+    order by r.name_key, r.id
+    """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
+)
+
+_ALL_MEMBERS = text(
+    f"""
+    with recursive down(id) as (
+        select cast(:role as text)
+        union
+        select e.principal_id from down
+        join lateral ({_EDGES} and g.object_id = down.id and g.principal_type = 'role') e on true
+    )
+    select distinct e.principal_type, e.principal_id from down
+    join lateral ({_EDGES} and g.object_id = down.id) e on true
+    where (cast(:type as text) is null or e.principal_type = :type) and e.principal_id <> :role
+        and (cast(:kind as text) is null or (e.principal_type, e.principal_id) > (:kind, :id))
+    order by e.principal_type, e.principal_id limit :limit
+    """  # noqa: S608 - as above
 )
 
 

@@ -4,12 +4,25 @@
 from __future__ import annotations
 
 from gateway.access.door import Door
+from gateway.access.operations.actions import AskActions, GetUserActions
 from gateway.access.operations.rights import AskRights
 from gateway.access.permit import Permit
+from gateway.access.refs import ServerRef
+from gateway.access.refusals import not_found
 from gateway.access.relations import ACTIONS, Can
 from gateway.access.suppositions import Supposition
-from gateway.access.wire_rights import ActionsAnswer
-from gateway.governance.principals import actor_of
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.access.wire_rights import ActionsAnswer, AllowedAction, CatalogActionsAnswer
+from gateway.governance.principals import actor_of, own_principal
+
+#: What may be done with the record of a user (`lakekeeper.md` 3.5), and the right on the server that gives it. Reading
+#: takes nothing, and the owner of the record may do all of it.
+_OF_USERS: dict[str, Can | None] = {
+    "delete": Can.DELETE_USERS,
+    "read": None,
+    "read_role_assignments": Can.LIST_USERS,
+    "update": Can.UPDATE_USERS,
+}
 
 _AUTHORIZER_ONLY = frozenset({Can.ASSUME, Can.CHANGE_OWNERSHIP, Can.READ_ASSIGNMENTS, Can.SET_MANAGED_ACCESS})
 
@@ -30,6 +43,30 @@ class Rights:
             allowed_actions=[
                 each.value.removeprefix("can_") for each, allowed in zip(actions, answers, strict=True) if allowed
             ]
+        )
+
+    async def catalog_actions(self, permit: Permit[AskActions]) -> CatalogActionsAnswer:
+        """The allowed actions of the catalog, in alphabetical order."""
+        operation = permit.operation
+        actor = permit.actor if operation.principal is None else actor_of(operation.principal)
+        actions = sorted(each for each in ACTIONS[operation.on.type] if not _told(each, authorizer_only=True))
+        answers = await self._door.would(permit, [Supposition(actor, each, operation.on) for each in actions])
+        allowed = [each for each, yes in zip(actions, answers, strict=True) if yes]
+        return CatalogActionsAnswer([AllowedAction(each.value.removeprefix("can_")) for each in allowed])
+
+    async def user_actions(self, permit: Permit[GetUserActions]) -> CatalogActionsAnswer:
+        """What may be done with the record of a user. Raises UserNotFound."""
+        operation = permit.operation
+        if permit.resolution.get(operation.user) is None:
+            raise not_found(operation.user)
+        asking = operation.principal or own_principal(permit.actor)
+        own = asking == Principal(PrincipalType.USER, operation.user.user_id)
+        actor = permit.actor if operation.principal is None else actor_of(operation.principal)
+        needed = [right for right in _OF_USERS.values() if right is not None]
+        answers = await self._door.would(permit, [Supposition(actor, right, ServerRef()) for right in needed])
+        held = {right for right, yes in zip(needed, answers, strict=True) if yes}
+        return CatalogActionsAnswer(
+            [AllowedAction(name) for name, right in _OF_USERS.items() if own or right is None or right in held]
         )
 
 

@@ -14,6 +14,8 @@ from gateway.access.operations.roles import (
     DeleteRole,
     GetRole,
     GetRoleMetadata,
+    ListAllRoleMemberOf,
+    ListAllRoleMembers,
     ListRoleMemberOf,
     ListRoleMembers,
     ListRoles,
@@ -38,7 +40,7 @@ from gateway.access.wire_roles import (
     RoleMemberList,
     RoleMetadata,
 )
-from gateway.db import grants, outbox, roles
+from gateway.db import grants, outbox, role_nesting, roles
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.ownership import owner_of_new, record_gone, record_principal_gone
@@ -202,11 +204,7 @@ class Roles:
                 after=_after(operation.page_token),
                 limit=limit + 1,
             )
-        last = rows[limit - 1] if len(rows) > limit else None
-        return RoleMemberList(
-            members=[RoleMember(type=row.principal_type, id=row.principal_id) for row in rows[:limit]],
-            next_page_token=None if last is None else f"{last.principal_type}:{last.principal_id}",
-        )
+        return _members(rows, limit)
 
     async def member_of(self, permit: Permit[ListRoleMemberOf]) -> NamedRoleList:
         """The roles of its project it is a member of."""
@@ -215,12 +213,46 @@ class Roles:
             rows = await roles.member_of(connection, PrincipalType.ROLE, str(role.id), project_id=role.project_id)
         return named_roles(rows)
 
+    async def all_members(self, permit: Permit[ListAllRoleMembers]) -> RoleMemberList:
+        """Everybody who is in it, by type and id. Who manages the members of a role gives its rights to all of these,
+        so the members of the roles in it are told too.
+        """
+        operation = permit.operation
+        limit = min(operation.page_size or self._page_size, self._page_size)
+        async with self._database.read() as connection:
+            rows = await role_nesting.all_members(
+                connection,
+                str(operation.role.role_id),
+                type=operation.type,
+                after=_after(operation.page_token),
+                limit=limit + 1,
+            )
+        return _members(rows, limit)
+
+    async def all_member_of(self, permit: Permit[ListAllRoleMemberOf]) -> NamedRoleList:
+        """The roles of its project it is in."""
+        role = permit.role(permit.operation.role)
+        async with self._database.read() as connection:
+            rows = await role_nesting.all_roles_of(
+                connection, PrincipalType.ROLE, str(role.id), project_id=role.project_id
+            )
+        return named_roles(rows)
+
     async def _row(self, ref: RoleRef) -> AnyRow:
         async with self._database.read() as connection:
             row = await roles.get(connection, ref.role_id)
         if row is None:
             raise not_found(ref)
         return row
+
+
+def _members(rows: Sequence[AnyRow], limit: int) -> RoleMemberList:
+    """A page of at most `limit` rows; one more row says that there is another page."""
+    last = rows[limit - 1] if len(rows) > limit else None
+    return RoleMemberList(
+        members=[RoleMember(type=row.principal_type, id=row.principal_id) for row in rows[:limit]],
+        next_page_token=None if last is None else f"{last.principal_type}:{last.principal_id}",
+    )
 
 
 def named_roles(rows: Sequence[AnyRow]) -> NamedRoleList:

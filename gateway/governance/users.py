@@ -8,6 +8,8 @@ from gateway.access.operations.users import (
     DeleteSelf,
     DeleteUser,
     GetUser,
+    ListAllOwnRoles,
+    ListAllUserRoles,
     ListOwnRoles,
     ListUserRoles,
     ListUsers,
@@ -24,7 +26,7 @@ from gateway.access.resolved import ResolvedUser
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.access.wire import FoundUser, FoundUsers, User, UserList, WhoAmIAnswer
 from gateway.access.wire_roles import NamedRoleList
-from gateway.db import roles, users
+from gateway.db import role_nesting, roles, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.found import user_from
@@ -148,6 +150,14 @@ class Users:
             raise not_found(ref)
         async with self._database.read() as connection:
             return named_roles(await roles.member_of(connection, PrincipalType.USER, ref.user_id))
+
+    async def all_roles(self, permit: Permit[ListAllOwnRoles | ListAllUserRoles]) -> NamedRoleList:
+        """The roles the user is in, of all projects, also through other roles and by owning one."""
+        ref = permit.operation.user
+        if permit.resolution.get(ref) is None:
+            raise not_found(ref)
+        async with self._database.read() as connection:
+            return named_roles(await role_nesting.all_roles_of(connection, PrincipalType.USER, ref.user_id))
 
     async def list(self, permit: Permit[ListUsers]) -> UserList:
         """Users in the order of their ids."""

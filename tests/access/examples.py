@@ -13,6 +13,7 @@ from typing import Any
 
 from gateway.access.operation import Operation
 from gateway.access.operations import (
+    actions,
     checks,
     config,
     credentials,
@@ -92,6 +93,7 @@ _W = {"prefix": str(world.WAREHOUSE_ID)}
 _N = {**_W, "namespace": "sales%1Feu"}
 _T = {**_N, "table": "orders"}
 _V = {**_N, "view": "recent"}
+_IN_WAREHOUSE = {"warehouse_id": str(world.WAREHOUSE_ID)}
 _BOB = Principal(PrincipalType.USER, world.BOB_ID)
 
 _SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": True}]}
@@ -156,7 +158,7 @@ def _tables() -> list[Example]:
             "commit", tables.CommitTable(world.TABLE, decode(_body(_COMMIT), CommitTableRequest)), _T, body=_COMMIT
         ),
         Example("drop", tables.DropTable(world.TABLE), _T),
-        Example("sign", credentials.SignRequest(), _T, body={}),
+        Example("sign", credentials.SignRequest(world.TABLE), _T, body={}),
         Example(
             "report scan",
             tables.ReportMetrics(world.TABLE, decode(_body(_SCANNED), ScanReport)),
@@ -317,6 +319,10 @@ def _users() -> list[Example]:
         Example("delete user", users.DeleteUser(world.BOB), bob),
         Example("own roles", users.ListOwnRoles(self), alice),
         Example("user roles", users.ListUserRoles(world.BOB), bob),
+        Example("all own roles", users.ListAllOwnRoles(self), alice),
+        Example("all user roles", users.ListAllUserRoles(world.BOB), bob),
+        Example("own actions", actions.GetUserActions(world.BOB), bob),
+        Example("actions of other", actions.GetUserActions(self, _BOB), alice, {"principalUser": world.BOB_ID}),
     ]
 
 
@@ -345,6 +351,8 @@ def _roles() -> list[Example]:
         Example("add members", roles.AddRoleMembers(world.ROLE, bob, ()), path, body=members),
         Example("remove member", roles.RemoveRoleMember(world.ROLE, (), bob), without),
         Example("member of", roles.ListRoleMemberOf(world.ROLE), path),
+        Example("all members", roles.ListAllRoleMembers(world.ROLE), path),
+        Example("member of all", roles.ListAllRoleMemberOf(world.ROLE), path),
     ]
 
 
@@ -389,6 +397,21 @@ def _rights() -> list[Example]:
             operation = getattr(rights, f"Get{name}{suffix}")
             made.append(Example(label, operation(on), path))
             made.append(Example(f"{label} of other", operation(on, _BOB), path, of_bob))
+    return made
+
+
+def _actions() -> list[Example]:
+    """The paths of `…/actions` name the warehouse of a namespace, and no project."""
+    of_bob = {"principalUser": world.BOB_ID}
+    made: list[Example] = []
+    for name, on, path in _HELD_ON:
+        if name == "DefaultProject":
+            continue
+        if name == "Namespace":
+            on, path = NamespaceIdRef(world.INNER_ID, world.WAREHOUSE_ID), {**_IN_WAREHOUSE, **path}
+        operation = getattr(actions, f"Get{name}Actions")
+        made.append(Example("can do", operation(on), path))
+        made.append(Example("other can do", operation(on, _BOB), path, of_bob))
     return made
 
 
@@ -476,6 +499,7 @@ EXAMPLES: Sequence[Example] = (
     *_roles(),
     *_grants(),
     *_rights(),
+    *_actions(),
     *_grant_lists(),
     *_managed_access(),
     *_namespace_moves(),

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any, cast
 
 from gateway.access.actor import Actor
 from gateway.access.operation import Operation
@@ -18,6 +19,7 @@ from gateway.access.operations.grants import Assignment
 from gateway.access.permit import Permit
 from gateway.access.ports import Pin, Question
 from gateway.access.privileges import GRANTABLE, Privilege
+from gateway.access.refs import UserRef
 from gateway.access.resolved import Resolved
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.fga.client import FgaClient
@@ -179,12 +181,19 @@ async def _cells(actor: Actor, known: Known, heads: Sequence[Column]) -> list[st
             cells.append(YES if permit is not None and permit.holds(demand.relation, demand.on) else NO)
             continue
         try:
-            permit = await door.admit(entrance(actor), operation)
+            permit = await door.admit(entrance(actor), _own(operation, actor))
             cells.append(YES)
         except CatalogError as refused:
             permit = None
             cells.append({401: NOT_ASKED, 403: NO, 404: ABSENT}[refused.code])
     return cells
+
+
+def _own(operation: Operation, actor: Actor) -> Operation:
+    """What is open to oneself, about the one who asks."""
+    if not operation.open_to_self or operation.whose() is None:
+        return operation
+    return replace(cast(Any, operation), user=UserRef(actor.id))
 
 
 def render(rows: dict[str, dict[str, list[str]]]) -> str:

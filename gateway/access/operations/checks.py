@@ -47,7 +47,7 @@ class CheckPermission(Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/permissions/check"
     reads_because: ClassVar[str] = "it is a question"
-    open_to_authenticated: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
+    open_to_self: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
     check: Check
 
     def demands(self) -> tuple[Demand, ...]:

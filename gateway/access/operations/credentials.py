@@ -44,8 +44,13 @@ class VendCreationCredentials(Operation):
 
 @dataclass(frozen=True)
 class SignRequest(Operation):
-    """Remote signing; not advertised, and answered with 406 until it exists."""
+    """Remote signing; not advertised, and answered with 406 until it exists. It demands already what reading demands,
+    so that the 406 tells nobody which tables there are.
+    """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/sign"
-    open_to_authenticated: ClassVar[str] = "it answers 406 to everybody and does nothing"
     reads_because: ClassVar[str] = "it does nothing yet"
+    table: TableRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.READ_DATA, self.table),)

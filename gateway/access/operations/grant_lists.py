@@ -56,7 +56,7 @@ class ListPrincipalGrants(Operation):
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/grants"
-    open_to_authenticated: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
+    open_to_self: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
     project: ProjectRef
     principal: Principal | None = None
     page_token: str | None = None

@@ -44,7 +44,7 @@ class GetServerAccess(AskingRights, Operation):
 
     endpoint: ClassVar[str] = "GET /management/v1/permissions/server/access"
     authorizer_only: ClassVar[bool] = False
-    open_to_authenticated: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
+    open_to_self: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class GetServerAuthorizerActions(AskingRights, Operation):
 
     endpoint: ClassVar[str] = "GET /management/v1/permissions/server/authorizer-actions"
     authorizer_only: ClassVar[bool] = True
-    open_to_authenticated: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
+    open_to_self: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
 
 
 @dataclass(frozen=True)

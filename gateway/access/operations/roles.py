@@ -179,4 +179,29 @@ class ListRoleMemberOf(Operation):
         return (Demand(Can.READ, self.role),)
 
 
+@dataclass(frozen=True)
+class ListAllRoleMembers(Operation):
+    """Everybody who is in a role, also through other roles and by owning one."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/members/transitive"
+    role: RoleRef
+    type: PrincipalType | None = None
+    page_token: str | None = None
+    page_size: int | None = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.READ_ROLE_ASSIGNMENTS, self.role),)
+
+
+@dataclass(frozen=True)
+class ListAllRoleMemberOf(Operation):
+    """The roles of its project that a role is in, also through other roles and by owning one."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/member-of/transitive"
+    role: RoleRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.READ, self.role),)
+
+
 ChangeRoleMembers = AddRoleMembers | RemoveRoleMember

@@ -17,7 +17,7 @@ class WhoAmI(Operation):
     """The caller's own user record."""
 
     endpoint: ClassVar[str] = "GET /management/v1/whoami"
-    open_to_authenticated: ClassVar[str] = "it tells callers about themselves"
+    open_to_self: ClassVar[str] = "it tells callers about themselves"
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class RegisterSelf(Operation):
     endpoint: ClassVar[str] = "POST /management/v1/user"
     returns: ClassVar[int] = 201
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    open_to_authenticated: ClassVar[str] = "a verified caller may be known by name; being known gives no right"
+    open_to_self: ClassVar[str] = "a verified caller may be known by name; being known gives no right"
     by: str = "config-call-creation"
     display_name: str | None = None
     email: str | None = None
@@ -96,6 +96,9 @@ class _OfUser:
     def looks_up(self) -> tuple[Ref, ...]:
         return (self.user,)
 
+    def whose(self) -> str | None:
+        return self.user.user_id
+
     def facts(self) -> Facts:
         return {"about": self.user.user_id}
 
@@ -115,7 +118,7 @@ class UpdateSelf(_ChangingUser, Operation):
     """What the caller is called."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
-    open_to_authenticated: ClassVar[str] = "what one is called is one's own; it gives no right"
+    open_to_self: ClassVar[str] = "what one is called is one's own; it gives no right"
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class DeleteSelf(_DeletingUser, Operation):
     """The caller's own record goes, with every grant to the caller."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/user/{user_id}"
-    open_to_authenticated: ClassVar[str] = "everybody may give up what they have"
+    open_to_self: ClassVar[str] = "everybody may give up what they have"
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,7 @@ class ListOwnRoles(_OfUser, Operation):
     """The roles the caller was put into."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
-    open_to_authenticated: ClassVar[str] = "it tells callers about themselves"
+    open_to_self: ClassVar[str] = "it tells callers about themselves"
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,24 @@ class ListUserRoles(_OfUser, Operation):
     """The roles somebody else was put into."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.LIST_USERS, ServerRef()),)
+
+
+@dataclass(frozen=True)
+class ListAllOwnRoles(_OfUser, Operation):
+    """The roles the caller is in, also through other roles."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles/transitive"
+    open_to_self: ClassVar[str] = "it tells callers about themselves"
+
+
+@dataclass(frozen=True)
+class ListAllUserRoles(_OfUser, Operation):
+    """The roles somebody else is in, also through other roles."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles/transitive"
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.LIST_USERS, ServerRef()),)
