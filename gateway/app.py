@@ -26,6 +26,7 @@ from gateway.audit.sink import BufferedAudit
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
+from gateway.catalog.deleted import DeletedTables
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.namespaces import Namespaces
@@ -57,6 +58,7 @@ from gateway.governance.grants import Grants
 from gateway.governance.managed_access import ManagedAccess
 from gateway.governance.namespace_moves import NamespaceMoves
 from gateway.governance.projects import Projects
+from gateway.governance.protection import Protection
 from gateway.governance.rights import Rights
 from gateway.governance.roles import Roles
 from gateway.governance.servers import Servers
@@ -81,6 +83,7 @@ from gateway.tasks.models import ModelWatch
 from gateway.tasks.outbox import run_delivery, run_expiry
 from gateway.tasks.purge import Purge
 from gateway.tasks.reconcile import Comparison, Reconcile, Tell
+from gateway.tasks.soft_deletion import SoftDeletion
 from gateway.tasks.staged import ExpireStaged
 from gateway.tasks.watch import DriftWatch
 from gateway.tasks.worker import Worker
@@ -265,7 +268,8 @@ def _work(
     """Start what this process changes by itself, beside requests."""
     purge = Purge(database=database, door=door, files=stores.files, storage=stores.storage, vendor=stores.vendor)
     expire = ExpireStaged(database=database, door=door)
-    worker = Worker(database, {Queue.TABULAR_PURGE: purge, Queue.EXPIRE_STAGED_TABLE: expire})
+    end = SoftDeletion(database=database, door=door, delivery=delivery)
+    worker = Worker(database, {Queue.TABULAR_PURGE: purge, Queue.EXPIRE_STAGED_TABLE: expire, Queue.SOFT_DELETION: end})
     housekeeping = Housekeeping(
         database=database,
         door=door,
@@ -335,6 +339,7 @@ def _parts(
             database=database, delivery=delivery, files=metadata_files, tables=tables, views=views
         ),
         credentials=credentials,
+        deleted=DeletedTables(database=database, lists=lists),
         servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
         users=Users(database=database, delivery=delivery, page_size=settings.pagination_size_max),
         projects=Projects(database=database, door=door, delivery=delivery, server_id=server_id, reaches=reaches),
@@ -360,6 +365,7 @@ def _parts(
             delivery=delivery,
             reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
         ),
+        protection=Protection(database=database),
         met=set(),
         reports=Reports(database=database),
         repetitions=(

@@ -112,9 +112,15 @@ def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:
             return identifier.name, list(identifier.namespace.levels), str(warehouse_id)
         case refs.NamespaceRef(warehouse_id=warehouse_id, namespace=namespace):
             return namespace.dotted, list(namespace.levels), str(warehouse_id)
-        case refs.TableIdRef(warehouse_id=warehouse_id, table_id=table_id):
+        case (
+            refs.TableIdRef(warehouse_id=warehouse_id, table_id=table_id)
+            | refs.KeptTableRef(warehouse_id=warehouse_id, table_id=table_id)
+        ):
             return str(table_id), None, str(warehouse_id)
-        case refs.ViewIdRef(warehouse_id=warehouse_id, view_id=view_id):
+        case (
+            refs.ViewIdRef(warehouse_id=warehouse_id, view_id=view_id)
+            | refs.KeptViewRef(warehouse_id=warehouse_id, view_id=view_id)
+        ):
             return str(view_id), None, str(warehouse_id)
         case refs.NamespaceIdRef(namespace_id=namespace_id, warehouse_id=within):
             return str(namespace_id), None, None if within is None else str(within)

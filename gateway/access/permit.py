@@ -12,6 +12,8 @@ from gateway.access.decision import Decision
 from gateway.access.operation import Operation
 from gateway.access.policy import Obligations
 from gateway.access.refs import (
+    KeptTableRef,
+    KeptViewRef,
     NamespaceIdRef,
     NamespaceRef,
     ProjectRef,
@@ -122,11 +124,11 @@ class Permit(Generic[OpCo]):
         """True if the caller was found to have `relation` on `on`; only relations the operation listed were asked."""
         return (relation, on) in self._decision.held
 
-    def table(self, ref: TableRef | TableIdRef) -> resolved.ResolvedTable:
+    def table(self, ref: TableRef | TableIdRef | KeptTableRef) -> resolved.ResolvedTable:
         """The table row behind `ref`."""
         return self._row(ref, resolved.ResolvedTable)
 
-    def view(self, ref: ViewRef | ViewIdRef) -> resolved.ResolvedView:
+    def view(self, ref: ViewRef | ViewIdRef | KeptViewRef) -> resolved.ResolvedView:
         """The view row behind `ref`."""
         return self._row(ref, resolved.ResolvedView)
 

@@ -115,6 +115,24 @@ class ViewIdRef:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptTableRef:
+    """A table by its id, whether it was dropped or not, for as long as it can be brought back."""
+
+    type: ClassVar[ObjectType] = ObjectType.TABLE
+    warehouse_id: UUID
+    table_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class KeptViewRef:
+    """As `KeptTableRef`, for a view."""
+
+    type: ClassVar[ObjectType] = ObjectType.VIEW
+    warehouse_id: UUID
+    view_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class UserRef:
     """A user by its id `<idp>~<subject>`."""
 
@@ -141,6 +159,8 @@ Ref = (
     | TableIdRef
     | ViewRef
     | ViewIdRef
+    | KeptTableRef
+    | KeptViewRef
     | UserRef
     | RoleRef
 )

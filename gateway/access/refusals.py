@@ -100,10 +100,10 @@ def not_found(ref: refs.Ref) -> CatalogError:
     It is made from what the caller wrote alone, so it cannot tell the two apart.
     """
     match ref:
-        case refs.TableRef() | refs.TableIdRef():
+        case refs.TableRef() | refs.TableIdRef() | refs.KeptTableRef():
             named = ref.identifier.dotted if isinstance(ref, refs.TableRef) else ref.table_id
             return NoSuchTableException(f"Table does not exist: {named}")
-        case refs.ViewRef() | refs.ViewIdRef():
+        case refs.ViewRef() | refs.ViewIdRef() | refs.KeptViewRef():
             named = ref.identifier.dotted if isinstance(ref, refs.ViewRef) else ref.view_id
             return NoSuchViewException(f"View does not exist: {named}")
         case refs.NamespaceRef(namespace=namespace):

@@ -167,10 +167,12 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
         Can.GET_METADATA,
         Can.GRANT_CREATE,
         Can.INCLUDE_IN_LIST,
+        Can.LIST_DELETED_TABULARS,
         Can.LIST_EVERYTHING,
         Can.LIST_NAMESPACES,
         Can.SET_MANAGED_ACCESS,
         Can.UPDATE_STORAGE,
+        Can.USE,
     },
     ObjectType.NAMESPACE: _GRANTING_BELOW_PROJECT
     | {
@@ -188,12 +190,31 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
         Can.LIST_VIEWS,
         Can.MOVE,
         Can.SET_MANAGED_ACCESS,
+        Can.SET_PROTECTION,
         Can.UPDATE_PROPERTIES,
     },
     ObjectType.TABLE: _GRANTING_BELOW_PROJECT
-    | {Can.COMMIT, Can.DROP, Can.GET_METADATA, Can.INCLUDE_IN_LIST, Can.READ_DATA, Can.RENAME, Can.WRITE_DATA},
+    | {
+        Can.COMMIT,
+        Can.DROP,
+        Can.GET_METADATA,
+        Can.INCLUDE_IN_LIST,
+        Can.READ_DATA,
+        Can.RENAME,
+        Can.SET_PROTECTION,
+        Can.UNDROP,
+        Can.WRITE_DATA,
+    },
     ObjectType.VIEW: _GRANTING_BELOW_PROJECT
-    | {Can.COMMIT, Can.DROP, Can.GET_METADATA, Can.INCLUDE_IN_LIST, Can.RENAME},
+    | {
+        Can.COMMIT,
+        Can.DROP,
+        Can.GET_METADATA,
+        Can.INCLUDE_IN_LIST,
+        Can.RENAME,
+        Can.SET_PROTECTION,
+        Can.UNDROP,
+    },
     ObjectType.ROLE: frozenset(
         {
             Can.ASSUME,

@@ -25,6 +25,7 @@ _OPERATIONS: dict[tuple[ObjectType, Can], str] = {
     (ObjectType.WAREHOUSE, Can.CREATE_NAMESPACE): "create_namespace",
     (ObjectType.WAREHOUSE, Can.GET_CONFIG): "get_config",
     (ObjectType.WAREHOUSE, Can.GET_METADATA): "get_warehouse",
+    (ObjectType.WAREHOUSE, Can.LIST_DELETED_TABULARS): "list_deleted_tabulars",
     (ObjectType.WAREHOUSE, Can.LIST_NAMESPACES): "list_namespaces",
     (ObjectType.NAMESPACE, Can.ACCEPT_MOVED_NAMESPACE): "move_namespace",
     (ObjectType.NAMESPACE, Can.CREATE_NAMESPACE): "create_namespace",
@@ -38,6 +39,7 @@ _OPERATIONS: dict[tuple[ObjectType, Can], str] = {
     (ObjectType.NAMESPACE, Can.UPDATE_PROPERTIES): "update_namespace_properties",
     (ObjectType.TABLE, Can.GET_METADATA): "load_table",
     (ObjectType.TABLE, Can.READ_DATA): "vend_credentials",
+    (ObjectType.TABLE, Can.UNDROP): "undrop_tabulars",
     (ObjectType.TABLE, Can.WRITE_DATA): "vend_credentials",
     (ObjectType.ROLE, Can.MANAGE_ROLE_ASSIGNMENTS): "add_role_members",
     (ObjectType.ROLE, Can.READ): "get_role",
@@ -46,6 +48,7 @@ _OPERATIONS: dict[tuple[ObjectType, Can], str] = {
     (ObjectType.ROLE, Can.UPDATE_SOURCE_SYSTEM): "update_role_source_system",
     (ObjectType.VIEW, Can.GET_METADATA): "load_view",
     (ObjectType.VIEW, Can.SELECT): "load_view",
+    (ObjectType.VIEW, Can.UNDROP): "undrop_tabulars",
 }
 
 
@@ -56,6 +59,8 @@ def told_as(type: ObjectType, relation: Can) -> str:
         return named
     if relation is Can.SET_MANAGED_ACCESS:
         return f"set_{type.value}_managed_access"
+    if relation is Can.SET_PROTECTION:
+        return f"set_{type.value}_protection"
     if relation in (Can.READ_ASSIGNMENTS, Can.READ_GRANTS):
         return f"read_{type.value}_assignments"
     if relation is Can.CHANGE_OWNERSHIP or relation.value.startswith("can_grant_"):

@@ -28,6 +28,7 @@ from gateway.api.serves import OPERATIONS_OF
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
+from gateway.catalog.deleted import DeletedTables
 from gateway.catalog.namespaces import Namespaces
 from gateway.catalog.registrations import Registrations
 from gateway.catalog.renames import Renames
@@ -42,6 +43,7 @@ from gateway.governance.managed_access import ManagedAccess
 from gateway.governance.namespace_moves import NamespaceMoves
 from gateway.governance.principals import principal_of, unless_own
 from gateway.governance.projects import Projects
+from gateway.governance.protection import Protection
 from gateway.governance.rights import Rights
 from gateway.governance.roles import Roles
 from gateway.governance.servers import Servers
@@ -77,6 +79,7 @@ class Parts:
     renames: Renames
     registrations: Registrations
     credentials: Credentials
+    deleted: DeletedTables
     servers: Servers
     users: Users
     projects: Projects
@@ -88,6 +91,7 @@ class Parts:
     roles: Roles
     managed_access: ManagedAccess
     namespace_moves: NamespaceMoves
+    protection: Protection
     met: set[str]
     """Ids of callers this process has seen to have a user record; bounded by `Ctx.meet`."""
     reports: Reports

@@ -118,8 +118,8 @@ async def commit_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> Com
 @serves(DropTable)
 async def drop_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> None:
     """Drop a table; its files go too unless `purgeRequested=false`."""
-    purge = ctx.flag("purgeRequested", True)
-    await ctx.parts.tables.drop(await ctx.admit(DropTable(ctx.table(prefix, namespace, table), purge)))
+    purge, force = ctx.flag("purgeRequested", True), ctx.flag("force", False)
+    await ctx.parts.tables.drop(await ctx.admit(DropTable(ctx.table(prefix, namespace, table), purge, force)))
 
 
 @serves(ReportMetrics)

@@ -60,4 +60,5 @@ async def commit_view(ctx: Ctx, prefix: str, namespace: str, view: str) -> LoadV
 async def drop_view(ctx: Ctx, prefix: str, namespace: str, view: str) -> None:
     """Drop a view; its files go when the clean-up window is over, or as `purgeRequested` says."""
     purge = None if ctx.query("purgeRequested") is None else ctx.flag("purgeRequested", True)
-    await ctx.parts.views.drop(await ctx.admit(DropView(ctx.view(prefix, namespace, view), purge)))
+    operation = DropView(ctx.view(prefix, namespace, view), purge, ctx.flag("force", False))
+    await ctx.parts.views.drop(await ctx.admit(operation))

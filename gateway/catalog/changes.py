@@ -17,9 +17,10 @@ from gateway.access.actor import Actor
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
 from gateway.catalog.computing import extent
+from gateway.catalog.containers import above_table
 from gateway.catalog.metadata_files import Written
 from gateway.catalog.races import LostRace
-from gateway.catalog.tables import above_table, claim_location
+from gateway.catalog.tables import claim_location
 from gateway.db import namespaces, tables
 from gateway.db.engine import Connection
 from gateway.db.outbox import Pending

@@ -14,6 +14,7 @@ from uuid import UUID
 from gateway.access.door import Door
 from gateway.access.listing import Reach, ReachesInUse, holders_of, reach_of
 from gateway.access.operation import Operation
+from gateway.access.operations.deleted import ListDeletedTabulars
 from gateway.access.operations.namespaces import ListNamespaces
 from gateway.access.operations.tables import ListTables
 from gateway.access.operations.views import ListViews
@@ -22,7 +23,7 @@ from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType, WarehouseRe
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.pages import Position, visible_page
-from gateway.db import candidates, namespaces, tables
+from gateway.db import candidates, deleted, namespaces, tables
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
 
@@ -107,6 +108,36 @@ class Lists:
             fetch,
             _all if seen else self._asked(permit, ObjectType.NAMESPACE, reach),
             lambda row: Position(row.path_key, row.id),
+            page_token=operation.page_token,
+            page_size=operation.page_size,
+        )
+
+    async def dropped(self, permit: Permit[ListDeletedTabulars]) -> tuple[list[AnyRow], str | None]:
+        """(rows of `deleted.dropped`, token of the next page). Raises the refusal for an outage."""
+        operation = permit.operation
+        seen = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
+        known = seen or all([await reach_of(self.reaches, type) for type in (ObjectType.TABLE, ObjectType.VIEW)])
+        holders = holders_of(permit.actor, permit.resolution) if known and not seen else None
+
+        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
+            async with self.database.read() as connection:
+                return await deleted.dropped(
+                    connection,
+                    warehouse_id=operation.warehouse.warehouse_id,
+                    namespace_id=operation.namespace_id,
+                    holders=holders,
+                    after=after,
+                    limit=limit,
+                )
+
+        async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
+            keys = [ObjectKey(ObjectType(row.kind), str(row.id)) for row in rows]
+            return await self.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
+
+        return await visible_page(
+            fetch,
+            _all if seen else keep,
+            lambda row: Position(row.name_key, row.id),
             page_token=operation.page_token,
             page_size=operation.page_size,
         )

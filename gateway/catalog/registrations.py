@@ -21,11 +21,12 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.refusals import forbidden
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
+from gateway.catalog.containers import above_table
 from gateway.catalog.credentials import require_vendable
 from gateway.catalog.examination import Examiner
 from gateway.catalog.leftovers import claim_left_location, refuse_leftovers
 from gateway.catalog.metadata_files import MetadataFiles
-from gateway.catalog.tables import Tables, above_table, refuse_taken_location, taken
+from gateway.catalog.tables import Tables, refuse_taken_location, taken
 from gateway.catalog.views import Views, taken_for_view
 from gateway.catalog.views import answer as view_answer
 from gateway.db import namespaces, tables

@@ -14,7 +14,7 @@ from gateway.access.operations.renames import RenameTable, RenameView, arrival
 from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedView
-from gateway.catalog.tables import above_table
+from gateway.catalog.containers import above_table
 from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database

@@ -18,7 +18,9 @@ from gateway.access.relations import Can
 from gateway.access.repetition import Remembered
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
 from gateway.catalog.computing import aside
+from gateway.catalog.containers import above_table
 from gateway.catalog.credentials import Credentials, Handed, require_vendable
+from gateway.catalog.drops import Files, let_go
 from gateway.catalog.etags import Tagged
 from gateway.catalog.lists import Lists
 from gateway.catalog.loads import LoadWish, of_creation, of_load
@@ -26,9 +28,8 @@ from gateway.catalog.metadata_files import MetadataFiles
 from gateway.db import namespaces, pending_files, tables, tasks
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
-from gateway.db.ownership import record_gone, record_new
+from gateway.db.ownership import record_new
 from gateway.db.tasks import Queue
-from gateway.db.wanted import path_above
 from gateway.iceberg.creation import new_table_metadata
 from gateway.iceberg.errors import (
     AlreadyExistsException,
@@ -177,30 +178,17 @@ class Tables:
         """Nothing to do: the permit says that it is there and visible."""
 
     async def drop(self, permit: Permit[DropTable]) -> None:
-        """Delete the table's row and grants; its name is free at once, its place when its files are deleted.
+        """Let the table go (`drops.let_go`); its name is free at once, its place when its files are deleted.
 
-        `purge` schedules that, unless the table says `gc.enabled=false`: its files may be other tables' files too
-        (Iceberg's table properties), and then only their owner can tell what may go.
+        `purge` has them deleted once the table is gone for good, unless the table says `gc.enabled=false`: its files
+        may be other tables' files too (Iceberg's table properties), and then only their owner can tell what may go.
         """
-        table = permit.table(permit.operation.table)
-        namespace = table.namespace
+        operation = permit.operation
+        table = permit.table(operation.table)
+        files = Files.PURGE if operation.purge and owns_its_files(table) else Files.KEEP
         async with self._database.change(permit) as connection:
-            # A rename, or a move of the namespace, took it out of what was decided on.
-            still = await namespaces.held(connection, namespace)
-            gone = await tables.drop(connection, table.id, by=permit.actor.id) if still else None
-            if gone is None or gone.namespace_id != namespace.id:
-                raise NoSuchTableException(f"Table does not exist: {permit.operation.table.identifier.dotted}")
-            if permit.operation.purge and owns_its_files(table):
-                await tables.schedule_purge(
-                    connection,
-                    table.id,
-                    warehouse_id=namespace.warehouse.id,
-                    location=gone.location,
-                    location_key=gone.location_key,
-                )
-                permit.trail.tell(purge="scheduled", location=gone.location)
-            pending = await record_gone(
-                connection, table.key, namespace.key, above=above_table(namespace), warehouse_id=namespace.warehouse.id
+            pending = await let_go(
+                connection, permit, table, operation.table.identifier, files=files, force=operation.force
             )
         await self._delivery.deliver_or_leave(pending)
 
@@ -369,9 +357,3 @@ def answer(metadata_location: str | None, metadata: bytes, handed: Handed) -> Lo
 def now_ms(permit: Permit[Operation]) -> int:
     """The database's clock when the request was resolved, in milliseconds since 1970."""
     return int(permit.resolution.now.timestamp() * 1000)
-
-
-def above_table(namespace: ResolvedNamespace) -> list[ObjectKey]:
-    """The containers of a table of this namespace, from the project down."""
-    warehouse = namespace.warehouse
-    return path_above(warehouse.project_id, str(warehouse.id), [str(id) for id in (*namespace.ancestors, namespace.id)])

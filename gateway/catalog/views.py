@@ -18,12 +18,13 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.catalog.computing import aside, extent
+from gateway.catalog.containers import above_table
+from gateway.catalog.drops import Files, let_go
 from gateway.catalog.leftovers import claim_left_location
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles, own_files
 from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
 from gateway.catalog.tables import (
-    above_table,
     claim_location,
     now_ms,
     place,
@@ -33,7 +34,7 @@ from gateway.catalog.tables import (
 from gateway.db import namespaces, pending_files, retired, tables, views
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
-from gateway.db.ownership import record_gone, record_new
+from gateway.db.ownership import record_new
 from gateway.db.resolver import reread_view
 from gateway.db.turns import SharedTurns
 from gateway.iceberg.commit import ViewCommitOutcome, commit_view
@@ -146,33 +147,18 @@ class Views:
         return await until_won(self._turns, [first.id], attempt)
 
     async def drop(self, permit: Permit[DropView]) -> None:
-        """Delete the view's row and grants; its name is free at once, its place when its files are deleted.
+        """Let the view go (`drops.let_go`); its name is free at once, its place when its files are deleted.
 
         The protocol asks nothing about the files, and its compatibility kit registers a view again after the drop
         (4.1, registerView): so the last file is only noted as superfluous, as after a replacement, and a registration
         within the clean-up window takes it back. `purgeRequested` says otherwise either way.
         """
-        view = permit.view(permit.operation.view)
-        namespace = view.namespace
+        operation = permit.operation
+        view = permit.view(operation.view)
+        files = Files.LAST if operation.purge is None else Files.PURGE if operation.purge else Files.KEEP
         async with self._database.change(permit) as connection:
-            still = await namespaces.held(connection, namespace)
-            gone = await tables.drop(connection, view.id, by=permit.actor.id) if still else None
-            if gone is None or gone.namespace_id != namespace.id:
-                raise NoSuchViewException.of(permit.operation.view.identifier)
-            if permit.operation.purge:
-                await tables.schedule_purge(
-                    connection,
-                    view.id,
-                    warehouse_id=namespace.warehouse.id,
-                    location=gone.location,
-                    location_key=gone.location_key,
-                    kind="view",
-                )
-                permit.trail.tell(purge="scheduled", location=gone.location)
-            elif permit.operation.purge is None:
-                await _note_superfluous(connection, view)
-            pending = await record_gone(
-                connection, view.key, namespace.key, above=above_table(namespace), warehouse_id=namespace.warehouse.id
+            pending = await let_go(
+                connection, permit, view, operation.view.identifier, files=files, force=operation.force
             )
         await self._delivery.deliver_or_leave(pending)
 

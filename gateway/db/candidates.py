@@ -37,7 +37,7 @@ _TABULARS = text(
     with held as materialized ({_HELD} and g.object_type = :kind and g.privilege = any(cast(:own as text[]))),
     candidates as (select h.object_id::uuid as id, min(h.privilege) as by from held h group by h.object_id)
     select t.id, t.name, t.name_key, c.by from candidates c join tables t on t.id = c.id
-    where t.namespace_id = :namespace_id and t.kind = :kind and t.staged_by is null
+    where t.namespace_id = :namespace_id and t.kind = :kind and t.staged_by is null and t.deleted_at is null
         and {_AFTER.format(key="t.name_key", id="t.id")}
     """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 )

@@ -273,6 +273,11 @@ def _namespace_columns() -> Select[Any]:
 
 
 def _table_columns(kind: str = "table") -> Select[Any]:
+    return _kept_columns(kind).where(tables.c.deleted_at.is_(None))
+
+
+def _kept_columns(kind: str) -> Select[Any]:
+    """Of what was dropped and can come back, too."""
     return (
         select(*_WAREHOUSE, *_NAMESPACE, *_TABLE)
         .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
@@ -290,8 +295,8 @@ def _named(kind: str) -> Select[Any]:
     )
 
 
-def _by_id(kind: str) -> Select[Any]:
-    return _table_columns(kind).where(
+def _by_id(kind: str, *, kept: bool = False) -> Select[Any]:
+    return (_kept_columns(kind) if kept else _table_columns(kind)).where(
         tables.c.id == bindparam("id"), tables.c.warehouse_id == bindparam("warehouse_id")
     )
 
@@ -302,6 +307,8 @@ _STATEMENTS: dict[type[refs.Ref], DirectRead] = {
     refs.ViewRef: _named_direct(_named("view"), "t_id"),
     refs.TableIdRef: _direct(_by_id("table")),
     refs.ViewIdRef: _direct(_by_id("view")),
+    refs.KeptTableRef: _direct(_by_id("table", kept=True)),
+    refs.KeptViewRef: _direct(_by_id("view", kept=True)),
     refs.NamespaceRef: _named_direct(
         _namespace_columns().where(
             warehouses.c.active,
@@ -343,6 +350,8 @@ _SEVERAL: dict[type[refs.Ref], tuple[Select[Any], tuple[Column[Any], ...]]] = {
     refs.ViewRef: (_table_columns("view").where(warehouses.c.active), _KEYS_OF_TABULAR),
     refs.TableIdRef: (_table_columns(), (tables.c.id, tables.c.warehouse_id)),
     refs.ViewIdRef: (_table_columns("view"), (tables.c.id, tables.c.warehouse_id)),
+    refs.KeptTableRef: (_kept_columns("table"), (tables.c.id, tables.c.warehouse_id)),
+    refs.KeptViewRef: (_kept_columns("view"), (tables.c.id, tables.c.warehouse_id)),
     refs.NamespaceRef: (_namespace_columns().where(warehouses.c.active), _KEYS_OF_TABULAR[:2]),
     refs.NamespaceIdRef: (_namespace_columns(), (namespaces.c.id,)),
     refs.WarehouseRef: (_warehouse_columns(), (warehouses.c.id,)),
@@ -362,9 +371,9 @@ def _parameters(ref: refs.Ref) -> dict[str, Any]:
             identifier = ref.identifier
             named = {"path_key": identifier.namespace.key, "name_key": fold(identifier.name)}
             return {"warehouse_id": ref.warehouse_id, **named, "above_keys": _keys_above(identifier.namespace)}
-        case refs.TableIdRef():
+        case refs.TableIdRef() | refs.KeptTableRef():
             return {"id": ref.table_id, "warehouse_id": ref.warehouse_id}
-        case refs.ViewIdRef():
+        case refs.ViewIdRef() | refs.KeptViewRef():
             return {"id": ref.view_id, "warehouse_id": ref.warehouse_id}
         case refs.NamespaceRef():
             above = _keys_above(ref.namespace.parent)

@@ -26,6 +26,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
     func,
     text,
 )
@@ -154,22 +155,37 @@ tables = Table(
     Column("metadata", LargeBinary),
     Column("version", BigInteger, nullable=False, server_default="1"),
     Column("staged_by", Text),
+    Column("deleted_at", DateTime(timezone=True)),
+    Column("deleted_by", Text),
     Column("protected", Boolean, nullable=False, server_default="false"),
     _now("created_at"),
     _now("updated_at", nullable=True),
     CheckConstraint("kind in ('table', 'view')", name="kind"),
     CheckConstraint("(staged_by is null) = (metadata is not null)", name="staged_without_metadata"),
+    CheckConstraint("staged_by is null or deleted_at is null", name="staged_or_deleted"),
 )
 """Tables and views share one name space. A staged table has no metadata yet, no claim on its name, and is seen by
-nobody.
+nobody. One that was dropped in a warehouse that keeps what is dropped (`deleted_at`) has no claim on its name either,
+and its place and its grants until its time is over. Triggers (migration 0011) list its place as retired from the drop
+on, and move its warehouse's revision in the transaction of the drop.
 """
+
+#: What there is for everybody who may see it: neither staged nor dropped.
+LIVE = and_(tables.c.staged_by.is_(None), tables.c.deleted_at.is_(None))
 
 Index(
     "tables_namespace_id_name_key_key",
     tables.c.namespace_id,
     tables.c.name_key,
     unique=True,
-    postgresql_where=tables.c.staged_by.is_(None),
+    postgresql_where=LIVE,
+)
+Index(
+    "tables_deleted_idx",
+    tables.c.warehouse_id,
+    tables.c.name_key,
+    tables.c.id,
+    postgresql_where=tables.c.deleted_at.is_not(None),
 )
 Index("tables_staged_idx", tables.c.namespace_id, tables.c.name_key, postgresql_where=tables.c.staged_by.is_not(None))
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import UUID
 
-from sqlalchemy import Select, delete, func, insert, literal, or_, select, text, tuple_, update
+from sqlalchemy import Integer, Select, delete, func, insert, literal, or_, select, text, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey
 from gateway.db import retired
 from gateway.db.rows import AnyRow
-from gateway.db.schema import namespaces, retired_locations, tables, tasks, warehouses
+from gateway.db.schema import LIVE, namespaces, retired_locations, tables, tasks, warehouses
 from gateway.db.tasks import ACTIVE, Queue
 from gateway.db.tasks import add as add_task
 from gateway.db.wanted import path_above
@@ -39,7 +39,7 @@ def clashes() -> Iterator[None]:
 async def name_taken(connection: AsyncConnection, namespace_id: UUID, name: str) -> str | None:
     """The kind (`table`, `view`) of what has this name in the namespace, or None."""
     statement = select(tables.c.kind).where(
-        tables.c.namespace_id == namespace_id, tables.c.name_key == fold(name), tables.c.staged_by.is_(None)
+        tables.c.namespace_id == namespace_id, tables.c.name_key == fold(name), LIVE
     )
     kind: str | None = (await connection.execute(statement)).scalar_one_or_none()
     return kind
@@ -212,7 +212,7 @@ async def swap(
     """Move the pointer if nobody else did since `from_version`."""
     result = await connection.execute(
         update(tables)
-        .where(tables.c.id == id, tables.c.version == from_version)
+        .where(tables.c.id == id, tables.c.version == from_version, tables.c.deleted_at.is_(None))
         .values(
             metadata_location=metadata_location,
             metadata=metadata,
@@ -221,6 +221,28 @@ async def swap(
         )
     )
     return result.rowcount == 1
+
+
+async def hold_for_drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """The table or view that is to be dropped, locked: namespace_id, location, location_key, metadata_location,
+    whether it is `protected`, and `keep_seconds`, for how long its warehouse keeps what is dropped (None: not at all).
+    None when it is already gone.
+    """
+    keep = warehouses.c.delete_profile["expiration-seconds"].astext.cast(Integer)
+    statement = (
+        select(
+            tables.c.namespace_id,
+            tables.c.location,
+            tables.c.location_key,
+            tables.c.metadata_location,
+            tables.c.protected,
+            keep.label("keep_seconds"),
+        )
+        .join_from(tables, warehouses, warehouses.c.id == tables.c.warehouse_id)
+        .where(tables.c.id == id, LIVE)
+        .with_for_update(of=tables)
+    )
+    return (await connection.execute(statement)).one_or_none()
 
 
 async def drop(connection: AsyncConnection, id: UUID, *, by: str) -> AnyRow | None:
@@ -240,7 +262,7 @@ async def in_namespace(
 ) -> Sequence[AnyRow]:
     """Tables or views (id, name, name_key) in the order of their folded names."""
     statement = select(tables.c.id, tables.c.name, tables.c.name_key).where(
-        tables.c.namespace_id == namespace_id, tables.c.kind == kind, tables.c.staged_by.is_(None)
+        tables.c.namespace_id == namespace_id, tables.c.kind == kind, LIVE
     )
     if after is not None:
         statement = statement.where(tuple_(tables.c.name_key, tables.c.id) > tuple_(*after))
@@ -254,8 +276,8 @@ async def wait_for_writers(connection: AsyncConnection, id: UUID) -> None:
 
 async def hold_version(connection: AsyncConnection, id: UUID, version: int) -> bool:
     """Keep the table from changing until this transaction ends; False when it is not at this version any more."""
-    statement = select(tables.c.id).where(tables.c.id == id, tables.c.version == version).with_for_update(read=True)
-    return (await connection.execute(statement)).one_or_none() is not None
+    statement = select(tables.c.id).where(tables.c.id == id, tables.c.version == version, LIVE)
+    return (await connection.execute(statement.with_for_update(read=True))).one_or_none() is not None
 
 
 async def pointer(connection: AsyncConnection, id: UUID) -> AnyRow | None:
@@ -269,7 +291,7 @@ async def lock(connection: AsyncConnection, id: UUID) -> AnyRow | None:
 
     Grants in flight hold the row too (`grants.hold_object`), so afterwards the grants on it are settled.
     """
-    statement = select(tables.c.namespace_id, tables.c.name_key).where(tables.c.id == id).with_for_update()
+    statement = select(tables.c.namespace_id, tables.c.name_key).where(tables.c.id == id, LIVE).with_for_update()
     return (await connection.execute(statement)).one_or_none()
 
 

@@ -27,7 +27,7 @@ async def swap(
     """
     statement = (
         update(tables)
-        .where(tables.c.id == id, tables.c.version == from_version)
+        .where(tables.c.id == id, tables.c.version == from_version, tables.c.deleted_at.is_(None))
         .values(
             location=location,
             location_key=location_key,

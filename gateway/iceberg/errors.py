@@ -347,8 +347,29 @@ class NamespaceNotEmptyException(CatalogError, code=409):
         return cls(f"Namespace {namespace.dotted} is not empty")
 
 
+class NamespaceHasRunningTabularExpirations(CatalogError, code=409):
+    """A namespace with tables or views that were dropped and can still be brought back."""
+
+
 class NamespaceProtected(CatalogError, code=409):
-    """The namespace is protected and the request does not say `force`."""
+    """The namespace must not be dropped without force."""
+
+
+class ChildNamespaceProtected(CatalogError, code=409):
+    """A namespace below must not be dropped without force."""
+
+
+class ChildTabularProtected(CatalogError, code=409):
+    """A table or view below must not be dropped without force."""
+
+
+class ProtectedTabularDeletionWithoutForce(CatalogError, code=409):
+    """The table or view must not be dropped without force."""
+
+    @classmethod
+    def of(cls, kind: str, name: Dotted) -> Self:
+        """`The table a.b is protected…`."""
+        return cls(f"The {kind} {name.dotted} is protected: take its protection away first, or drop it with force=true")
 
 
 class LocationAlreadyTaken(CatalogError, code=409):

@@ -17,12 +17,14 @@ from gateway.access.operations import (
     checks,
     config,
     credentials,
+    deleted,
     grant_lists,
     grants,
     managed_access,
     namespace_moves,
     namespaces,
     projects,
+    protection,
     registrations,
     renames,
     rights,
@@ -38,7 +40,16 @@ from gateway.access.operations import (
 from gateway.access.operations.checks import Check
 from gateway.access.operations.grants import Assignment
 from gateway.access.privileges import GRANTABLE, Privilege
-from gateway.access.refs import NamespaceIdRef, ObjectType, Ref, TableIdRef, UserRef, ViewIdRef
+from gateway.access.refs import (
+    KeptTableRef,
+    KeptViewRef,
+    NamespaceIdRef,
+    ObjectType,
+    Ref,
+    TableIdRef,
+    UserRef,
+    ViewIdRef,
+)
 from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.access.wire import BootstrapRequest, CreateWarehouseRequest
@@ -473,6 +484,30 @@ def _namespace_moves() -> list[Example]:
     ]
 
 
+def _lifecycle() -> list[Example]:
+    within = {"warehouse_id": str(world.WAREHOUSE_ID)}
+    kept = (
+        ("table", KeptTableRef(world.WAREHOUSE_ID, world.TABLE_ID), world.TABLE_ID),
+        ("view", KeptViewRef(world.WAREHOUSE_ID, world.VIEW_ID), world.VIEW_ID),
+    )
+    made = [Example("deleted", deleted.ListDeletedTabulars(world.WAREHOUSE), within)]
+    for kind, ref, id in kept:
+        body = {"targets": [{"type": kind, "id": str(id)}]}
+        made.append(Example(f"undrop {kind}", deleted.UndropTabulars(world.WAREHOUSE, (ref,)), within, body=body))
+    for name, on, id in (
+        ("Namespace", NamespaceIdRef(world.INNER_ID, world.WAREHOUSE_ID), world.INNER_ID),
+        ("Table", TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID), world.TABLE_ID),
+        ("View", ViewIdRef(world.WAREHOUSE_ID, world.VIEW_ID), world.VIEW_ID),
+    ):
+        path = {**within, f"{name.lower()}_id": str(id)}
+        protect = getattr(protection, f"Set{name}Protection")(on, True)
+        made += [
+            Example("protection", getattr(protection, f"Get{name}Protection")(on), path),
+            Example("protect", protect, path, body={"protected": True}),
+        ]
+    return made
+
+
 def _grants() -> list[Example]:
     made: list[Example] = []
     for name, on, path in _HELD_ON:
@@ -503,4 +538,5 @@ EXAMPLES: Sequence[Example] = (
     *_grant_lists(),
     *_managed_access(),
     *_namespace_moves(),
+    *_lifecycle(),
 )

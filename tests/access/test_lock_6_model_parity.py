@@ -41,7 +41,7 @@ FILTERED = (ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE, Obje
 #: Demanded beside something else, so that no operation is the one of this action.
 UNNAMED = {
     ObjectType.PROJECT: {"can_include_in_list"},
-    ObjectType.WAREHOUSE: {"can_include_in_list", "can_list_everything", "can_update_storage"},
+    ObjectType.WAREHOUSE: {"can_include_in_list", "can_list_everything", "can_update_storage", "can_use"},
     ObjectType.NAMESPACE: {"can_include_in_list", "can_list_everything"},
     ObjectType.TABLE: {"can_include_in_list"},
     ObjectType.VIEW: {"can_include_in_list"},

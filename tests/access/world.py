@@ -23,6 +23,8 @@ from gateway.access.outage import AuditUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import (
+    KeptTableRef,
+    KeptViewRef,
     NamespaceIdRef,
     NamespaceRef,
     ObjectType,
@@ -133,8 +135,10 @@ ROWS: dict[Ref, Resolved] = {
     NamespaceIdRef(INNER_ID, WAREHOUSE_ID): inner_row,
     TABLE: table_row,
     TableIdRef(WAREHOUSE_ID, TABLE_ID): table_row,
+    KeptTableRef(WAREHOUSE_ID, TABLE_ID): table_row,
     VIEW: view_row,
     ViewIdRef(WAREHOUSE_ID, VIEW_ID): view_row,
+    KeptViewRef(WAREHOUSE_ID, VIEW_ID): view_row,
     ROLE: role_row,
     BOB: bob_row,
     UserRef(ALICE.id): alice_row,

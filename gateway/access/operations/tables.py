@@ -138,19 +138,22 @@ class ReportMetrics(Operation):
 
 @dataclass(frozen=True)
 class DropTable(Operation):
-    """A table goes; `purge` says whether its files go too."""
+    """A table goes; `purge` says whether its files go too, `force` that neither its protection nor the warehouse's
+    keeping of what is dropped counts.
+    """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     table: TableRef
     purge: bool = True
+    force: bool = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DROP, self.table),)
 
     def facts(self) -> Facts:
-        return {"purge": self.purge}
+        return {"purge": self.purge, "force": self.force}
 
 
 def commit_facts(request: CommitTableRequest | CommitViewRequest) -> Facts:

@@ -52,6 +52,23 @@ class ExpireStagedTable(Operation):
 
 
 @dataclass(frozen=True)
+class ExpireDeleted(Operation):
+    """End a table or view that was dropped, once the time in which it could be brought back is over."""
+
+    endpoint: ClassVar[str] = "TASK /tasks/soft_deletion"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"soft_deletion"})
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    warehouse: WarehouseRef
+    table_id: UUID
+
+    def looks_up(self) -> tuple[Ref, ...]:
+        return (self.warehouse,)
+
+    def facts(self) -> Facts:
+        return {"table_id": str(self.table_id)}
+
+
+@dataclass(frozen=True)
 class SweepMetadataFiles(Operation):
     """Delete metadata files that were written for changes that never happened."""
 

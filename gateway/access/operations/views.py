@@ -98,6 +98,7 @@ class CommitView(Operation):
 class DropView(Operation):
     """A view goes. `purge` says whether its metadata files go at once (true), stay (false), or go when the clean-up
     window is over (None, the protocol's own drop): until then it can be registered again, as with files that stay.
+    `force` as of a table.
     """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
@@ -105,9 +106,10 @@ class DropView(Operation):
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     view: ViewRef
     purge: bool | None = None
+    force: bool = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DROP, self.view),)
 
     def facts(self) -> Facts:
-        return {"purge": self.purge is not False}
+        return {"purge": self.purge is not False, "force": self.force}

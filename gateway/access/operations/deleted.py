@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked about tables and views that were dropped and are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import Durability, Operation
+from gateway.access.refs import KeptTableRef, KeptViewRef, Ref, WarehouseRef
+from gateway.access.relations import Can
+
+
+@dataclass(frozen=True)
+class ListDeletedTabulars(Operation):
+    """What was dropped in a warehouse, or in one namespace of it, as far as the caller sees it."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/deleted-tabulars"
+    warehouse: WarehouseRef
+    namespace_id: UUID | None = None
+    page_token: str | None = None
+    page_size: int | None = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (
+            Demand(Can.USE, self.warehouse),
+            Demand(Can.LIST_DELETED_TABULARS, self.warehouse),
+            Demand(Can.LIST_EVERYTHING, self.warehouse, required=False),
+        )
+
+
+@dataclass(frozen=True)
+class UndropTabulars(Operation):
+    """Tables and views come back as they were, all of them or none. Each is decided as if it came alone."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/deleted-tabulars/undrop"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    warehouse: WarehouseRef
+    targets: tuple[KeptTableRef | KeptViewRef, ...]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return tuple(Demand(Can.UNDROP, target) for target in self.targets)
+
+    def parts(self) -> tuple[UndropTabulars, ...]:
+        """One for each, in the order of the request."""
+        return tuple(UndropTabulars(self.warehouse, (target,)) for target in self.targets)
+
+    def looks_up(self) -> tuple[Ref, ...]:
+        return (self.warehouse,)
+
+    def facts(self) -> Facts:
+        return {"targets": len(self.targets)}

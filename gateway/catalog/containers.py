@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What things lie in, as objects of the relationship model."""
+
+from __future__ import annotations
+
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.resolved import ResolvedNamespace
+from gateway.db.wanted import path_above
+
+
+def above_table(namespace: ResolvedNamespace) -> list[ObjectKey]:
+    """The containers of a table of this namespace, from the project down."""
+    return [*above_namespace(namespace), namespace.key]
+
+
+def above_namespace(namespace: ResolvedNamespace) -> list[ObjectKey]:
+    """The containers of this namespace, from the project down."""
+    warehouse = namespace.warehouse
+    return path_above(warehouse.project_id, str(warehouse.id), [str(id) for id in namespace.ancestors])
+
+
+def parent_of(namespace: ResolvedNamespace) -> ObjectKey:
+    """What this namespace lies in: another one, or the warehouse."""
+    if namespace.ancestors:
+        return ObjectKey(ObjectType.NAMESPACE, str(namespace.ancestors[-1]))
+    return namespace.warehouse.key

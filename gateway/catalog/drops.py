@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Letting tables and views go: at once, or kept for a while so that they can be brought back (`lakekeeper.md` 1.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from gateway.access.operation import Operation
+from gateway.access.outage import DatabaseUnavailable
+from gateway.access.permit import Permit
+from gateway.access.refs import ObjectType
+from gateway.access.resolved import ResolvedTable, ResolvedView
+from gateway.catalog.containers import above_table
+from gateway.catalog.metadata_files import own_files
+from gateway.db import deleted, namespaces, tables, tasks
+from gateway.db.engine import Connection
+from gateway.db.outbox import Pending
+from gateway.db.ownership import record_gone
+from gateway.db.tasks import Queue
+from gateway.iceberg.errors import (
+    CatalogError,
+    NoSuchTableException,
+    NoSuchViewException,
+    ProtectedTabularDeletionWithoutForce,
+)
+from gateway.iceberg.identifiers import TableIdentifier
+from gateway.scope.location import Location
+
+
+class Files(StrEnum):
+    """What becomes of the files of what goes, when it is gone for good."""
+
+    PURGE = "purge"
+    KEEP = "keep"
+    LAST = "last"
+    """The last metadata file goes when the clean-up window is over; until then it can be registered again."""
+
+
+async def let_go(
+    connection: Connection,
+    permit: Permit[Operation],
+    dropped: ResolvedTable | ResolvedView,
+    asked: TableIdentifier,
+    *,
+    files: Files,
+    force: bool,
+) -> list[Pending]:
+    """Drop a table or view in the transaction of `permit`; the keys of the tuples that go with it.
+
+    Where the warehouse keeps what is dropped, its row stays, marked: nobody finds it under its name or id any more, its
+    name is free, its place and its grants stay, and a task ends it when its time is over. `force` does not keep it.
+
+    Raises NoSuchTableException or NoSuchViewException when it went or was moved meanwhile, and
+    ProtectedTabularDeletionWithoutForce.
+    """
+    # A rename, or a move of the namespace, took it out of what was decided on.
+    still = await namespaces.held(connection, dropped.namespace)
+    now = await tables.hold_for_drop(connection, dropped.id) if still else None
+    if now is None or now.namespace_id != dropped.namespace.id:
+        raise _gone(dropped, asked)
+    if now.protected and not force:
+        raise ProtectedTabularDeletionWithoutForce.of(dropped.key.type.value, asked)
+    location = Location.parse(now.location, escapes_known=True)
+    last = own_files(location, [now.metadata_location]) if files is Files.LAST else []
+    then: Mapping[str, str] = {"files": files.value, **({"last_file": last[0]} if last else {})}
+    warehouse = dropped.warehouse
+    if now.keep_seconds is not None and not force:
+        await deleted.mark(connection, dropped.id, by=permit.actor.id)
+        end = await tasks.add(
+            connection,
+            Queue.SOFT_DELETION,
+            warehouse_id=warehouse.id,
+            entity_id=dropped.id,
+            entity_type=dropped.key.type.value,
+            payload=then,
+            in_seconds=float(now.keep_seconds),
+        )
+        if end is None:
+            # Nobody would end it: the task of an earlier drop is just finding out that it came too late.
+            raise DatabaseUnavailable("the end of an earlier drop of this table is under way")
+        permit.trail.tell(kept_seconds=str(now.keep_seconds), files=files.value, location=now.location)
+        return []
+    await tables.drop(connection, dropped.id, by=permit.actor.id)
+    await deleted.leave_files(
+        connection,
+        dropped.id,
+        then,
+        kind=dropped.key.type,
+        warehouse_id=warehouse.id,
+        location=now.location,
+        location_key=now.location_key,
+    )
+    if files is Files.PURGE:
+        permit.trail.tell(purge="scheduled", location=now.location)
+    return await record_gone(
+        connection,
+        dropped.key,
+        dropped.namespace.key,
+        above=above_table(dropped.namespace),
+        warehouse_id=warehouse.id,
+        by=permit.actor.id,
+    )
+
+
+def _gone(dropped: ResolvedTable | ResolvedView, asked: TableIdentifier) -> CatalogError:
+    kind = NoSuchTableException if dropped.key.type is ObjectType.TABLE else NoSuchViewException
+    return kind.of(asked)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on tables and views that were dropped and are kept: their rows, their way back and their end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from sqlalchemy import delete, func, select, text, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.listing import Holders
+from gateway.access.refs import ObjectType
+from gateway.db import pending_files, retired
+from gateway.db.rows import AnyRow
+from gateway.db.schema import tables, tasks
+from gateway.db.tables import clashes, schedule_purge
+from gateway.db.tasks import ACTIVE, Queue, Status
+
+
+async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:
+    """Mark a table or view, whose row is locked, as dropped. Counts as a change, so that a commit under way loses."""
+    await connection.execute(
+        update(tables)
+        .where(tables.c.id == id)
+        .values(deleted_at=func.clock_timestamp(), deleted_by=by, version=tables.c.version + 1)
+    )
+    await retired.retired_by(connection, id, by)
+
+
+async def hold(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+    """The rows of tables and views, dropped or not, locked in one order: id, kind, namespace_id, name, location,
+    location_key, deleted_at. Hold their namespaces first (`namespaces.hold`).
+    """
+    statement = (
+        select(
+            tables.c.id,
+            tables.c.kind,
+            tables.c.namespace_id,
+            tables.c.name,
+            tables.c.location,
+            tables.c.location_key,
+            tables.c.deleted_at,
+        )
+        .where(tables.c.id.in_(list(ids)), tables.c.staged_by.is_(None))
+        .order_by(tables.c.id)
+        .with_for_update()
+    )
+    return (await connection.execute(statement)).all()
+
+
+async def bring_back(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
+    """Make dropped tables and views, whose rows are locked, what they were, and cancel their end. Raises Clash when the
+    name of one is taken.
+    """
+    values = {"deleted_at": None, "deleted_by": None, "version": tables.c.version + 1}
+    with clashes():
+        await connection.execute(update(tables).where(tables.c.id.in_(list(ids))).values(values))
+    await cancel_end(connection, ids, reason="brought back")
+
+
+async def remove(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
+    """Delete rows that are locked."""
+    await connection.execute(delete(tables).where(tables.c.id.in_(list(ids))))
+
+
+async def cancel_end(connection: AsyncConnection, ids: Sequence[UUID], *, reason: str) -> None:
+    """Cancel the tasks that would end these; one that is running finds so when it is about to commit."""
+    await connection.execute(
+        update(tasks)
+        .where(
+            tasks.c.queue == Queue.SOFT_DELETION.value,
+            tasks.c.entity_id.in_(list(ids)),
+            tasks.c.status.in_(ACTIVE),
+        )
+        .values(
+            status=Status.CANCELLED.value,
+            finished_at=func.clock_timestamp(),
+            updated_at=func.clock_timestamp(),
+            last_error=reason,
+        )
+    )
+
+
+async def leave_files(
+    connection: AsyncConnection,
+    id: UUID,
+    then: Mapping[str, str],
+    *,
+    kind: ObjectType,
+    warehouse_id: UUID,
+    location: str,
+    location_key: str,
+) -> None:
+    """Do with the files of a row that goes as `then` says (`gateway.catalog.drops.Files`, and the `last_file`)."""
+    if then["files"] == "purge":
+        await schedule_purge(
+            connection,
+            id,
+            warehouse_id=warehouse_id,
+            location=location,
+            location_key=location_key,
+            kind=kind.value,
+        )
+    elif "last_file" in then:
+        await pending_files.add(connection, warehouse_id, [then["last_file"]])
+
+
+_DELETED = """
+    select t.id, t.kind, t.name, t.name_key, n.levels, t.created_at, t.deleted_at, k.scheduled_for as expires_at
+    from tables t
+    join namespaces n on n.id = t.namespace_id
+    left join tasks k on k.queue = :queue and k.entity_type = t.kind and k.entity_id = t.id
+        and k.status = any(:active)
+    where t.warehouse_id = :warehouse_id and t.deleted_at is not null
+        and (cast(:namespace_id as uuid) is null or t.namespace_id = cast(:namespace_id as uuid))
+        and (cast(:after_key as text) is null
+             or (t.name_key, t.id) > (cast(:after_key as text), cast(:after_id as uuid)))
+"""
+
+# What the caller was given, on the row itself or on a namespace above it, may show it. A row too many costs a question.
+_SPOKEN_FOR = """
+    and exists (select 1 from grants g
+        where (g.principal_type = 'user' and g.principal_id = cast(:user as text)
+               or g.principal_type = 'role' and g.principal_id = any(cast(:roles as text[])))
+            and (g.object_type = t.kind and g.object_id = t.id::text
+                 or g.object_type = 'namespace'
+                    and g.object_id = any(cast(n.ancestors as text[]) || cast(n.id as text)))
+            and (g.expires_at is null or g.expires_at > clock_timestamp()))
+"""
+
+_ORDER = " order by t.name_key, t.id limit :limit"
+
+_EVERY = text(_DELETED + _ORDER)
+_THEIRS = text(_DELETED + _SPOKEN_FOR + _ORDER)
+
+
+async def dropped(
+    connection: AsyncConnection,
+    *,
+    warehouse_id: UUID,
+    namespace_id: UUID | None,
+    holders: Holders | None,
+    after: tuple[str, UUID] | None,
+    limit: int,
+) -> Sequence[AnyRow]:
+    """What was dropped in a warehouse and can be brought back (id, kind, name, name_key, levels of its namespace,
+    created_at, deleted_at, expires_at or null), in the order of the folded names.
+
+    With `holders` only what a grant to one of them may show, by the model's own ways: on it or on a namespace above.
+    """
+    key, id = after or (None, None)
+    values = {
+        "active": list(ACTIVE),
+        "queue": Queue.SOFT_DELETION.value,
+        "warehouse_id": warehouse_id,
+        "namespace_id": namespace_id,
+    }
+    page = {"after_key": key, "after_id": id, "limit": limit}
+    if holders is None:
+        return (await connection.execute(_EVERY, {**values, **page})).all()
+    theirs = {"user": holders.user, "roles": list(holders.roles)}
+    return (await connection.execute(_THEIRS, {**values, **page, **theirs})).all()
+
+
+async def names_taken(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+    """Those of these dropped rows (id, kind, name, taken_by) whose name something else has now."""
+    other = tables.alias("other")
+    statement = (
+        select(tables.c.id, tables.c.kind, tables.c.name, other.c.kind.label("taken_by"))
+        .join(
+            other,
+            tuple_(other.c.namespace_id, other.c.name_key) == tuple_(tables.c.namespace_id, tables.c.name_key),
+        )
+        .where(
+            tables.c.id.in_(list(ids)),
+            tables.c.deleted_at.is_not(None),
+            other.c.deleted_at.is_(None),
+            other.c.staged_by.is_(None),
+        )
+    )
+    return (await connection.execute(statement)).all()

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of protection."""
+
+from __future__ import annotations
+
+from gateway.access.operations.protection import GetProtection, SetProtection
+from gateway.access.permit import Permit
+from gateway.access.refs import ObjectKey, Ref
+from gateway.access.refusals import not_found
+from gateway.access.resolved import Resolution
+from gateway.access.wire_lifecycle import ProtectionAnswer
+from gateway.db import protection
+from gateway.db.engine import Database
+from gateway.db.rows import AnyRow
+
+
+class Protection:
+    """Whether namespaces, tables and views can be dropped without force. No right depends on it."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def get(self, permit: Permit[GetProtection]) -> ProtectionAnswer:
+        """As it is now."""
+        on = permit.operation.on
+        async with self._database.read() as connection:
+            return _answer(on, await protection.of(connection, _key(permit.resolution, on)))
+
+    async def set(self, permit: Permit[SetProtection]) -> ProtectionAnswer:
+        """Protect it or no longer; repeating it is fine."""
+        operation = permit.operation
+        async with self._database.change(permit) as connection:
+            key = _key(permit.resolution, operation.on)
+            return _answer(operation.on, await protection.protect(connection, key, operation.protected))
+
+
+def _key(resolution: Resolution, on: Ref) -> ObjectKey:
+    row = resolution.get(on)
+    if row is None:
+        raise LookupError(f"nothing was admitted on {on!r}")
+    return row.key
+
+
+def _answer(on: Ref, row: AnyRow | None) -> ProtectionAnswer:
+    if row is None:
+        raise not_found(on)
+    return ProtectionAnswer(protected=row.protected, updated_at=row.updated_at)

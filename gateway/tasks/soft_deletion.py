@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of what was dropped and kept: its row and its grants go, and its files as the drop asked."""
+
+from __future__ import annotations
+
+from gateway.access.door import Door
+from gateway.access.operations.tasks import ExpireDeleted
+from gateway.access.refs import ObjectKey, ObjectType, WarehouseRef
+from gateway.db import deleted, tables, tasks
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.ownership import record_gone
+from gateway.db.tasks import Queue, Task
+from gateway.tasks.visits import admitted
+
+
+class SoftDeletion:
+    """Handles `soft_deletion`. What was brought back meanwhile, or went otherwise, is nobody's to end."""
+
+    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery) -> None:
+        self._database = database
+        self._door = door
+        self._delivery = delivery
+
+    async def __call__(self, task: Task) -> None:
+        """Delete the row, sweep its grants and schedule the purge in one transaction.
+
+        Undropping cancels the task in its own transaction, with the same row locked: of the two, the later finds that
+        it came too late (`TaskLost` here).
+        """
+        operation = ExpireDeleted(WarehouseRef(task.warehouse_id), task.entity_id)
+        async with admitted(self._door, Queue.SOFT_DELETION.value, str(task.id), operation) as permit:
+            pending = []
+            async with self._database.change(permit) as connection:
+                for row in await deleted.hold(connection, [task.entity_id]):
+                    if row.deleted_at is None:
+                        continue
+                    above = await tables.containers(connection, row.id)
+                    await deleted.remove(connection, [row.id])
+                    kind = ObjectType(row.kind)
+                    await deleted.leave_files(
+                        connection,
+                        row.id,
+                        task.payload,
+                        kind=kind,
+                        warehouse_id=task.warehouse_id,
+                        location=row.location,
+                        location_key=row.location_key,
+                    )
+                    pending = await record_gone(
+                        connection,
+                        ObjectKey(kind, str(row.id)),
+                        above[-1],
+                        above=above,
+                        warehouse_id=task.warehouse_id,
+                        by=permit.actor.id,
+                    )
+                    permit.trail.tell(table_id=str(row.id), location=row.location, files=task.payload["files"])
+                await tasks.finish(connection, task)
+            await self._delivery.deliver_or_leave(pending)

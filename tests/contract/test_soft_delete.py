@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables and views that are dropped in a warehouse that keeps them: nobody reaches them, and they come back as they
+were, or go for good when their time is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.contract.lifecycle import deleted, deleted_path, end_now, fill, keys, soft_world, undrop, until
+from tests.contract.test_grants_api import strangers  # noqa: F401 - a fixture
+from tests.contract.test_views import body as view_body
+from tests.contract.test_views import create as create_view
+from tests.contract.world import SCHEMA, Table, World, told, unique
+
+pytestmark = pytest.mark.usefixtures("strangers")
+
+
+@pytest.fixture(scope="module")
+def soft(world: World) -> Iterator[World]:
+    """A warehouse that keeps what is dropped for an hour."""
+    soft = soft_world(world)
+    yield soft
+    soft.close()
+
+
+@pytest.fixture
+def place(soft: World) -> str:
+    """A fresh namespace of it."""
+    return soft.namespace()
+
+
+def _dropped(soft: World, place: str, **more: Any) -> Table:
+    table = soft.table(place, **more)
+    assert soft.admin.delete(table.path).status_code == 204
+    return table
+
+
+def test_nobody_reaches_what_was_dropped_by_any_way(soft: World, place: str) -> None:
+    table = soft.table(place)
+    fill(soft, table.location)
+    before = keys(soft, table.location)
+    assert soft.admin.delete(table.path).status_code == 204
+    change = {"action": "set-properties", "updates": {"a": "b"}}
+    refused = [
+        soft.admin.get(table.path),
+        soft.admin.get(f"{table.path}/credentials"),
+        soft.commit(soft.admin, table.path, change),
+        soft.admin.delete(table.path),
+        soft.admin.post(f"{table.path}/unregister"),
+        soft.admin.get(soft.grants_path("table", table.uuid)),
+        soft.admin.get(f"/management/v1/warehouse/{soft.warehouse}/table/{table.uuid}/protection"),
+    ]
+    assert {(each.status_code, told(each)[1]) for each in refused} == {(404, "NoSuchTableException")}
+    assert soft.admin.head(table.path).status_code == 404
+    assert soft.admin.get(f"{soft.root}/namespaces/{place}/tables").json()["identifiers"] == []
+    assert keys(soft, table.location) == before, "its files are kept"
+
+
+def test_the_keys_that_are_out_are_listed_from_the_drop_on_and_the_place_stays_taken(soft: World, place: str) -> None:
+    base = soft.table(place).location.rsplit("/", 1)[0]
+    table = soft.table(place, location=f"{base}/{unique('place')}")
+    assert soft.admin.delete(table.path).status_code == 204
+    retired = "select retired_by, keys_until > now() + interval '50 minutes' as live, count(*) over () as n from "
+    [row] = soft.sql(f"{retired} retired_locations where table_id = $1", table.uuid)
+    assert dict(row) == {"retired_by": soft.admin.id, "live": True, "n": 1}
+    taken = {"name": unique("t"), "schema": SCHEMA, "location": table.location}
+    for who in (soft.admin, soft.admin):
+        made = who.post(f"{soft.root}/namespaces/{place}/tables", taken)
+        assert told(made)[:2] == (409, "LocationAlreadyTaken")
+    assert undrop(soft.admin, soft, ("table", table.uuid)).status_code == 204
+    assert soft.sql("select 1 from retired_locations where table_id = $1", table.uuid) == []
+    assert soft.admin.delete(table.path).status_code == 204
+    end_now(soft, table.uuid)
+    assert len(soft.sql("select 1 from retired_locations where table_id = $1", table.uuid)) == 1
+
+
+def test_the_drop_moves_the_revision_so_that_what_was_decided_before_is_decided_again(soft: World, place: str) -> None:
+    def revision() -> Any:
+        soft.delivered()
+        return soft.sql("select revision from warehouses where id = $1", soft.warehouse)[0]["revision"]
+
+    table = soft.table(place)
+    before = revision()
+    assert soft.admin.delete(table.path).status_code == 204
+    after = revision()
+    assert after != before
+    assert undrop(soft.admin, soft, ("table", table.uuid)).status_code == 204
+    assert revision() == after
+
+
+def test_a_name_is_free_at_once_and_what_takes_it_inherits_nothing(soft: World, place: str) -> None:
+    table = soft.table(place)
+    soft.grant("select", soft.carol, "table", table.uuid)
+    assert soft.carol.get(table.path).status_code == 200
+    assert soft.admin.delete(table.path).status_code == 204
+    again = soft.table(place, table.name)
+    assert again.uuid != table.uuid
+    assert soft.carol.get(again.path).status_code == 404
+    refused = undrop(soft.admin, soft, ("table", table.uuid))
+    assert told(refused)[:2] == (409, "AlreadyExistsException")
+    assert table.uuid in deleted(soft.admin, soft)
+    assert soft.admin.delete(f"{again.path}?force=true").status_code == 204
+    assert undrop(soft.admin, soft, ("table", table.uuid)).status_code == 204
+    assert soft.carol.get(table.path).json()["metadata"]["table-uuid"] == table.uuid
+    soft.revoke("select", soft.carol, "table", table.uuid)
+
+
+def test_what_comes_back_is_as_it_was(soft: World, place: str) -> None:
+    soft.grant("create", soft.bob, "namespace", soft.namespace_id(place))
+    table = soft.table(place, by=soft.bob)
+    soft.grant("select", soft.carol, "table", table.uuid)
+    fill(soft, table.location)
+    before = soft.bob.get(table.path).json()
+    files, tuples = keys(soft, table.location), soft.tuples(f"table:{table.uuid}")
+    grants = soft.admin.get(soft.grants_path("table", table.uuid)).json()
+    assert soft.bob.delete(table.path).status_code == 204
+    assert soft.tuples(f"table:{table.uuid}") == tuples
+    assert undrop(soft.bob, soft, ("table", table.uuid)).status_code == 204
+    after = soft.bob.get(table.path).json()
+    assert (after["metadata-location"], after["metadata"]) == (before["metadata-location"], before["metadata"])
+    assert soft.carol.get(table.path).status_code == 200
+    assert keys(soft, table.location) == files
+    assert soft.admin.get(soft.grants_path("table", table.uuid)).json() == grants
+    assert soft.commit(soft.bob, table.path, {"action": "set-properties", "updates": {"a": "b"}}).status_code == 200
+    [task] = soft.sql("select status from tasks where entity_id = $1 and queue = 'soft_deletion'", table.uuid)
+    assert task["status"].lower() == "cancelled"
+    soft.revoke("select", soft.carol, "table", table.uuid)
+
+
+def test_bringing_back_again_changes_nothing(soft: World, place: str) -> None:
+    table = _dropped(soft, place)
+    key = {"Idempotency-Key": str(uuid4())}
+    for _ in range(3):
+        assert undrop(soft.admin, soft, ("table", table.uuid), headers=key).status_code == 204
+    state = soft.sql("select version from tables where id = $1", table.uuid)
+    assert undrop(soft.admin, soft, ("table", table.uuid), ("table", table.uuid)).status_code == 204
+    assert soft.sql("select version from tables where id = $1", table.uuid) == state
+    assert soft.admin.get(table.path).status_code == 200
+
+
+def test_all_targets_come_back_or_none(soft: World, place: str) -> None:
+    first, second = _dropped(soft, place), _dropped(soft, place)
+    view = create_view(soft, place, second.name)
+    both = (("table", first.uuid), ("table", second.uuid))
+    assert told(undrop(soft.admin, soft, *both))[:2] == (409, "AlreadyExistsException")
+    for absent in (("table", str(uuid4())), ("view", first.uuid)):
+        assert undrop(soft.admin, soft, ("table", first.uuid), absent).status_code == 404
+    assert {first.uuid, second.uuid} <= set(deleted(soft.admin, soft))
+    assert soft.admin.delete(view["path"]).status_code == 204
+    assert undrop(soft.admin, soft, *both).status_code == 204
+    assert {first.uuid, second.uuid} & set(deleted(soft.admin, soft)) == set()
+
+
+def test_two_of_one_name_cannot_both_come_back(soft: World, place: str) -> None:
+    name = unique("twin")
+    one, other = _dropped(soft, place, name=name), _dropped(soft, place, name=name.upper())
+    refused = undrop(soft.admin, soft, ("table", one.uuid), ("table", other.uuid))
+    assert told(refused)[:2] == (409, "AlreadyExistsException")
+    assert {one.uuid, other.uuid} <= set(deleted(soft.admin, soft))
+
+
+def test_an_undrop_takes_the_right_to_it_and_hides_what_one_does_not_see(soft: World, place: str) -> None:
+    table = _dropped(soft, place)
+    assert told(undrop(soft.carol, soft, ("table", table.uuid)))[:2] == (404, "NoSuchTableException")
+    assert told(undrop(soft.carol, soft, ("table", str(uuid4()))))[:2] == (404, "NoSuchTableException")
+    soft.grant("select", soft.carol, "namespace", soft.namespace_id(place))
+    assert told(undrop(soft.carol, soft, ("table", table.uuid)))[:2] == (403, "TableActionForbidden")
+    soft.revoke("select", soft.carol, "namespace", soft.namespace_id(place))
+    soft.grant("modify", soft.carol, "namespace", soft.namespace_id(place))
+    assert undrop(soft.carol, soft, ("table", table.uuid)).status_code == 204
+    soft.revoke("modify", soft.carol, "namespace", soft.namespace_id(place))
+    for bad in ({}, {"targets": []}, {"targets": [{"type": "role", "id": table.uuid}]}):
+        assert soft.admin.post(f"{deleted_path(soft)}/undrop", bad).status_code == 400
+
+
+def test_a_list_tells_what_was_dropped_when_and_until_when(soft: World, place: str) -> None:
+    table = _dropped(soft, place)
+    view = create_view(soft, place)
+    assert soft.admin.delete(view["path"]).status_code == 204
+    id = soft.sql("select id::text from tables where name = $1", view["name"])[0]["id"]
+    found = deleted(soft.admin, soft, namespaceId=soft.namespace_id(place))
+    assert set(found) == {table.uuid, id}
+    told_of = found[table.uuid]
+    assert set(told_of) == {
+        "id",
+        "name",
+        "namespace",
+        "typ",
+        "warehouse-id",
+        "created-at",
+        "deleted-at",
+        "expiration-date",
+    }
+    assert (told_of["name"], told_of["namespace"], told_of["typ"]) == (table.name, [place], "table")
+    assert found[id]["typ"] == "view"
+    kept = datetime.fromisoformat(told_of["expiration-date"]) - datetime.fromisoformat(told_of["deleted-at"])
+    assert 3595 < kept.total_seconds() < 3605
+    assert deleted(soft.admin, soft, namespaceId=str(uuid4())) == {}
+    assert soft.admin.get(deleted_path(soft), params={"namespaceId": "x"}).status_code == 400
+
+
+def test_a_list_holds_all_that_its_reader_sees_and_nothing_else(soft: World, place: str) -> None:
+    inner = f"{place}%1Finner"
+    assert soft.admin.post(f"{soft.root}/namespaces", {"namespace": [place, "inner"]}).status_code == 200
+    own, below, hidden = _dropped(soft, place), _dropped(soft, inner), _dropped(soft, soft.namespace())
+    assert soft.carol.get(deleted_path(soft)).status_code == 404
+    soft.sql("update tables set deleted_at = null, deleted_by = null where id = $1", own.uuid)
+    soft.grant("describe", soft.carol, "table", own.uuid)
+    assert soft.admin.delete(own.path).status_code == 204
+    assert set(deleted(soft.carol, soft)) == {own.uuid}
+    soft.grant("select", soft.carol, "namespace", soft.namespace_id(inner))
+    assert set(deleted(soft.carol, soft)) == {own.uuid, below.uuid}
+    assert hidden.uuid in deleted(soft.admin, soft)
+    soft.revoke("select", soft.carol, "namespace", soft.namespace_id(inner))
+
+
+def test_pages_of_what_was_dropped_are_complete(soft: World, place: str) -> None:
+    made = {_dropped(soft, place).uuid for _ in range(5)}
+    seen: list[str] = []
+    query = {"namespaceId": soft.namespace_id(place), "pageSize": "2"}
+    while True:
+        page = soft.admin.get(deleted_path(soft), params=query).json()
+        assert len(page["tabulars"]) <= 2
+        seen += [each["id"] for each in page["tabulars"]]
+        if "next-page-token" not in page:
+            break
+        query["pageToken"] = page["next-page-token"]
+    assert sorted(seen) == sorted(made)
+
+
+@pytest.mark.parametrize("purge", [True, False])
+def test_its_end_takes_the_row_the_grants_and_the_files_if_asked(soft: World, place: str, purge: bool) -> None:
+    table = soft.table(place)
+    fill(soft, table.location)
+    soft.grant("select", soft.carol, "table", table.uuid)
+    before = keys(soft, table.location)
+    assert soft.admin.delete(f"{table.path}?purgeRequested={str(purge).lower()}").status_code == 204
+    end_now(soft, table.uuid)
+    soft.delivered()
+    assert soft.tuples(f"table:{table.uuid}") == set()
+    assert soft.sql("select 1 from grants where object_id = $1", table.uuid) == []
+    assert told(undrop(soft.admin, soft, ("table", table.uuid)))[:2] == (404, "NoSuchTableException")
+    if purge:
+        until(lambda: keys(soft, table.location) == set(), "its files are left")
+    else:
+        soft.quiet()
+        assert keys(soft, table.location) == before
+
+
+def test_gc_enabled_false_keeps_the_files_here_too(soft: World, place: str) -> None:
+    table = _dropped(soft, place, properties={"gc.enabled": "false"})
+    end_now(soft, table.uuid)
+    soft.quiet()
+    assert len(keys(soft, table.location)) == 1
+
+
+def test_force_drops_for_good(soft: World, place: str) -> None:
+    table = soft.table(place)
+    assert soft.admin.delete(f"{table.path}?force=true").status_code == 204
+    assert table.uuid not in deleted(soft.admin, soft)
+    assert soft.sql("select 1 from tables where id = $1", table.uuid) == []
+    until(lambda: keys(soft, table.location) == set(), "its files are left")
+
+
+def test_a_view_is_kept_and_comes_back_like_a_table(soft: World, place: str) -> None:
+    view = create_view(soft, place)
+    assert soft.admin.delete(view["path"]).status_code == 204
+    assert told(soft.admin.get(view["path"]))[:2] == (404, "NoSuchViewException")
+    assert soft.admin.post(f"{soft.root}/namespaces/{place}/views", view_body(view["name"])).status_code == 200
+    assert soft.admin.delete(f"{view['path']}?force=true").status_code == 204
+    id = soft.sql("select id::text from tables where name = $1", view["name"])[0]["id"]
+    assert told(undrop(soft.admin, soft, ("table", id)))[:2] == (404, "NoSuchTableException")
+    assert undrop(soft.admin, soft, ("view", id)).status_code == 204
+    assert soft.admin.get(view["path"]).json()["metadata"] == view["metadata"]
+    assert soft.admin.delete(f"{view['path']}?purgeRequested=true").status_code == 204
+    end_now(soft, id)
+    until(lambda: keys(soft, view["metadata"]["location"]) == set(), "its files are left")
+
+
+def test_a_namespace_waits_for_what_was_dropped_in_it(soft: World, place: str) -> None:
+    table = _dropped(soft, place)
+    refused = soft.admin.delete(f"{soft.root}/namespaces/{place}")
+    assert told(refused)[:2] == (409, "NamespaceHasRunningTabularExpirations")
+    end_now(soft, table.uuid)
+    assert soft.admin.delete(f"{soft.root}/namespaces/{place}").status_code == 204
