@@ -81,7 +81,6 @@ async def let_go(
             raise DatabaseUnavailable("the end of an earlier drop of this table is under way")
         permit.trail.tell(kept_seconds=str(now.keep_seconds), files=files.value, location=now.location)
         return []
-    await tables.drop(connection, dropped.id, by=permit.actor.id)
     await deleted.leave_files(
         connection,
         dropped.id,
@@ -91,6 +90,7 @@ async def let_go(
         location=now.location,
         location_key=now.location_key,
     )
+    await tables.drop(connection, dropped.id, by=permit.actor.id)
     if files is Files.PURGE:
         permit.trail.tell(purge="scheduled", location=now.location)
     return await record_gone(

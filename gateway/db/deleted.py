@@ -13,7 +13,7 @@ from gateway.access.listing import Holders
 from gateway.access.refs import ObjectType
 from gateway.db import pending_files, retired
 from gateway.db.rows import AnyRow
-from gateway.db.schema import tables, tasks
+from gateway.db.schema import namespaces, tables, tasks
 from gateway.db.tables import clashes, schedule_purge
 from gateway.db.tasks import ACTIVE, Queue, Status
 
@@ -47,6 +47,20 @@ async def hold(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[Any
         .with_for_update()
     )
     return (await connection.execute(statement)).all()
+
+
+async def hold_to_end(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """The row (as of `hold`) of what was dropped and is to go for good, locked, with the namespace it lies in held
+    before it; None when it is there again, or gone.
+    """
+    above = (
+        select(namespaces.c.id)
+        .join_from(namespaces, tables, tables.c.namespace_id == namespaces.c.id)
+        .where(tables.c.id == id)
+        .with_for_update(read=True, key_share=True, of=namespaces)
+    )
+    await connection.execute(above)
+    return next((row for row in await hold(connection, [id]) if row.deleted_at is not None), None)
 
 
 async def bring_back(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
@@ -150,12 +164,8 @@ async def dropped(
     With `holders` only what a grant to one of them may show, by the model's own ways: on it or on a namespace above.
     """
     key, id = after or (None, None)
-    values = {
-        "active": list(ACTIVE),
-        "queue": Queue.SOFT_DELETION.value,
-        "warehouse_id": warehouse_id,
-        "namespace_id": namespace_id,
-    }
+    ends = {"active": list(ACTIVE), "queue": Queue.SOFT_DELETION.value}
+    values = {**ends, "warehouse_id": warehouse_id, "namespace_id": namespace_id}
     page = {"after_key": key, "after_id": id, "limit": limit}
     if holders is None:
         return (await connection.execute(_EVERY, {**values, **page})).all()

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from gateway.access.door import Door
 from gateway.access.operations.tasks import ExpireDeleted
+from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType, WarehouseRef
 from gateway.db import deleted, tables, tasks
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
+from gateway.db.engine import Connection, Database
+from gateway.db.outbox import Pending
 from gateway.db.ownership import record_gone
+from gateway.db.rows import AnyRow
 from gateway.db.tasks import Queue, Task
 from gateway.tasks.visits import admitted
 
@@ -30,31 +33,35 @@ class SoftDeletion:
         """
         operation = ExpireDeleted(WarehouseRef(task.warehouse_id), task.entity_id)
         async with admitted(self._door, Queue.SOFT_DELETION.value, str(task.id), operation) as permit:
-            pending = []
+            pending: list[Pending] = []
             async with self._database.change(permit) as connection:
-                for row in await deleted.hold(connection, [task.entity_id]):
-                    if row.deleted_at is None:
-                        continue
-                    above = await tables.containers(connection, row.id)
-                    await deleted.remove(connection, [row.id])
-                    kind = ObjectType(row.kind)
-                    await deleted.leave_files(
-                        connection,
-                        row.id,
-                        task.payload,
-                        kind=kind,
-                        warehouse_id=task.warehouse_id,
-                        location=row.location,
-                        location_key=row.location_key,
-                    )
-                    pending = await record_gone(
-                        connection,
-                        ObjectKey(kind, str(row.id)),
-                        above[-1],
-                        above=above,
-                        warehouse_id=task.warehouse_id,
-                        by=permit.actor.id,
-                    )
-                    permit.trail.tell(table_id=str(row.id), location=row.location, files=task.payload["files"])
+                row = await deleted.hold_to_end(connection, task.entity_id)
+                if row is not None:
+                    pending = await self._end(connection, permit, task, row)
                 await tasks.finish(connection, task)
             await self._delivery.deliver_or_leave(pending)
+
+    async def _end(
+        self, connection: Connection, permit: Permit[ExpireDeleted], task: Task, row: AnyRow
+    ) -> list[Pending]:
+        above = await tables.containers(connection, row.id)
+        kind = ObjectType(row.kind)
+        await deleted.leave_files(
+            connection,
+            row.id,
+            task.payload,
+            kind=kind,
+            warehouse_id=task.warehouse_id,
+            location=row.location,
+            location_key=row.location_key,
+        )
+        await deleted.remove(connection, [row.id])
+        permit.trail.tell(table_id=str(row.id), location=row.location, files=task.payload["files"])
+        return await record_gone(
+            connection,
+            ObjectKey(kind, str(row.id)),
+            above[-1],
+            above=above,
+            warehouse_id=task.warehouse_id,
+            by=permit.actor.id,
+        )

@@ -281,11 +281,3 @@ def test_a_view_is_kept_and_comes_back_like_a_table(soft: World, place: str) -> 
     assert soft.admin.delete(f"{view['path']}?purgeRequested=true").status_code == 204
     end_now(soft, id)
     until(lambda: keys(soft, view["metadata"]["location"]) == set(), "its files are left")
-
-
-def test_a_namespace_waits_for_what_was_dropped_in_it(soft: World, place: str) -> None:
-    table = _dropped(soft, place)
-    refused = soft.admin.delete(f"{soft.root}/namespaces/{place}")
-    assert told(refused)[:2] == (409, "NamespaceHasRunningTabularExpirations")
-    end_now(soft, table.uuid)
-    assert soft.admin.delete(f"{soft.root}/namespaces/{place}").status_code == 204
