@@ -210,7 +210,7 @@ def test_a_list_holds_all_that_its_reader_sees_and_nothing_else(soft: World, pla
     assert soft.admin.post(f"{soft.root}/namespaces", {"namespace": [place, "inner"]}).status_code == 200
     own, below, hidden = _dropped(soft, place), _dropped(soft, inner), _dropped(soft, soft.namespace())
     assert soft.carol.get(deleted_path(soft)).status_code == 404
-    soft.sql("update tables set deleted_at = null, deleted_by = null where id = $1", own.uuid)
+    assert undrop(soft.admin, soft, ("table", own.uuid)).status_code == 204
     soft.grant("describe", soft.carol, "table", own.uuid)
     assert soft.admin.delete(own.path).status_code == 204
     assert set(deleted(soft.carol, soft)) == {own.uuid}
