@@ -238,6 +238,8 @@ class Door:
         record = record_of(entrance, told_of(asked, decisions, groups), resolution)
         if not decisions[0].allowed:
             raise self._refuse(entrance, operation, decisions[0], record)
+        if entrance.remembered is not None:
+            entrance.remembered.require_same(refs_of(asked), resolution)
         trail = self._open_trail(record, asked, decisions, operation)
         entrance.trails.append(trail)
         entrance.admitted.add(type(operation))

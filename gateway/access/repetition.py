@@ -8,12 +8,15 @@ what happened cannot differ. Only successes are remembered.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
 from gateway.access.actor import Actor
+from gateway.access.refs import Ref
+from gateway.access.resolved import Resolution
+from gateway.iceberg.errors import UnprocessableEntityException
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,18 @@ class Remembered:
     status: int
     detail: Mapping[str, str]
     transaction: int
+
+    def require_same(self, refs: Sequence[Ref], resolution: Resolution) -> None:
+        """Raise 422 when a reference means another object than the one that was made or changed: that one is gone, and
+        another has its name now.
+        """
+        for ref in refs:
+            row, done = resolution.get(ref), self.detail.get(f"{ref.type.value}_id")
+            if row is not None and done is not None and row.key.id != done:
+                raise UnprocessableEntityException(
+                    f"What was done under this idempotency key was done to a {ref.type.value} that is gone; another "
+                    "has its name now."
+                )
 
 
 class Repetitions(Protocol):

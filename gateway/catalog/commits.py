@@ -64,6 +64,7 @@ class Commits:
         identifier = operation.table.identifier
         _require_same_identifier(operation.request, identifier)
         change = TableChange(table=permit.table(operation.table), identifier=identifier, request=operation.request)
+        permit.trail.tell(table_id=str(change.table.id))
         [done] = await self._commit(permit, [change])
         return done
 

@@ -140,6 +140,7 @@ class Views:
         operation = permit.operation
         _require_same_identifier(operation.request, operation.view.identifier)
         first = permit.view(operation.view)
+        permit.trail.tell(view_id=str(first.id))
 
         async def attempt(again: bool) -> LoadViewResult:
             return await self._attempt(permit, await self._reread(permit, first) if again else first)

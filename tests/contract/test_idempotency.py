@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, World, told, unique
+from tests.contract.test_views import body as view_body
+from tests.contract.world import SCHEMA, World, error_of, told, unique
 
 
 def _key() -> dict[str, str]:
@@ -68,6 +69,29 @@ def test_a_repeated_commit_changes_nothing_and_answers_what_is_there_now(world: 
     assert again.json()["metadata-location"] == later.json()["metadata-location"]
     assert _properties(world, table.path)["a"] == "2"
     assert "config" not in again.json()
+
+
+def test_a_repetition_never_answers_with_another_thing_that_has_the_name_now(world: World, ns: str) -> None:
+    tables, name = f"{world.root}/namespaces/{ns}/tables", unique("t")
+    created = {"name": name, "schema": SCHEMA}
+    change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "1"}}]}
+    views, view = f"{world.root}/namespaces/{ns}/views", unique("v")
+    requests: list[tuple[str, object, str, object]] = [
+        (tables, created, f"{tables}/{name}", created),
+        (f"{tables}/{name}", change, f"{tables}/{name}", created),
+        (views, view_body(view), f"{views}/{view}", view_body(view)),
+    ]
+    for path, body, thing, made in requests:
+        key = _key()
+        assert world.admin.post(path, body, headers=key).status_code == 200
+        assert world.admin.post(path, body, headers=key).status_code == 200
+        assert world.admin.delete(thing).status_code == 204
+        assert world.admin.post(path, body, headers=key).status_code == 404, "it is gone"
+        assert world.admin.post(thing.rsplit("/", 1)[0], made).status_code == 200
+        refused = world.admin.post(path, body, headers=key)
+        assert refused.status_code == 422, refused.text
+        assert "is gone; another has its name now" in error_of(refused)["message"]
+        assert "metadata" not in refused.json()
 
 
 def test_namespaces_are_created_changed_and_dropped_once(world: World) -> None:
