@@ -122,6 +122,8 @@ class Grants:
             await grants.lock_object(connection, row.key)
             if not await grants.hold_object(connection, row.key):
                 raise not_found(change.on)
+            # Before any grant is touched: a move holds namespaces first and then the grants below them.
+            above = await _above_now(connection, row)
             await _require_known(connection, change.writes)
             await _refuse_circles(connection, row.key, change.writes)
             await _refuse_members_of_others(connection, row.key, change.writes)
@@ -146,7 +148,6 @@ class Grants:
                 )
                 if done is grants.Change.SHORTENED:
                     shortened.append(entry)
-            above = await _above_now(connection, row)
             longer = [entry for entry in change.writes if entry not in shortened]
             given = await outbox.enqueue(
                 connection, _keys(row, above, longer), takes_away=False, warehouse_id=warehouse_id

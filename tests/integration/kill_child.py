@@ -30,12 +30,13 @@ from gateway.access.privileges import TRAVERSE_REASONS, Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import delivery as delivery_module
-from gateway.db import grants, outbox, ownership, tables, users
+from gateway.db import grants, moves, outbox, ownership, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database, commit
 from gateway.db.outbox import Pending
 from gateway.db.wanted import TRAVERSE, places
 from gateway.fga.client import FgaClient
+from gateway.iceberg.identifiers import Namespace
 from tests.integration import parts
 
 PRIVILEGES = (Privilege.SELECT, Privilege.MANAGE_GRANTS)
@@ -101,11 +102,12 @@ class Child:
                     self._make_table,
                     self._drop_table,
                     self._move_table,
+                    self._move_namespace,
                     self._delete_user,
                     self._expire,
                     self._deliver_due,
                 ),
-                (30, 28, 3, 4, 8, 2, 5, 4),
+                (30, 28, 3, 4, 8, 6, 2, 5, 4),
             )[0]
             with suppress(*_OUTAGES):
                 await change()
@@ -149,7 +151,7 @@ class Child:
         async with self._turn(who, privilege, on):
             _tell("gives", who, privilege, on)
             async with self.database.transaction() as connection:
-                if not await grants.hold_object(connection, on):
+                if not await self._hold_object(connection, on):
                     return
                 if who.type is PrincipalType.USER and not await users.exist(connection, [who.id]):
                     return
@@ -175,7 +177,7 @@ class Child:
             return
         async with self._turn(who, privilege, on):
             async with self.database.transaction() as connection:
-                if not await grants.hold_object(connection, on):
+                if not await self._hold_object(connection, on):
                     return
                 if not await grants.take(connection, privilege=privilege, principal=who, on=on, by="c"):
                     return
@@ -192,6 +194,7 @@ class Child:
         async with self.database.transaction() as connection:
             if not await users.exist(connection, [actor.id]):
                 return
+            await self._hold(connection, within)
             await parts.add_table(connection, id, self.rows.warehouses[0], within)
             table, parent = ObjectKey(ObjectType.TABLE, str(id)), ObjectKey(ObjectType.NAMESPACE, str(within))
             above = (await places(connection, [table]))[table].above
@@ -207,7 +210,7 @@ class Child:
             if some is None or await tables.lock(connection, some.id) is None:
                 return
             table = ObjectKey(ObjectType.TABLE, str(some.id))
-            above = (await places(connection, [table]))[table].above
+            above = await tables.containers(connection, some.id)
             gone = await tables.drop(connection, some.id, by="c")
             if gone is None:
                 return
@@ -226,9 +229,10 @@ class Child:
                 return
             table = ObjectKey(ObjectType.TABLE, str(some.id))
             old, new = now.namespace_id, self._places[now.namespace_id == self._places[0]]
-            before = (await places(connection, [table]))[table].above
+            await self._hold(connection, new)
+            before = await tables.containers(connection, some.id)
             await tables.move(connection, some.id, namespace_id=new, name=str(uuid4()))
-            after = (await places(connection, [table]))[table].above
+            after = await tables.containers(connection, some.id)
             steps = await ownership.record_moved(
                 connection,
                 table,
@@ -238,6 +242,31 @@ class Child:
                 above_after=after,
                 warehouse_id=self.rows.warehouses[0],
             )
+            await self._commit_change(connection)
+        for step in steps:
+            await self.delivery.deliver(step)
+
+    async def _hold_object(self, connection: AsyncConnection, on: ObjectKey) -> bool:
+        """As `governance.Grants` does: the object, and the namespace it lies in, before any grant."""
+        there = await grants.hold_object(connection, on)
+        if there and on.type in (ObjectType.TABLE, ObjectType.VIEW):
+            await tables.containers(connection, UUID(on.id))
+        return there
+
+    async def _hold(self, connection: AsyncConnection, space: UUID) -> None:
+        """As use cases hold the namespace of what they change."""
+        await connection.execute(text("select id from namespaces where id = :id for key share"), {"id": space})
+
+    async def _move_namespace(self) -> None:
+        """The inner namespace goes to the top level, or into the outer one again."""
+        inner, warehouse = self.rows.inner, self.rows.warehouses[0]
+        parent = parts.resolved_outer(self.rows) if self.chance.random() < 0.5 else None
+        above = () if parent is None else parent.namespace.levels
+        async with self.database.transaction() as connection:
+            subtree = await moves.lock(connection, inner, warehouse_id=warehouse, parent=parent)
+            assert subtree is not None
+            to = Namespace((*above, str(inner)))
+            steps = await moves.move(connection, subtree, project_id=self.rows.project, to=to)
             await self._commit_change(connection)
         for step in steps:
             await self.delivery.deliver(step)

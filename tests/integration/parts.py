@@ -20,6 +20,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.resolved import ResolvedNamespace, ResolvedWarehouse
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
@@ -31,6 +32,7 @@ from gateway.embedded.probe import until_answering
 from gateway.fga.client import FgaClient, FgaTuple
 from gateway.fga.model import push_model
 from gateway.fga.relationships import to_wire
+from gateway.iceberg.identifiers import Namespace
 from tests.contract.world import Loop
 
 KEY = "key-of-the-test"
@@ -194,17 +196,35 @@ class Rows:
         for space, warehouse, parent, ancestors in spaces:
             await add(
                 "insert into namespaces (id, warehouse_id, parent_id, ancestors, levels, path_key, properties) "
-                "values (:id, :warehouse, :parent, :ancestors, '{n}', :key, '{}')",
+                "values (:id, :warehouse, :parent, :ancestors, :levels, :key, '{}')",
                 id=space,
                 warehouse=warehouse,
                 parent=parent,
                 ancestors=ancestors,
-                key=str(space),
+                levels=[str(id) for id in (*ancestors, space)],
+                key="\x1f".join(str(id) for id in (*ancestors, space)),
             )
         await add_table(connection, self.table, self.warehouses[0], self.inner)
         await add_table(connection, self.view, self.warehouses[0], self.inner, kind="view")
         for role in (self.role, self.role_above):
             await add_role(connection, role, self.project)
+
+
+def resolved_outer(rows: Rows) -> ResolvedNamespace:
+    """The outer namespace as the door would hand it on."""
+    warehouse = ResolvedWarehouse(
+        id=rows.warehouses[0],
+        project_id=rows.project,
+        name="w0",
+        active=True,
+        profile=b"{}",
+        profile_version=1,
+        credential_id=None,
+        allowed_format_versions=(2,),
+        default_format_version=None,
+    )
+    namespace = Namespace((str(rows.outer),))
+    return ResolvedNamespace(id=rows.outer, warehouse=warehouse, namespace=namespace, ancestors=(), properties={})
 
 
 async def add_user(connection: AsyncConnection, id: str) -> None:
@@ -287,6 +307,9 @@ async def all_wanted(connection: AsyncConnection, rows: Rows, extra: Sequence[Tu
         keys[TupleKey(principal, row.privilege, ObjectKey(ObjectType(row.object_type), row.object_id))] = None
         for name in ("project", "warehouse", "second", "outer", "inner", "other"):
             keys[TupleKey(principal, TRAVERSE, rows.objects[name])] = None
+    for space in (rows.inner, rows.outer):
+        for above in (rows.objects["warehouse"], rows.objects["outer"]):
+            keys[TupleKey(above, "parent", ObjectKey(ObjectType.NAMESPACE, str(space)))] = None
     for row in (await connection.execute(text("select id, namespace_id, kind from tables"))).all():
         above = ObjectKey(ObjectType.NAMESPACE, str(row.namespace_id))
         keys[TupleKey(above, "parent", ObjectKey(ObjectType(row.kind), str(row.id)))] = None

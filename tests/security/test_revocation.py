@@ -206,6 +206,36 @@ def by_view_place(world: World, person: Person, table: Table) -> Way:
     )
 
 
+def by_namespace_place(depth: int) -> Callable[[World, Person, Table], Way]:
+    """The reader holds a namespace; another one, `depth` levels above the table, is moved into it and out of it."""
+
+    def way(world: World, person: Person, table: Table) -> Way:
+        held, elsewhere, name = table.namespace, world.namespace(), unique("moving")
+        world.grant("select", person, "namespace", world.namespace_id(held))
+        below = [name, "x", "y"][:depth]
+        for count in range(1, depth + 1):
+            made = world.admin.post(f"{world.root}/namespaces", {"namespace": [elsewhere, *below[:count]]})
+            assert made.status_code == 200, made.text
+        id = world.namespace_id("%1F".join([elsewhere, name]))
+        tables = f"{world.root}/namespaces/{{}}%1F{'%1F'.join(below)}/tables"
+        made = world.admin.post(tables.format(elsewhere), {"name": table.name, "schema": SCHEMA})
+        assert made.status_code == 200, made.text
+
+        def move(target: str) -> None:
+            path = f"/management/v1/warehouse/{world.warehouse}/namespace/{id}/move"
+            moved = world.admin.post(path, {"destination": [target, name]})
+            assert moved.status_code == 200, moved.text
+
+        return Way(
+            lambda: move(held),
+            lambda: move(elsewhere),
+            f"{tables.format(elsewhere)}/{table.name}",
+            f"{tables.format(held)}/{table.name}",
+        )
+
+    return way
+
+
 def by_ownership(world: World, person: Person, table: Table) -> Way:
     """The reader owns the table and gives it up to somebody else, in one change."""
     id = _table_id(world, table)
@@ -257,6 +287,8 @@ WAYS = {
     "a grant to the role": by_grant_to_the_role,
     "the table's place": by_place,
     "the view's place": by_view_place,
+    "the namespace's place": by_namespace_place(1),
+    "the place of the namespace's ancestor": by_namespace_place(3),
     "ownership": by_ownership,
     "the thing itself": by_the_thing_itself,
 }
