@@ -2,10 +2,10 @@
 """Processes killed at every step of changing rows and telling OpenFGA: invariants 4 and 5 of the design hold then.
 
 The changes are grants with and without an end, revocations, tables that come, go and move, a namespace that moves,
-users that go, and grants that end, four at a time in a process that kills itself at the n-th boundary: before or after
-a commit, before or after a write to OpenFGA, or while one is under way. A proxy passes some writes on late, also when nobody waits for them any
-more, and loses some. Between kills nothing may differ from the rows without a row in the outbox that says so, and what
-was confirmed as taken away stays away; in the end nothing may differ at all.
+users that go, and grants that end, four at a time in a process that kills itself at the n-th boundary: before or
+after a commit, before or after a write to OpenFGA, or while one is under way. A proxy passes some writes on late,
+also when nobody waits for them any more, and loses some. Between kills nothing may differ from the rows without a row
+in the outbox that says so, and what was confirmed as taken away stays away; in the end nothing may differ at all.
 """
 
 from __future__ import annotations
