@@ -78,6 +78,7 @@ from gateway.storage.files import Files
 from gateway.tasks.drift import DriftKeeper, External
 from gateway.tasks.housekeeping import Housekeeping
 from gateway.tasks.keys import KeyChange, SealAnew
+from gateway.tasks.log_cleanup import LogCleanup
 from gateway.tasks.model_changes import NOTICED_WITHIN, REQUIRED
 from gateway.tasks.models import ModelWatch
 from gateway.tasks.outbox import run_delivery, run_expiry
@@ -86,7 +87,7 @@ from gateway.tasks.reconcile import Comparison, Reconcile, Tell
 from gateway.tasks.soft_deletion import SoftDeletion
 from gateway.tasks.staged import ExpireStaged
 from gateway.tasks.watch import DriftWatch
-from gateway.tasks.worker import Worker
+from gateway.tasks.worker import Handler, Worker
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
 from gateway.telemetry.metrics import Metrics
@@ -158,7 +159,7 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     )
     await stores.storage.require_right_key()
     if settings.maintenance_mode == "off":
-        _work(settings, database, door, delivery, stores, stack)
+        _work(settings, metrics, database, door, delivery, stores, stack)
     return _parts(settings, metrics, database, door, delivery, health, verifier, server_id, stores, reaches)
 
 
@@ -249,7 +250,7 @@ def _drift(
 async def _ended(task: asyncio.Task[None]) -> None:
     """End a task that has something to leave behind."""
     task.cancel()
-    await asyncio.wait([task], timeout=2)
+    await asyncio.wait([task], timeout=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +264,30 @@ class Stores:
 
 
 def _work(
-    settings: Settings, database: Database, door: Door, delivery: TupleDelivery, stores: Stores, stack: AsyncExitStack
+    settings: Settings,
+    metrics: Metrics,
+    database: Database,
+    door: Door,
+    delivery: TupleDelivery,
+    stores: Stores,
+    stack: AsyncExitStack,
 ) -> None:
     """Start what this process changes by itself, beside requests."""
-    purge = Purge(database=database, door=door, files=stores.files, storage=stores.storage, vendor=stores.vendor)
-    expire = ExpireStaged(database=database, door=door)
-    end = SoftDeletion(database=database, door=door, delivery=delivery)
-    worker = Worker(database, {Queue.TABULAR_PURGE: purge, Queue.EXPIRE_STAGED_TABLE: expire, Queue.SOFT_DELETION: end})
+    handlers: dict[Queue, Handler] = {
+        Queue.TABULAR_PURGE: Purge(
+            database=database, door=door, files=stores.files, storage=stores.storage, vendor=stores.vendor
+        ),
+        Queue.EXPIRE_STAGED_TABLE: ExpireStaged(database=database, door=door),
+        Queue.TASK_LOG_CLEANUP: LogCleanup(database=database, door=door),
+        Queue.SOFT_DELETION: SoftDeletion(database=database, door=door, delivery=delivery),
+    }
+    slots = {
+        Queue.SOFT_DELETION: settings.task_soft_deletion_workers,
+        Queue.TABULAR_PURGE: settings.task_tabular_purge_workers,
+        Queue.TASK_LOG_CLEANUP: settings.task_log_cleanup_workers,
+        Queue.EXPIRE_STAGED_TABLE: settings.task_expire_staged_table_workers,
+    }
+    worker = Worker(database, handlers, observer=metrics, slots=slots, every=settings.task_poll_interval)
     housekeeping = Housekeeping(
         database=database,
         door=door,
@@ -277,8 +295,9 @@ def _work(
         storage=stores.storage,
         file_seconds=settings.metadata_cleanup_window,
     )
-    works = {"worker": worker.run(), "housekeeping": housekeeping.run(), "expiry": run_expiry(delivery, database)}
-    for name, work in works.items():
+    # Ended with care: tasks that are under way are given back, so that another process has them at once.
+    stack.push_async_callback(_ended, asyncio.create_task(worker.run(), name="worker"))
+    for name, work in (("housekeeping", housekeeping.run()), ("expiry", run_expiry(delivery, database))):
         stack.callback(asyncio.create_task(work, name=name).cancel)
 
 

@@ -212,6 +212,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             extra=SECONDS,
         ),
     ] = 3600.0
+    task_poll_interval: Annotated[
+        float, Meta(gt=0, description="Mean time between two looks for background tasks that are due.", extra=SECONDS)
+    ] = 2.0
+    task_soft_deletion_workers: Annotated[
+        int, Meta(ge=0, description="Most dropped tables and views a worker process ends at a time; 0: none of them.")
+    ] = 2
+    task_tabular_purge_workers: Annotated[
+        int, Meta(ge=0, description="Most tables and views whose files a worker process deletes at a time.")
+    ] = 2
+    task_log_cleanup_workers: Annotated[
+        int, Meta(ge=0, description="Most projects whose ended tasks a worker process forgets at a time.")
+    ] = 2
+    task_expire_staged_table_workers: Annotated[
+        int, Meta(ge=0, description="Most tables that were never made a worker process forgets at a time.")
+    ] = 1
     health_check_frequency_seconds: Annotated[
         float, Meta(gt=0, description="Time between two checks of each dependency, in seconds.")
     ] = 10.0

@@ -21,8 +21,8 @@ from sqlalchemy import (
     Function,
     Text,
     and_,
+    case,
     cast,
-    delete,
     func,
     literal,
     or_,
@@ -42,8 +42,9 @@ MAX_ATTEMPTS: Final = 5
 STALE_SECONDS: Final = 120
 """The silence after which a task is taken over where nothing else is configured (`lakekeeper.md` section 9)."""
 
-_FIRST_PAUSE_SECONDS: Final = 10.0
+FIRST_PAUSE_SECONDS: Final = 10.0
 _LONGEST_PAUSE_SECONDS: Final = 900.0
+_DIED: Final = "its worker died"
 
 
 class Queue(StrEnum):
@@ -77,6 +78,10 @@ BEGUN: Final = (Status.RUNNING.value, Status.STOPPING.value)
 
 class TaskLost(Exception):
     """Another worker took the task over; what this one did must not be written down as its end."""
+
+
+class TaskStopped(Exception):
+    """Somebody asked the worker to stop. What was done so far stays done; the task is begun again later."""
 
 
 class Cancellation(StrEnum):
@@ -163,16 +168,24 @@ async def add(
     return added
 
 
-async def cancel(connection: AsyncConnection, queue: Queue, entity_id: UUID, *, reason: str) -> Cancellation:
-    """Cancel the entity's active task of this queue unless a worker has it, with what makes it needless.
+async def cancel(
+    connection: AsyncConnection, queue: Queue, entity_id: UUID, *, reason: str, even_running: bool = False
+) -> Cancellation:
+    """Cancel the entity's active task of this queue unless a worker has it, in the transaction that makes it needless.
 
-    Until that transaction ends no worker can take it.
+    Until that transaction ends no worker can take it. `even_running` takes it away from a worker too, who then finds
+    that it came too late (TaskLost) and changes nothing.
     """
-    return (await cancel_all(connection, queue, [entity_id], reason=reason))[entity_id]
+    return (await cancel_all(connection, queue, [entity_id], reason=reason, even_running=even_running))[entity_id]
 
 
 async def cancel_all(
-    connection: AsyncConnection, queue: Queue, entity_ids: Sequence[UUID], *, reason: str
+    connection: AsyncConnection,
+    queue: Queue,
+    entity_ids: Sequence[UUID],
+    *,
+    reason: str,
+    even_running: bool = False,
 ) -> dict[UUID, Cancellation]:
     """As `cancel`, for many entities; each is in the answer."""
     found = (
@@ -182,15 +195,17 @@ async def cancel_all(
         .with_for_update()
     )
     rows = (await connection.execute(found)).all()
-    waiting = [row.id for row in rows if row.status == Status.SCHEDULED]
+    cancelled = [row for row in rows if even_running or row.status == Status.SCHEDULED]
+    for row in cancelled:
+        await _log_attempt(connection, row.id, Status.CANCELLED, reason)
     await connection.execute(
-        update(tasks).where(tasks.c.id.in_(waiting)).values(**_over(Status.CANCELLED), last_error=reason)
+        update(tasks)
+        .where(tasks.c.id.in_([row.id for row in cancelled]))
+        .values(**_over(Status.CANCELLED), last_error=reason)
     )
     outcome = dict.fromkeys(entity_ids, Cancellation.NONE)
-    outcome.update(
-        (row.entity_id, Cancellation.CANCELLED if row.status == Status.SCHEDULED else Cancellation.RUNNING)
-        for row in rows
-    )
+    outcome.update((row.entity_id, Cancellation.RUNNING) for row in rows)
+    outcome.update((row.entity_id, Cancellation.CANCELLED) for row in cancelled)
     return outcome
 
 
@@ -203,8 +218,8 @@ async def unfinished(connection: AsyncConnection, warehouse_id: UUID) -> int:
 async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_seconds: float) -> Task | None:
     """Begin the task that is due longest, or that its worker left without a heartbeat; None when there is none.
 
-    A task that was left is begun again, unless it was tried often enough or was asked to stop. `stale_seconds` holds
-    where no other silence is configured for the queue.
+    A task that was left is begun again, unless it was tried often enough; one that was asked to stop, at the time that
+    was set then. `stale_seconds` holds where no other silence is configured for the queue.
     """
     stale = _stale_seconds(stale_seconds)
     due = and_(tasks.c.status == Status.SCHEDULED, tasks.c.scheduled_for <= func.clock_timestamp())
@@ -217,27 +232,26 @@ async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_se
         .with_for_update(skip_locked=True, of=tasks)
     )
     while (row := (await connection.execute(chosen)).one_or_none()) is not None:
-        if row.status != Status.SCHEDULED:
-            told = "its worker was asked to stop and died" if row.status == Status.STOPPING else "its worker died"
-            await _log_attempt(connection, row.id, Status.FAILED, told)
-            if row.status == Status.STOPPING:
-                await _close(connection, row.id, Status.CANCELLED, told)
-                continue
-            if row.attempt - row.interruptions >= MAX_ATTEMPTS:
-                await _close(connection, row.id, Status.FAILED, told)
-                continue
-        await connection.execute(
-            update(tasks)
-            .where(tasks.c.id == row.id)
-            .values(
-                status=Status.RUNNING.value,
-                attempt=row.attempt + 1,
-                picked_up_at=func.clock_timestamp(),
-                heartbeat_at=func.clock_timestamp(),
-                updated_at=func.clock_timestamp(),
-                progress=0.0,
-                execution_details=None,
-            )
+        if row.status in BEGUN:
+            await _log_attempt(connection, row.id, Status.FAILED, _DIED)
+        if row.status == Status.STOPPING:
+            await _set(connection, row.id, status=Status.SCHEDULED.value, last_error=_DIED)
+            continue
+        if row.status == Status.RUNNING and row.attempt - row.interruptions >= MAX_ATTEMPTS:
+            await _set(connection, row.id, **_over(Status.FAILED), last_error=_DIED)
+            continue
+        now = func.clock_timestamp()
+        await _set(
+            connection,
+            row.id,
+            status=Status.RUNNING.value,
+            attempt=row.attempt + 1,
+            picked_up_at=now,
+            heartbeat_at=now,
+            updated_at=now,
+            progress=0.0,
+            execution_details=None,
+            last_error=None,
         )
         return _task(row)
     return None
@@ -273,7 +287,7 @@ async def finish(
 async def fail(connection: AsyncConnection, task: Task, error: str) -> bool:
     """Try again later, each time after twice as long, or give up after the last attempt; True when given up.
 
-    A task that was asked to stop is not tried again. Raises TaskLost.
+    Raises TaskLost.
     """
     await _log_attempt(connection, task.id, Status.FAILED, error, attempt=task.attempt)
     if task.tries >= MAX_ATTEMPTS:
@@ -283,35 +297,41 @@ async def fail(connection: AsyncConnection, task: Task, error: str) -> bool:
     return False
 
 
-async def interrupt(connection: AsyncConnection, task: Task, error: str, *, in_seconds: float | None = None) -> None:
+async def interrupt(
+    connection: AsyncConnection,
+    task: Task,
+    error: str,
+    *,
+    in_seconds: float | None = None,
+    status: Status = Status.FAILED,
+) -> None:
     """Try again later, without counting this attempt: what ended it was nothing the task did. Raises TaskLost.
 
-    Later is after `in_seconds`, or after a time that grows with the attempts.
+    Later is after `in_seconds`, or after a time that grows with the attempts. `status` is that of the attempt.
     """
-    await _log_attempt(connection, task.id, Status.FAILED, error, attempt=task.attempt)
+    await _log_attempt(connection, task.id, status, error, attempt=task.attempt)
     seconds = _pause(task.attempt) if in_seconds is None else in_seconds
     await _again(connection, task, error, seconds=seconds, interruptions=1)
 
 
-async def sweep(connection: AsyncConnection, *, older_than_days: int, limit: int) -> int:
-    """Remove tasks that ended long ago, with their logs; how many."""
-    age = func.make_interval(0, 0, 0, older_than_days)
-    old = select(tasks.c.id).where(tasks.c.finished_at < func.clock_timestamp() - age).limit(limit)
-    result = await connection.execute(delete(tasks).where(tasks.c.id.in_(old.scalar_subquery())))
-    return int(result.rowcount)
-
-
 async def _again(connection: AsyncConnection, task: Task, error: str, *, seconds: float, interruptions: int) -> None:
-    later = func.clock_timestamp() + _seconds(seconds)
-    values: dict[str, object] = {"status": Status.SCHEDULED.value, "scheduled_for": later, "last_error": error}
-    before = await _mine(connection, task, interruptions=tasks.c.interruptions + interruptions)
-    if before == Status.STOPPING:
-        values = {**_over(Status.CANCELLED), "last_error": error}
-    await _mine(connection, task, **values)
+    """Schedule it anew: after so long, or when it was asked to stop, at the time that was set then."""
+    later = case(
+        (tasks.c.status == Status.STOPPING, tasks.c.scheduled_for), else_=func.clock_timestamp() + _seconds(seconds)
+    )
+    await _mine(
+        connection,
+        task,
+        status=Status.SCHEDULED.value,
+        scheduled_for=later,
+        updated_at=func.clock_timestamp(),
+        interruptions=tasks.c.interruptions + interruptions,
+        last_error=error,
+    )
 
 
 def _pause(attempt: int) -> float:
-    return float(min(_FIRST_PAUSE_SECONDS * 2 ** min(attempt - 1, 10), _LONGEST_PAUSE_SECONDS))
+    return float(min(FIRST_PAUSE_SECONDS * 2 ** min(attempt - 1, 10), _LONGEST_PAUSE_SECONDS))
 
 
 def _over(status: Status) -> dict[str, object]:
@@ -319,8 +339,8 @@ def _over(status: Status) -> dict[str, object]:
     return {"status": status.value, "finished_at": now, "updated_at": now}
 
 
-async def _close(connection: AsyncConnection, id: UUID, status: Status, told: str) -> None:
-    await connection.execute(update(tasks).where(tasks.c.id == id).values(**_over(status), last_error=told))
+async def _set(connection: AsyncConnection, id: UUID, **values: object) -> None:
+    await connection.execute(update(tasks).where(tasks.c.id == id).values(**values))
 
 
 async def _log_attempt(

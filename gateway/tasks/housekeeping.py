@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Throwing away what is over: idempotency keys, old reports and tasks, and metadata files that nothing names.
+"""Throwing away what is over: idempotency keys, old reports, and metadata files that nothing names.
 
 Every process does it; two that do the same at once do it twice, which harms nothing.
 """
@@ -19,7 +19,7 @@ from gateway.access.door import Door
 from gateway.access.operations.tasks import SweepMetadataFiles
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.refs import WarehouseRef
-from gateway.db import claims, pending_files, reports, tasks
+from gateway.db import claims, pending_files, reports
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.iceberg.errors import CatalogError
@@ -31,7 +31,7 @@ from gateway.tasks.visits import admitted
 _log = structlog.get_logger("tasks.housekeeping")
 
 KEPT_DAYS: Final = 90
-"""How long metrics reports and ended tasks are kept."""
+"""How long metrics reports are kept."""
 
 _BATCH: Final = 1000
 _FILES: Final = 100
@@ -79,7 +79,6 @@ class Housekeeping:
         async with self._database.transaction() as connection:
             await claims.sweep(connection, limit=_BATCH)
             await reports.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
-            await tasks.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
 
     async def sweep_files(self) -> None:
         """Delete files that no pointer names, warehouse by warehouse. Raises the database's errors."""

@@ -23,6 +23,7 @@ from gateway.scope.profile import S3Profile, decode_profile
 from gateway.scope.session_policy import AccessLevel
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
+from gateway.tasks.reports import report
 from gateway.tasks.visits import admitted
 from gateway.vending.vendor import Vendor
 
@@ -59,7 +60,7 @@ class Purge:
                 async with self._database.change(permit) as connection:
                     await tasks.finish(connection, task, status=Status.CANCELLED, reason="the place is in use again")
                 return
-            deleted = await self._delete(permit, location)
+            deleted = await self._delete(permit, location, task)
             permit.trail.tell(deleted=str(deleted))
             async with self._database.change(permit) as connection:
                 await retired.files_gone(connection, operation.table_id)
@@ -71,7 +72,7 @@ class Purge:
             ancestors = [above.overlap_key for above in location.ancestors()]
             return await tables.location_in_use(connection, location.overlap_key, ancestors)
 
-    async def _delete(self, permit: Permit[PurgeTable], location: Location) -> int:
+    async def _delete(self, permit: Permit[PurgeTable], location: Location, task: Task) -> int:
         warehouse = permit.warehouse(permit.operation.warehouse)
         profile = decode_profile(warehouse.profile)
         deleted, made_at = 0, time.monotonic()
@@ -79,6 +80,8 @@ class Purge:
         while keys := await self._files.list_keys(profile, credential, location, _PAGE):
             await self._files.delete_below(profile, credential, location, keys)
             deleted += len(keys)
+            # How many are left nobody knows: the store is only asked for the next page.
+            await report(self._database, task, progress=0.0, details={"deleted": deleted})
             if time.monotonic() - made_at > _RENEW_SECONDS:
                 credential, made_at = await self._credential(warehouse, profile, location), time.monotonic()
         return deleted

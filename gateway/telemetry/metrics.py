@@ -9,6 +9,7 @@ library decides that when it is first imported, by the variable PROMETHEUS_MULTI
 sets it to an empty directory for each start.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +28,9 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 # Decisions: half a millisecond is a good answer on the same machine, beyond a second the engine is in trouble.
 _DECISION_BUCKETS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)
+
+# Tasks: forgetting a row takes milliseconds, deleting the files of a large table hours.
+_TASK_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
 
 
 class Metrics:
@@ -51,6 +55,7 @@ class Metrics:
         self._define_decisions()
         self._define_audit_and_tuples()
         self._define_drift()
+        self._define_tasks()
 
     def _define_requests(self) -> None:
         self._requests = Counter(
@@ -136,6 +141,29 @@ class Metrics:
             registry=self._registry,
         )
 
+    def _define_tasks(self) -> None:
+        self._tasks = Gauge(
+            "lakegate_tasks",
+            "Background tasks that have not ended, as last counted; 'scheduled' may be for much later.",
+            ("queue", "status"),
+            multiprocess_mode="mostrecent",
+            registry=self._registry,
+        )
+        self._task_attempts = Counter(
+            "lakegate_task_attempts",
+            "Attempts at background tasks, by how they ended.",
+            ("queue", "outcome"),
+            registry=self._registry,
+        )
+        self._task_seconds = Histogram(
+            "lakegate_task_duration_seconds",
+            "From taking a task to the end of the attempt.",
+            ("queue",),
+            buckets=_TASK_BUCKETS,
+            registry=self._registry,
+        )
+        self._counted: set[tuple[str, str]] = set()
+
     def _child(self, metric: Any, *labels: str) -> Any:
         """The series of `metric` with these labels. The library finds it under a lock and copies the labels for it,
         which every request would pay ten times.
@@ -196,6 +224,17 @@ class Metrics:
     def drift_checked(self, at: float) -> None:
         """The change feed was read to its end at this time, in seconds since the epoch."""
         self._drift_checked.set(at)
+
+    def task_attempted(self, queue: str, outcome: str, seconds: float) -> None:
+        """Count one attempt at a task: ended, failed, given_up, interrupted, stopped or lost to another worker."""
+        self._child(self._task_attempts, queue, outcome).inc()
+        self._child(self._task_seconds, queue).observe(seconds)
+
+    def tasks_counted(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Set how many tasks have not ended, by queue and status; what was there before and is not named is none."""
+        self._counted.update(counts)
+        for key in self._counted:
+            self._child(self._tasks, *key).set(counts.get(key, 0))
 
     def render(self) -> bytes:
         """The metrics of all workers in the text format of Prometheus, to be sent as `content_type`."""

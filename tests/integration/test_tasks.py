@@ -218,19 +218,32 @@ def test_the_silence_after_which_a_task_is_taken_over_is_configured(
     assert (there.take() is not None) is taken_over
 
 
-def test_a_task_that_was_asked_to_stop_is_not_begun_again(there: Tasks) -> None:
-    for end in ("fail", "die"):
-        id = there.add()
-        task = taken(there.take())
-        there.sql("update tasks set status = 'stopping' where id = :id", id=id)
-        assert there.do(tasks.beat, task) is True
-        if end == "fail":
-            there.do(tasks.fail, task, "broken")
-        else:
-            there.silent_for(id, 121)
-        assert there.take() is None
-        assert there.row(id).status == "cancelled"
-        assert [each.status for each in there.log(id)] == ["failed"]
+@pytest.mark.parametrize("end", ["fail", "interrupt", "die"])
+def test_a_task_that_was_asked_to_stop_is_begun_again_at_the_time_that_was_set(there: Tasks, end: str) -> None:
+    id = there.add()
+    task = taken(there.take())
+    later = datetime.now(UTC) + timedelta(hours=3)
+    there.sql("update tasks set status = 'stopping', scheduled_for = :at where id = :id", id=id, at=later)
+    assert there.do(tasks.beat, task) is True
+    if end == "die":
+        there.silent_for(id, 121)
+    else:
+        there.do(tasks.fail if end == "fail" else tasks.interrupt, task, "broken")
+    assert there.take() is None
+    assert (there.row(id).status, there.row(id).scheduled_for) == ("scheduled", later)
+    assert [each.status for each in there.log(id)] == ["failed"]
+
+
+def test_a_running_task_can_be_taken_away_from_its_worker(there: Tasks) -> None:
+    table = uuid4()
+    id = there.add(Queue.SOFT_DELETION, entity=table)
+    task = taken(there.take())
+    told = there.do(tasks.cancel, Queue.SOFT_DELETION, table, reason="undropped", even_running=True)
+    assert told is Cancellation.CANCELLED
+    with pytest.raises(TaskLost):
+        there.do(tasks.finish, task)
+    assert there.row(id).status == "cancelled"
+    assert [(each.attempt, each.status, each.message) for each in there.log(id)] == [(1, "cancelled", "undropped")]
 
 
 def test_a_task_of_the_version_before_is_stored_under_the_queues_new_name(there: Tasks) -> None:

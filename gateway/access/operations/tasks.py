@@ -13,7 +13,7 @@ from uuid import UUID
 
 from gateway.access.demand import Facts
 from gateway.access.operation import Durability, Operation
-from gateway.access.refs import Ref, WarehouseRef
+from gateway.access.refs import ProjectRef, Ref, WarehouseRef
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,19 @@ class ExpireDeleted(Operation):
 
     def facts(self) -> Facts:
         return {"table_id": str(self.table_id)}
+
+
+@dataclass(frozen=True)
+class CleanTaskLog(Operation):
+    """Forget a project's tasks that ended long ago."""
+
+    endpoint: ClassVar[str] = "TASK /tasks/task_log_cleanup"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"task_log_cleanup"})
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    project: ProjectRef
+
+    def looks_up(self) -> tuple[Ref, ...]:
+        return (self.project,)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forgetting tasks that ended long ago, with the log of their attempts: a task of each project, again and again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.access.door import Door
+from gateway.access.operations.tasks import CleanTaskLog
+from gateway.access.refs import ProjectRef
+from gateway.db import task_queues, tasks
+from gateway.db.engine import Database
+from gateway.db.tasks import Queue, Task
+from gateway.tasks.reports import report
+from gateway.tasks.visits import admitted
+
+_BATCH: Final = 1000
+
+
+class LogCleanup:
+    """Handles `task_log_cleanup`. The next run is scheduled in the transaction that ends this one."""
+
+    def __init__(self, *, database: Database, door: Door) -> None:
+        self._database = database
+        self._door = door
+
+    async def __call__(self, task: Task) -> None:
+        """Remove rows some at a time, so that nobody waits for a long transaction."""
+        operation = CleanTaskLog(ProjectRef(task.project_id))
+        async with admitted(self._door, Queue.TASK_LOG_CLEANUP.value, str(task.id), operation) as permit:
+            async with self._database.read() as connection:
+                kept = await task_queues.settings(connection, Queue.TASK_LOG_CLEANUP, project_id=task.project_id)
+            removed = 0
+            while True:
+                async with self._database.transaction() as connection:
+                    some = await task_queues.remove_ended(
+                        connection, task.project_id, older_than=kept.retention, limit=_BATCH
+                    )
+                removed += some
+                if some < _BATCH:
+                    break
+                await report(self._database, task, progress=0.5, details={"removed": removed})
+            permit.trail.tell(project_id=task.project_id, removed=str(removed))
+            async with self._database.change(permit) as connection:
+                await tasks.report(connection, task, progress=1.0, details={"removed": removed})
+                await tasks.finish(connection, task)
+                await task_queues.schedule_cleanups(connection, project_id=task.project_id)

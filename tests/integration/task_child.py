@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that works on tasks until it is killed, for `test_task_worker.py`: `python -m … DATABASE_URL`.
+
+Each task takes a moment. What it did is a row in `task_marks`, written in the transaction that ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+
+from sqlalchemy import text
+
+from gateway.db import tasks
+from gateway.db.engine import Database
+from gateway.db.tasks import Queue, Task
+from gateway.tasks.worker import Worker
+
+
+async def main(url: str) -> None:
+    """Work for ever."""
+    database = Database(url, pool_size=4, acquire_timeout=5)
+
+    async def mark(task: Task) -> None:
+        await asyncio.sleep(random.uniform(0.02, 0.15))
+        async with database.transaction() as connection:
+            await connection.execute(
+                text("insert into task_marks (task_id, attempt) values (:id, :attempt)"),
+                {"id": task.id, "attempt": task.attempt},
+            )
+            await tasks.finish(connection, task)
+
+    worker = Worker(database, {Queue.TABULAR_PURGE: mark}, slots={Queue.TABULAR_PURGE: 2}, every=0.1)
+    print("working", flush=True)
+    await worker.run()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers on a real PostgreSQL that fail, are stopped, are killed, and whose database goes away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+
+from gateway.access.outage import DecisionEngineUnavailable
+from gateway.db import task_queues, tasks
+from gateway.db.engine import Database
+from gateway.db.migrate import run_migrations
+from gateway.db.task_queues import QueueSettings
+from gateway.db.tasks import Queue, Status, Task
+from gateway.embedded import account, postgres, secrets
+from gateway.embedded.children import Children
+from gateway.embedded.supervisor import die_with_parent
+from gateway.storage.errors import StorageUnavailable
+from gateway.tasks.reports import report
+from gateway.tasks.worker import Handler, Worker
+from tests.integration.parts import Parts, Rows, free_port, running_parts
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[Parts]:
+    with running_parts() as running:
+        yield running
+
+
+class Told:
+    """What the worker tells for metrics."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[tuple[str, str]] = []
+        self.counts: Mapping[tuple[str, str], int] = {}
+
+    def task_attempted(self, queue: str, outcome: str, seconds: float) -> None:
+        assert seconds >= 0
+        self.outcomes.append((queue, outcome))
+
+    def tasks_counted(self, counts: Mapping[tuple[str, str], int]) -> None:
+        self.counts = counts
+
+
+class Place:
+    """A database with a few rows, and tasks in it."""
+
+    def __init__(self, database: Database, rows: Rows) -> None:
+        self.database = database
+        self.rows = rows
+        self.told = Told()
+
+    async def sql(self, statement: str, **values: Any) -> list[Any]:
+        async with self.database.transaction() as connection:
+            result = await connection.execute(text(statement), values)
+            return list(result.all()) if result.returns_rows else []
+
+    async def add(self, queue: Queue = Queue.TABULAR_PURGE, **payload: str) -> UUID:
+        async with self.database.transaction() as connection:
+            added = await tasks.add(
+                connection, queue, warehouse_id=self.rows.warehouses[0], entity_id=uuid4(), payload=payload
+            )
+        assert added is not None
+        return added
+
+    async def row(self, id: UUID) -> Any:
+        return (await self.sql("select * from tasks where id = :id", id=id))[0]
+
+    async def log(self, id: UUID) -> list[Any]:
+        return await self.sql("select * from task_log where task_id = :id order by attempt", id=id)
+
+    async def done(self, task: Task) -> None:
+        async with self.database.transaction() as connection:
+            await tasks.finish(connection, task)
+
+    def worker(self, handlers: Mapping[Queue, Handler], **named: Any) -> Worker:
+        return Worker(self.database, handlers, observer=self.told, every=0.05, **named)
+
+
+@pytest.fixture
+async def place(parts: Parts) -> AsyncIterator[Place]:
+    async with opened(parts.database_url) as made:
+        yield made
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Place]:
+    database, rows = Database(url, pool_size=6, acquire_timeout=5.0), Rows()
+    async with database.transaction() as connection:
+        await rows.insert(connection)
+    yield Place(database, rows)
+    await database.close()
+
+
+@asynccontextmanager
+async def working(worker: Worker) -> AsyncIterator[None]:
+    running = asyncio.create_task(worker.run())
+    yield
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+
+
+async def until(true: Callable[[], Awaitable[bool]], seconds: float = 15.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not await true():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+
+
+async def test_a_queue_has_its_slots_and_one_that_fails_holds_up_nobody(place: Place) -> None:
+    """The broken task ends as failed after five attempts; its log has all of them."""
+    at_once, most = 0, 0
+
+    async def purge(task: Task) -> None:
+        nonlocal at_once, most
+        if "broken" in task.payload:
+            raise ZeroDivisionError("of the test")
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.1)
+        at_once -= 1
+        await place.done(task)
+
+    async def quick(task: Task) -> None:
+        await place.done(task)
+
+    broken = await place.add(broken="yes")
+    others = [await place.add() for _ in range(5)]
+    swift = await place.add(Queue.SOFT_DELETION)
+
+    async def all_over() -> bool:
+        # The pauses between the attempts are minutes; the test has no patience.
+        await place.sql("update tasks set scheduled_for = clock_timestamp() where status = 'scheduled' and attempt > 0")
+        return str((await place.row(broken)).status) == "failed"
+
+    handlers = {Queue.TABULAR_PURGE: purge, Queue.SOFT_DELETION: quick}
+    async with working(place.worker(handlers, slots={Queue.TABULAR_PURGE: 2})):
+        await until(all_over)
+        await until(lambda: _all_succeeded(place, [*others, swift]))
+    assert most == 2
+    log = await place.log(broken)
+    assert [(each.attempt, each.status, each.message) for each in log] == [
+        (attempt, "failed", "ZeroDivisionError: of the test") for attempt in range(1, 6)
+    ]
+    outcomes = [outcome for queue, outcome in place.told.outcomes if queue == "tabular_purge"]
+    assert sorted(outcomes) == ["ended"] * 5 + ["failed"] * 4 + ["given_up"]
+
+
+async def _all_succeeded(place: Place, ids: list[UUID]) -> bool:
+    return all([(await place.row(id)).status == "succeeded" for id in ids])
+
+
+async def test_no_slots_means_none_of_the_queue(place: Place) -> None:
+    async def end(task: Task) -> None:
+        await place.done(task)
+
+    left, done = await place.add(), await place.add(Queue.SOFT_DELETION)
+    handlers = {Queue.TABULAR_PURGE: end, Queue.SOFT_DELETION: end}
+    async with working(place.worker(handlers, slots={Queue.TABULAR_PURGE: 0})):
+        await until(lambda: _all_succeeded(place, [done]))
+    assert (await place.row(left)).attempt == 0
+
+
+@pytest.mark.parametrize("away", [DecisionEngineUnavailable("OPA"), StorageUnavailable("the store")])
+async def test_what_is_away_costs_the_task_no_try(place: Place, away: Exception) -> None:
+    async def out(task: Task) -> None:
+        raise away
+
+    id = await place.add()
+    worker = place.worker({Queue.TABULAR_PURGE: out})
+    for attempt in range(1, 8):
+        assert await worker.work_once()
+        row = await place.row(id)
+        assert (row.status, row.attempt, row.interruptions) == ("scheduled", attempt, attempt)
+        assert row.scheduled_for > row.updated_at
+        await place.sql("update tasks set scheduled_for = clock_timestamp() where id = :id", id=id)
+    assert {outcome for _, outcome in place.told.outcomes} == {"interrupted"}
+
+
+async def test_who_is_asked_to_stop_stops_and_the_task_is_begun_again_when_it_is_due(place: Place) -> None:
+    async def long(task: Task) -> None:
+        if task.attempt > 1:
+            await place.done(task)
+            return
+        for piece in range(1000):
+            await report(place.database, task, progress=piece / 1000, details={"pieces": piece})
+            await asyncio.sleep(0.02)
+
+    id = await place.add()
+    async with working(place.worker({Queue.TABULAR_PURGE: long})):
+
+        async def well_begun() -> bool:
+            return float((await place.row(id)).progress) > 0.002
+
+        await until(well_begun)
+        await place.sql(
+            "update tasks set status = 'stopping', scheduled_for = clock_timestamp() + interval '1 hour' "
+            "where id = :id",
+            id=id,
+        )
+
+        async def stopped() -> bool:
+            return str((await place.row(id)).status) == "scheduled"
+
+        await until(stopped)
+        [attempt] = await place.log(id)
+        assert (attempt.status, attempt.message) == ("cancelled", "stopped as it was asked to")
+        assert attempt.progress > 0 and attempt.execution_details["pieces"] > 0
+        await place.sql("update tasks set scheduled_for = clock_timestamp() where id = :id", id=id)
+        await until(lambda: _all_succeeded(place, [id]))
+    assert [outcome for _, outcome in place.told.outcomes] == ["stopped", "ended"]
+
+
+async def test_a_handler_ends_as_soon_as_another_worker_has_its_task(place: Place) -> None:
+    ended = asyncio.Event()
+
+    async def endless(task: Task) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    id = await place.add()
+    async with working(place.worker({Queue.TABULAR_PURGE: endless}, beat=0.1)):
+
+        async def running() -> bool:
+            return str((await place.row(id)).status) == "running"
+
+        await until(running)
+        await place.sql("update tasks set attempt = attempt + 1 where id = :id", id=id)
+        await asyncio.wait_for(ended.wait(), 5)
+
+        async def told() -> bool:
+            return ("tabular_purge", "lost") in place.told.outcomes
+
+        await until(told)
+    assert (await place.row(id)).status == "running"
+
+
+async def test_a_process_that_ends_gives_its_tasks_back_at_once(place: Place) -> None:
+    begun = asyncio.Event()
+
+    async def endless(task: Task) -> None:
+        begun.set()
+        await asyncio.sleep(60)
+
+    id = await place.add()
+    async with working(place.worker({Queue.TABULAR_PURGE: endless})):
+        await asyncio.wait_for(begun.wait(), 5)
+    row = await place.row(id)
+    assert (row.status, row.attempt, row.interruptions) == ("scheduled", 1, 1)
+    assert row.scheduled_for <= row.updated_at
+    [attempt] = await place.log(id)
+    assert (attempt.status, attempt.message) == ("failed", "its process was ended")
+
+
+async def test_lost_connections_keep_no_task_from_its_end(place: Place) -> None:
+    """Every connection of the worker ends while the task is under way and while its end is written."""
+    attempts = []
+
+    async def flaky(task: Task) -> None:
+        attempts.append(task.attempt)
+        if task.attempt == 1:
+            await place.sql("update projects set name = name")
+            with suppress(Exception):
+                await place.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = current_user")
+            await place.sql("select 1")
+            await place.sql("select 1")
+        await place.done(task)
+
+    id = await place.add()
+    async with working(place.worker({Queue.TABULAR_PURGE: flaky}, beat=0.05)):
+
+        async def over() -> bool:
+            with suppress(Exception):
+                await place.sql("update tasks set scheduled_for = clock_timestamp() where status = 'scheduled'")
+                return str((await place.row(id)).status) == "succeeded"
+            return False
+
+        await until(over)
+    assert [each.status for each in await place.log(id)] == ["failed"] * (len(attempts) - 1) + ["succeeded"]
+
+
+async def test_every_project_cleans_up_once_however_many_processes_see_to_it(place: Place) -> None:
+    async def see_to_it() -> None:
+        await place.worker({}).keep_books()
+
+    await asyncio.gather(*(see_to_it() for _ in range(8)))
+    [first] = await place.sql("select * from tasks where queue = 'task_log_cleanup'")
+    assert (first.project_id, first.warehouse_id, first.status) == (place.rows.project, None, "scheduled")
+    assert ("task_log_cleanup", "scheduled") in place.told.counts
+
+    async with place.database.transaction() as connection:
+        task = await tasks.take(connection, [Queue.TASK_LOG_CLEANUP], stale_seconds=120)
+        assert task is not None and task.project_id == place.rows.project
+        await tasks.finish(connection, task)
+        await task_queues.schedule_cleanups(connection, project_id=place.rows.project)
+    await asyncio.gather(*(see_to_it() for _ in range(8)))
+    [ended, later] = await place.sql("select * from tasks where queue = 'task_log_cleanup' order by created_at")
+    assert (later.scheduled_for - ended.finished_at).total_seconds() == 86400
+
+    async with place.database.transaction() as connection:
+        given = QueueSettings(cleanup_period=timedelta(hours=2), retention=timedelta(days=1))
+        await task_queues.configure(connection, Queue.TASK_LOG_CLEANUP, given, project_id=place.rows.project)
+        assert await task_queues.settings(connection, Queue.TASK_LOG_CLEANUP, project_id=place.rows.project) == given
+    row = await place.row(later.id)
+    assert (row.scheduled_for - row.created_at).total_seconds() == 7200
+
+
+async def test_only_what_ended_long_ago_in_the_project_is_removed_with_its_log(place: Place) -> None:
+    old, young, waiting = await place.add(), await place.add(), await place.add()
+    worker = place.worker({Queue.TABULAR_PURGE: place.done})
+    while await worker.work_once():
+        pass
+    await place.sql("update tasks set finished_at = now() - interval '91 days' where id = :id", id=old)
+    await place.sql("update tasks set status = 'scheduled', finished_at = null where id = :id", id=waiting)
+    await place.sql("update task_log set ended_at = now() - interval '91 days' where task_id = :id", id=waiting)
+    other = str(uuid4())
+    await place.sql("insert into projects (id, name, name_key) values (:id, 'other', 'other')", id=other)
+    for project, removed in ((other, 0), (place.rows.project, 2), (place.rows.project, 0)):
+        async with place.database.transaction() as connection:
+            assert (
+                await task_queues.remove_ended(connection, project, older_than=timedelta(days=90), limit=100) == removed
+            )
+    assert {row.id for row in await place.sql("select id from tasks")} == {young, waiting}
+    assert {row.task_id for row in await place.sql("select task_id from task_log")} == {young}
+
+
+def _spawn(url: str) -> subprocess.Popen[bytes]:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.task_child", url],
+        stdout=subprocess.PIPE,
+        preexec_fn=die_with_parent(signal.SIGKILL),
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"working\n"
+    return child
+
+
+@pytest.mark.parametrize(("kills", "count"), [(4, 60), pytest.param(40, 400, marks=pytest.mark.long)])
+async def test_killed_workers_end_every_task_once(place: Place, parts: Parts, kills: int, count: int) -> None:
+    await place.sql("drop table if exists task_marks")
+    await place.sql("create table task_marks (task_id uuid, attempt int)")
+    await place.sql(
+        "insert into task_queue_configs (queue, warehouse_id, heartbeat_seconds) values ('tabular_purge', :w, 1)",
+        w=place.rows.warehouses[0],
+    )
+    ids = [await place.add() for _ in range(count)]
+    chance = random.Random(count)
+    children = [await asyncio.to_thread(_spawn, parts.database_url) for _ in range(2)]
+    try:
+        for _ in range(kills):
+            await asyncio.sleep(chance.uniform(0.05, 0.4))
+            victim = children.pop(chance.randrange(2))
+            victim.kill()
+            victim.wait()
+            children.append(await asyncio.to_thread(_spawn, parts.database_url))
+        await until(lambda: _all_succeeded(place, ids), 60)
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+    marks = await place.sql("select task_id, attempt from task_marks")
+    assert sorted(mark.task_id for mark in marks) == sorted(ids), "each was ended once"
+    logged = await place.sql("select task_id, attempt, status, message from task_log order by task_id, attempt")
+    of: dict[UUID, list[Any]] = {}
+    for row in logged:
+        of.setdefault(row.task_id, []).append(row)
+    died = 0
+    for mark in marks:
+        *before, last = of[mark.task_id]
+        assert [each.attempt for each in (*before, last)] == list(range(1, mark.attempt + 1))
+        assert last.status == "succeeded"
+        assert {(each.status, each.message) for each in before} <= {("failed", "its worker died")}
+        died += len(before)
+    assert died > 0, "no kill met a task under way"
+
+
+async def test_tasks_go_on_when_their_database_was_restarted() -> None:
+    """A real PostgreSQL ends and starts again while a task is under way and others wait."""
+    with tempfile.TemporaryDirectory(prefix="lakegate-test-", ignore_cleanup_errors=True) as scratch:
+        (Path(scratch) / "logs").mkdir()
+        data = Path(scratch) / "postgres"
+        try:
+            async with Children(Path(scratch) / "logs") as children:
+                made, port = secrets.generate(), free_port()
+                part = postgres.Postgres(data, port, made, programs=None, fast=True)
+                server = await part.start(children)
+                url = postgres.url(postgres.GATEWAY_ROLE, made.postgres_gateway, port)
+                url = url.replace("postgresql:", "postgresql+asyncpg:")
+                await run_migrations(url)
+                async with opened(url) as place:
+                    begun, go_on = asyncio.Event(), asyncio.Event()
+
+                    async def slow(task: Task) -> None:
+                        begun.set()
+                        await go_on.wait()
+                        await place.done(task)
+
+                    ids = [await place.add() for _ in range(3)]
+                    async with working(place.worker({Queue.TABULAR_PURGE: slow}, beat=0.1)):
+                        await asyncio.wait_for(begun.wait(), 10)
+                        os.kill(server.pid, signal.SIGINT)
+                        await asyncio.wait_for(server.exited, 20)
+                        go_on.set()
+                        await asyncio.sleep(0.5)
+                        await part.start(children)
+
+                        async def over() -> bool:
+                            with suppress(Exception):
+                                await place.sql(
+                                    "update tasks set scheduled_for = clock_timestamp() where status = 'scheduled'"
+                                )
+                                return await _all_succeeded(place, ids)
+                            return False
+
+                        await until(over, 30)
+                    log = await place.log(ids[0])
+                    assert [each.status for each in log[:-1]] == [Status.FAILED] * (len(log) - 1)
+                    assert log[-1].status == Status.SUCCEEDED
+        finally:
+            account.remove_data(data)
