@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
@@ -32,7 +32,8 @@ from gateway.embedded import ready
 from gateway.embedded.ready import Ready
 from tests.bench.cpu import seconds_of
 from tests.bench.hot import Gateway, bytes_of_an_allow, forgetful, policies_last, revocations
-from tests.bench.load import Load, Result
+from tests.bench.load import Load, Request, Result
+from tests.bench.people import Company, by_turns
 from tests.bench.seeding import SCHEMA, ManyTables, with_snapshots
 
 _CONNECTIONS = tuple(map(int, os.environ.get("BENCH_CONNECTIONS", "1,8,32").split(",")))
@@ -40,10 +41,11 @@ _SECONDS = float(os.environ.get("BENCH_SECONDS", "2"))
 _ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 _SNAPSHOTS = tuple(map(int, os.environ.get("BENCH_SNAPSHOTS", "10,100,1000").split(",")))
 _LARGE = int(os.environ.get("BENCH_LARGE_SNAPSHOTS", "1340"))
-_TABLES = int(os.environ.get("BENCH_TABLES", "10000"))
+_TABLES = tuple(map(int, os.environ.get("BENCH_TABLES", "100,1000,10000").split(",")))
 _ONLY = [word for word in os.environ.get("BENCH_ONLY", "").split(",") if word]
 _FEW = "analyst"
 _MANY = "steward"
+_MIX = "mix of 50 users in 5 roles"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,8 @@ class Case:
     floor_table: str
     body: str | None = None
     connections: tuple[int, ...] = _CONNECTIONS
+    mix: list[Request] = field(default_factory=list)
+    """What is sent by turns in the place of the one request."""
     lasting: bool = False
     """Whether OPA's answers last."""
     forgetful: bool = False
@@ -83,16 +87,17 @@ class Generator:
         )
         self._next = 0
 
-    def send(self, method: str, url: str, headers: dict[str, str], body: str | None, connections: int) -> Result:
+    def send(self, case: Case, connections: int) -> Result:
         """One load, one result."""
         load = Load(
-            method=method,
-            url=url,
-            headers=headers,
-            body=body,
+            method=case.method,
+            url=case.url,
+            headers=case.headers,
+            body=case.body,
             connections=connections,
             seconds=_SECONDS,
             first=self._next,
+            mix=case.mix,
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(msgspec.json.encode(load).decode() + "\n")
@@ -108,7 +113,8 @@ class Generator:
 
 
 @contextmanager
-def _stack() -> Iterator[Ready]:
+def _stack() -> Iterator[tuple[Ready, Path]]:
+    """(the stack, its data directory)."""
     with tempfile.TemporaryDirectory(prefix="lakegate-bench-", ignore_cleanup_errors=True) as scratch:
         ready_file = Path(scratch) / "ready.json"
         process = subprocess.Popen(
@@ -121,7 +127,7 @@ def _stack() -> Iterator[Ready]:
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise SystemExit("the stack did not come up: run `make up` to see why")
                 time.sleep(0.1)
-            yield ready.read(ready_file)
+            yield ready.read(ready_file), Path(scratch) / "data"
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
@@ -159,7 +165,7 @@ def _wanted(name: str) -> bool:
     return not _ONLY or any(word in name for word in _ONLY)
 
 
-def _cases(stack: Ready) -> list[Case]:
+def _cases(stack: Ready, data: Path) -> list[Case]:
     """Make what the requests are about, and the requests."""
     headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
     plain = {**headers, "X-Iceberg-Access-Delegation": "client-managed"}
@@ -177,9 +183,11 @@ def _cases(stack: Ready) -> list[Case]:
         megabyte = f"loadTable, {_LARGE:,} snapshots (1 MB)"
         if _wanted(megabyte):
             with_snapshots(client, base, "large", _LARGE)
-        lists = {_FEW: 3, _MANY: min(5_000, _TABLES // 2)}
-        if _wanted("list"):
-            ManyTables(stack, client, namespaces, count=_TABLES).make("wide", lists)
+        readers = {count: {_FEW: 3, _MANY: count // 2} for count in _TABLES}
+        for count, few in readers.items():
+            if _wanted(f"list {count:,} tables"):
+                ManyTables(stack, client, namespaces, count=count).make(f"wide{count}", few)
+        mix = by_turns(Company(stack, data, client, namespaces).requests("office", 100)) if _wanted(_MIX) else []
         listed = client.get(base, params={"returnUuids": "true"}).raise_for_status().json()
     ids = {each["name"]: id for each, id in zip(listed["identifiers"], listed["table-uuids"], strict=True)}
     table = ids["table"]
@@ -220,11 +228,14 @@ def _cases(stack: Ready) -> list[Case]:
     cases.append(
         Case(name=megabyte, method="GET", url=f"{base}/large", headers=plain, floor_table=large, connections=(1, 8))
     )
-    for reader, sees in {**lists, "admin": _TABLES}.items():
-        name = f"list {_TABLES:,} tables, sees {sees:,}"
-        token = {"Authorization": f"Bearer {stack.users[reader].token}"}
-        url = f"{namespaces}/wide/tables"
-        cases.append(Case(name=name, method="GET", url=url, headers=token, floor_table=table, connections=(1,)))
+    for count, few in readers.items():
+        for reader, sees in {**few, "admin": count}.items():
+            name = f"list {count:,} tables, sees {sees:,}"
+            token = {"Authorization": f"Bearer {stack.users[reader].token}"}
+            url = f"{namespaces}/wide{count}/tables"
+            at_once = (1,) if count > 1_000 else (1, 8)
+            cases.append(Case(name=name, method="GET", url=url, headers=token, floor_table=table, connections=at_once))
+    cases.append(Case(name=_MIX, method="GET", url="", headers={}, floor_table=table, mix=mix))
     return [case for case in cases if _wanted(case.name)]
 
 
@@ -236,9 +247,9 @@ def _measured(
     rounds = []
     for _ in range(_ROUNDS):
         before = [seconds_of(pids) for pids in watched]
-        ours = generator.send(case.method, url, case.headers, case.body, connections)
+        ours = generator.send(replace(case, url=url), connections)
         took = [seconds_of(pids) - earlier for pids, earlier in zip(watched, before, strict=True)]
-        beside = generator.send("GET", floor, {}, None, connections)
+        beside = generator.send(replace(case, method="GET", url=floor, headers={}, body=None, mix=[]), connections)
         rounds.append(Round(ours, beside, *took))
     return rounds
 
@@ -277,8 +288,8 @@ def main() -> None:
         shown.add_column(column, justify="left" if column == "request" else "right")
     told: list[str] = []
     with ExitStack() as held:
-        stack = held.enter_context(_stack())
-        cases = _cases(stack)
+        stack, data = held.enter_context(_stack())
+        cases = _cases(stack, data)
         generator = Generator()
         held.callback(generator.close)
         floor = held.enter_context(_floor(stack, cases[0].floor_table))

@@ -13,8 +13,16 @@ import aiohttp
 import msgspec
 
 
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several requests that are sent by turns."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+
+
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What to send. `{n}` in url and body is a number that never repeats within a run."""
+    """What to send. `{n}` in url and body is a number that never repeats within a run; `mix` is sent in its place."""
 
     method: str
     url: str
@@ -23,6 +31,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     connections: int
     seconds: float
     first: int
+    mix: list[Request] = []
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,11 +61,13 @@ async def send(load: Load) -> Result:
     async def one(session: aiohttp.ClientSession) -> None:
         nonlocal refused
         while time.perf_counter() < until:
-            n = str(next(numbers))
+            number = next(numbers)
+            n = str(number)
             body = None if load.body is None else load.body.replace("{n}", n)
+            asked = load.mix[number % len(load.mix)] if load.mix else load
             begun = time.perf_counter()
             async with session.request(
-                load.method, load.url.replace("{n}", n), data=body, headers=load.headers
+                asked.method, asked.url.replace("{n}", n), data=body, headers=asked.headers
             ) as answer:
                 await answer.read()
                 refused += not 200 <= answer.status < 300
