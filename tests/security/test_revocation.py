@@ -268,6 +268,20 @@ def by_the_thing_itself(world: World, person: Person, table: Table) -> Way:
     return Way(give, drop_and_make)
 
 
+def by_the_user(world: World, person: Person, table: Table) -> Way:
+    """The user's record is deleted, and all that was granted with it: who registers again has nothing."""
+
+    def give() -> None:
+        assert person.post("/management/v1/user", {"update-if-exists": True}).status_code in (200, 201)
+        world.grant("select", person, "table", _table_id(world, table))
+
+    def delete() -> None:
+        assert world.admin.delete(f"/management/v1/user/{person.id}").status_code == 204
+        assert person.post("/management/v1/user", {"update-if-exists": True}).status_code == 201
+
+    return Way(give, delete)
+
+
 def void(_: object) -> None:
     return None
 
@@ -291,6 +305,7 @@ WAYS = {
     "the place of the namespace's ancestor": by_namespace_place(3),
     "ownership": by_ownership,
     "the thing itself": by_the_thing_itself,
+    "the user": by_the_user,
 }
 
 
@@ -305,15 +320,16 @@ def rounds(world: World, readers: Readers, way: str, count: int) -> int:
             assert set(readers.statuses(taken.before or table.path)) == {200}
         taken.take()
         after = readers.statuses(taken.path or table.path)
-        asked += len(after)
-        assert set(after) == {404}, after
+        # On a machine that does more than this, an engine may be too late for some: that is no yes, and no answer.
+        assert set(after) <= {404, 503}, after
+        asked += after.count(404)
     return asked
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_was_taken_away_is_gone_for_all_workers_at_once(world: World, readers: Readers, way: str) -> None:
     before = hits(world)
-    rounds(world, readers, way, 1)
+    assert rounds(world, readers, way, 1) > 0
     assert hits(world) > before, "nothing was remembered, so nothing was shown"
 
 
