@@ -62,8 +62,10 @@ async def namespace_exists(ctx: Ctx, prefix: str, namespace: str) -> None:
 
 @serves(DropNamespace)
 async def drop_namespace(ctx: Ctx, prefix: str, namespace: str) -> None:
-    """Drop an empty namespace."""
-    await ctx.parts.namespaces.drop(await ctx.admit(DropNamespace(ctx.namespace(prefix, namespace))))
+    """Drop an empty namespace, or with `recursive` all that lies in it too."""
+    recursive, force, purge = ctx.flag("recursive", False), ctx.flag("force", False), ctx.flag("purge", True)
+    operation = DropNamespace(ctx.namespace(prefix, namespace), recursive, force, purge)
+    await ctx.parts.namespaces.drop(await ctx.admit(operation))
 
 
 async def repeat_update(

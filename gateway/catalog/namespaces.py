@@ -21,17 +21,18 @@ from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType
 from gateway.access.repetition import Remembered
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.lists import Lists
+from gateway.catalog.namespace_drops import drop_empty, drop_tree
 from gateway.db import namespaces
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
-from gateway.db.ownership import record_gone, record_new
+from gateway.db.engine import Database, retry_serialization
+from gateway.db.outbox import Pending
+from gateway.db.ownership import record_new
 from gateway.db.wanted import path_above
 from gateway.iceberg.errors import (
     AlreadyExistsException,
     BadRequestException,
     LocationCannotBeRemoved,
     LocationCannotBeUpdated,
-    NamespaceNotEmptyException,
     NoSuchNamespaceException,
     UnprocessableEntityException,
 )
@@ -43,6 +44,9 @@ from gateway.iceberg.wire import (
     UpdateNamespacePropertiesResponse,
 )
 from gateway.scope.profile import decode_profile
+
+#: How many tuples a drop makes OpenFGA forget before it answers; a larger one leaves the rest to the background.
+_DELIVERED_AT_ONCE = 500
 
 #: Properties the server computes; clients may send them and they are never stored.
 _SYNTHETIC = frozenset({"namespace_id", "managed_access"})
@@ -134,18 +138,17 @@ class Namespaces:
         """Nothing to do: the permit says that it is there and visible."""
 
     async def drop(self, permit: Permit[DropNamespace]) -> None:
-        """Delete an empty namespace with its grants. Raises NamespaceNotEmptyException."""
-        row = permit.namespace(permit.operation.namespace)
-        above = path_above(row.warehouse.project_id, str(row.warehouse.id), [str(a) for a in row.ancestors])
-        parent = ObjectKey(ObjectType.NAMESPACE, str(row.ancestors[-1])) if row.ancestors else row.warehouse.key
-        async with self._database.change(permit) as connection:
-            dropped = await namespaces.drop_if_empty(connection, row)
-            if dropped is None:
-                raise NoSuchNamespaceException(f"Namespace does not exist: {row.namespace.dotted}")
-            if not dropped:
-                raise NamespaceNotEmptyException(f"Namespace {row.namespace.dotted} is not empty.")
-            pending = await record_gone(connection, row.key, parent, above=above, warehouse_id=row.warehouse.id)
-        await self._delivery.deliver_or_leave(pending)
+        """Delete a namespace with its grants, and all that lies in it when that is asked for (`namespace_drops`)."""
+
+        async def attempt() -> Sequence[Pending]:
+            async with self._database.change(permit) as connection:
+                if permit.operation.recursive:
+                    return await drop_tree(connection, permit)
+                return await drop_empty(connection, permit)
+
+        pending = await retry_serialization(attempt)
+        # What of a large tree is not delivered now is in the outbox, and nobody finds any of it by then.
+        await self._delivery.deliver_or_leave(pending[:_DELIVERED_AT_ONCE])
 
     async def update_properties(self, permit: Permit[UpdateNamespaceProperties]) -> UpdateNamespacePropertiesResponse:
         """Set and remove properties. A key in both lists is 422 (REST specification); the location is frozen

@@ -40,6 +40,7 @@ from gateway.iceberg.errors import (
     InvalidLocation,
     NoSuchNamespaceException,
     NoSuchTableException,
+    ProtectedTabularDeletionWithoutForce,
 )
 from gateway.iceberg.identifiers import TableIdentifier, fold, validate_new_name
 from gateway.iceberg.wire import LoadTableResult, LoadViewResult, UnregisterTableResult
@@ -116,13 +117,18 @@ class Registrations:
         return view_answer(*written)
 
     async def unregister(self, permit: Permit[UnregisterTable]) -> UnregisterTableResult:
-        """Delete the table's row and grants and tell its last state. No file is touched; later commits find nothing."""
+        """Delete the table's row and grants and tell its last state. No file is touched; later commits find nothing.
+
+        It is a drop without a `force`: raises ProtectedTabularDeletionWithoutForce.
+        """
         table = permit.table(permit.operation.table)
         async with self._database.change(permit) as connection:
             still = await namespaces.held(connection, table.namespace)
             now = await tables.lock(connection, table.id) if still else None
             if now is None or not _is_still(now.namespace_id, now.name_key, table):
                 raise NoSuchTableException.of(permit.operation.table.identifier)
+            if now.protected:
+                raise ProtectedTabularDeletionWithoutForce.of("table", permit.operation.table.identifier)
             last = await tables.pointer(connection, table.id)
             pending = await self._remove(connection, table, permit.actor)
         if last is None:

@@ -56,6 +56,13 @@ class Subtree:
         return before != (None if self.parent is None else self.parent.id)
 
 
+async def in_turn(connection: AsyncConnection, warehouse_id: UUID) -> None:
+    """Let one transaction at a time lock whole trees of a warehouse's namespaces: a move, or a drop of all below."""
+    await connection.execute(
+        select(func.pg_advisory_xact_lock(func.hashtextextended(f"namespace moves\x1f{warehouse_id}", 7)))
+    )
+
+
 async def lock(
     connection: AsyncConnection, id: UUID, *, warehouse_id: UUID, parent: ResolvedNamespace | None
 ) -> Subtree | None:
@@ -64,9 +71,7 @@ async def lock(
     From the top down, one statement for each level: nothing comes into a level whose parents are locked. Raises
     NamespaceGone when the parent is not where it was resolved.
     """
-    await connection.execute(
-        select(func.pg_advisory_xact_lock(func.hashtextextended(f"namespace moves\x1f{warehouse_id}", 7)))
-    )
+    await in_turn(connection, warehouse_id)
     if parent is not None:
         await spaces.hold(connection, parent)
     found = select(namespaces).where(namespaces.c.id == id, namespaces.c.warehouse_id == warehouse_id)

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import delete, exists, func, select, tuple_, update
+from sqlalchemy import delete, exists, func, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey
 from gateway.access.resolved import ResolvedNamespace
 from gateway.db.rows import AnyRow
-from gateway.db.schema import namespaces, tables, warehouses
+from gateway.db.schema import LIVE, namespaces, tables, warehouses
 from gateway.db.tables import drop_staged
 from gateway.db.wanted import path_above
 from gateway.iceberg.identifiers import Namespace
@@ -72,7 +72,7 @@ async def hold(connection: AsyncConnection, *at: ResolvedNamespace) -> None:
         .order_by(func.cardinality(namespaces.c.ancestors), namespaces.c.id)
         .with_for_update(read=True, key_share=True)
     )
-    still = {row.id for row in await connection.execute(held) if _is_still(row, wanted[row.id])}
+    still = {row.id for row in await connection.execute(held) if is_still(row, wanted[row.id])}
     for id in wanted:
         if id not in still:
             raise NamespaceGone(id)
@@ -87,7 +87,7 @@ async def held(connection: AsyncConnection, at: ResolvedNamespace) -> bool:
     return True
 
 
-def _is_still(row: AnyRow, resolved: ResolvedNamespace) -> bool:
+def is_still(row: AnyRow, resolved: ResolvedNamespace) -> bool:
     return row.path_key == resolved.namespace.key and tuple(row.ancestors) == resolved.ancestors
 
 
@@ -107,23 +107,34 @@ async def any_exists(connection: AsyncConnection, ids: Sequence[UUID]) -> bool:
     return (await connection.execute(select(exists().where(namespaces.c.id.in_(ids))))).scalar_one() is True
 
 
-async def drop_if_empty(connection: AsyncConnection, at: ResolvedNamespace) -> bool | None:
-    """Delete the namespace. False when something is in it, None when it is already gone, or moved elsewhere."""
+async def look_inside(connection: AsyncConnection, at: ResolvedNamespace) -> AnyRow | None:
+    """Whether the namespace is `protected`, holds anything (`filled`), or only what was dropped and can be brought back
+    (`kept`), with its row locked; None when it is already gone, or moved elsewhere.
+    """
     id = at.id
-    locked = select(namespaces.c.path_key, namespaces.c.ancestors).where(namespaces.c.id == id).with_for_update()
-    row = (await connection.execute(locked)).one_or_none()
-    if row is None or not _is_still(row, at):
+    columns = (namespaces.c.path_key, namespaces.c.ancestors)
+    row = (await connection.execute(select(*columns).where(namespaces.c.id == id).with_for_update())).one_or_none()
+    if row is None or not is_still(row, at):
         return None
+    child = exists().where(namespaces.c.parent_id == id)
     inside = select(
-        exists().where(namespaces.c.parent_id == id),
-        exists().where(tables.c.namespace_id == id, tables.c.staged_by.is_(None)),
+        select(namespaces.c.protected).where(namespaces.c.id == id).scalar_subquery().label("protected"),
+        or_(child, exists().where(tables.c.namespace_id == id, LIVE)).label("filled"),
+        exists().where(tables.c.namespace_id == id, tables.c.deleted_at.is_not(None)).label("kept"),
     )
-    children, tabulars = (await connection.execute(inside)).one()
-    if children or tabulars:
-        return False
+    return (await connection.execute(inside)).one()
+
+
+async def keeps_dropped(connection: AsyncConnection, at: ResolvedNamespace) -> bool:
+    """Whether the warehouse of the namespace keeps tables and views that are dropped."""
+    soft = warehouses.c.delete_profile["type"].astext == "soft"
+    return (await connection.execute(select(soft).where(warehouses.c.id == at.warehouse.id))).scalar_one() is True
+
+
+async def drop_empty(connection: AsyncConnection, id: UUID) -> None:
+    """Delete a namespace in which nothing is but what is staged, with that; look inside first."""
     await drop_staged(connection, namespace_id=id)
     await connection.execute(delete(namespaces).where(namespaces.c.id == id))
-    return True
 
 
 async def locked_properties(connection: AsyncConnection, id: UUID) -> dict[str, str] | None:

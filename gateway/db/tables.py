@@ -287,11 +287,13 @@ async def pointer(connection: AsyncConnection, id: UUID) -> AnyRow | None:
 
 
 async def lock(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """What the table or view is called and where (namespace_id, name_key), locked against everybody; None when gone.
+    """What the table or view is called and where (namespace_id, name_key), and whether it is `protected`, locked against
+    everybody; None when gone.
 
     Grants in flight hold the row too (`grants.hold_object`), so afterwards the grants on it are settled.
     """
-    statement = select(tables.c.namespace_id, tables.c.name_key).where(tables.c.id == id, LIVE).with_for_update()
+    columns = (tables.c.namespace_id, tables.c.name_key, tables.c.protected)
+    statement = select(*columns).where(tables.c.id == id, LIVE).with_for_update()
     return (await connection.execute(statement)).one_or_none()
 
 

@@ -83,15 +83,23 @@ class NamespaceExists(Operation):
 
 @dataclass(frozen=True)
 class DropNamespace(Operation):
-    """An empty namespace goes."""
+    """A namespace goes: an empty one, or with `recursive` one with all that lies in it. `force` ignores protection and
+    that the warehouse keeps what is dropped, `purge` says whether files go too.
+    """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: NamespaceRef
+    recursive: bool = False
+    force: bool = False
+    purge: bool = True
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DELETE, self.namespace),)
+
+    def facts(self) -> Facts:
+        return {"recursive": self.recursive, "force": self.force, "purge": self.purge}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dropping namespaces: empty ones, or with all that lies in them (`lakekeeper.md` 1.5)."""
+
+from __future__ import annotations
+
+from gateway.access.operations.namespaces import DropNamespace
+from gateway.access.permit import Permit
+from gateway.catalog.containers import above_namespace, parent_of
+from gateway.db import namespaces, trees
+from gateway.db.engine import Connection
+from gateway.db.outbox import Pending
+from gateway.db.ownership import record_gone
+from gateway.db.rows import AnyRow
+from gateway.db.trees import Tree
+from gateway.iceberg.errors import (
+    ChildNamespaceProtected,
+    ChildTabularProtected,
+    NamespaceHasRunningTabularExpirations,
+    NamespaceNotEmptyException,
+    NamespaceProtected,
+    NoSuchNamespaceException,
+)
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.iceberg.metadata import decode_stored_table_metadata
+from gateway.iceberg.properties import GC_ENABLED, flag
+
+
+async def drop_empty(connection: Connection, permit: Permit[DropNamespace]) -> list[Pending]:
+    """Drop a namespace in which nothing is; the keys of the tuples that go with it.
+
+    Raises NoSuchNamespaceException, NamespaceProtected unless forced, NamespaceNotEmptyException, and
+    NamespaceHasRunningTabularExpirations when tables or views that were dropped in it can still be brought back.
+    """
+    row = permit.namespace(permit.operation.namespace)
+    inside = await namespaces.look_inside(connection, row)
+    if inside is None:
+        raise NoSuchNamespaceException.of(row.namespace)
+    if inside.protected and not permit.operation.force:
+        raise _protected(row.namespace)
+    if inside.filled:
+        raise NamespaceNotEmptyException.of(row.namespace)
+    if inside.kept:
+        raise _waiting(row.namespace)
+    await namespaces.drop_empty(connection, row.id)
+    return await record_gone(
+        connection,
+        row.key,
+        parent_of(row),
+        above=above_namespace(row),
+        warehouse_id=row.warehouse.id,
+        by=permit.actor.id,
+    )
+
+
+async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> list[Pending]:
+    """Drop a namespace with all that lies in it, in one transaction; the keys of the tuples that go with it.
+
+    Nothing of it can be brought back. So where the warehouse keeps what is dropped, `force` has to say that this is
+    meant: without it NamespaceNotEmptyException is raised when there are tables or views, and
+    NamespaceHasRunningTabularExpirations when some were dropped before and wait. Raises NamespaceProtected,
+    ChildNamespaceProtected and ChildTabularProtected unless forced, and NoSuchNamespaceException.
+    """
+    operation = permit.operation
+    row = permit.namespace(operation.namespace)
+    tree = await trees.lock(connection, row)
+    if tree is None:
+        raise NoSuchNamespaceException.of(row.namespace)
+    if not operation.force:
+        _refuse_protected(tree)
+        if any(each.deleted_at is not None for each in tree.tabulars):
+            raise _waiting(row.namespace)
+        if any(each.staged_by is None for each in tree.tabulars) and await namespaces.keeps_dropped(connection, row):
+            raise NamespaceNotEmptyException(
+                f"Namespace {row.namespace.dotted} is not empty, and its warehouse keeps what is dropped, so that it "
+                "can come back: drop its tables and views first, or say force=true to lose them for good"
+            )
+    purged = [each for each in tree.tabulars if _purged(each, operation.purge)]
+    permit.trail.tell(
+        namespaces=" ".join(str(each.id) for each in tree.namespaces),
+        tabulars=" ".join(str(each.id) for each in tree.tabulars),
+        purged=" ".join(str(each.id) for each in purged),
+    )
+    return await trees.remove(connection, tree, purged=purged, by=permit.actor.id)
+
+
+def _refuse_protected(tree: Tree) -> None:
+    top, *below = tree.namespaces
+    if top.protected:
+        raise _protected(tree.top.namespace)
+    for each in below:
+        if each.protected:
+            raise ChildNamespaceProtected(f"Namespace {Namespace(tuple(each.levels)).dotted} is protected; say force.")
+    levels = {each.id: tuple(each.levels) for each in tree.namespaces}
+    for each in tree.tabulars:
+        if each.protected:
+            named = TableIdentifier(Namespace(levels[each.namespace_id]), each.name).dotted
+            raise ChildTabularProtected(f"The {each.kind} {named} is protected; say force.")
+
+
+def _purged(row: AnyRow, purge: bool) -> bool:
+    """Staged tables own what lies at their places; others unless they say that their files may be others' too."""
+    if row.staged_by is not None:
+        return True
+    if not purge or row.metadata is None or row.kind != "table":
+        return purge
+    return flag(decode_stored_table_metadata(row.metadata).properties, GC_ENABLED, default=True)
+
+
+def _protected(namespace: Namespace) -> NamespaceProtected:
+    return NamespaceProtected(f"Namespace {namespace.dotted} is protected: take its protection away, or say force=true")
+
+
+def _waiting(namespace: Namespace) -> NamespaceHasRunningTabularExpirations:
+    return NamespaceHasRunningTabularExpirations(
+        f"Tables or views that were dropped in namespace {namespace.dotted} can still be brought back: wait for their "
+        "end, or drop the namespace with recursive=true and force=true"
+    )

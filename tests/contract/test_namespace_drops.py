@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dropping namespaces with all that lies in them, and what keeps namespaces, tables and views from being dropped."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.lifecycle import deleted, end_now, fill, keys, soft_world, undrop, until
+from tests.contract.test_grants_api import strangers  # noqa: F401 - a fixture
+from tests.contract.test_views import create as create_view
+from tests.contract.world import SCHEMA, World, told, unique
+
+pytestmark = pytest.mark.usefixtures("strangers")
+
+
+@pytest.fixture(scope="module")
+def soft(world: World) -> Iterator[World]:
+    """A warehouse that keeps what is dropped for an hour."""
+    soft = soft_world(world)
+    yield soft
+    soft.close()
+
+
+def _drop(world: World, ns: str, **flags: object) -> httpx.Response:
+    query = {name: str(value).lower() for name, value in flags.items()}
+    return world.admin.delete(f"{world.root}/namespaces/{ns}", params=query)
+
+
+def _child(world: World, *levels: str) -> str:
+    assert world.admin.post(f"{world.root}/namespaces", {"namespace": list(levels)}).status_code == 200
+    return "%1F".join(levels)
+
+
+def _protection(world: World, kind: str, id: str) -> str:
+    return f"/management/v1/warehouse/{world.warehouse}/{kind}/{id}/protection"
+
+
+def _protect(world: World, kind: str, id: str, protected: bool = True) -> None:
+    assert world.admin.post(_protection(world, kind, id), {"protected": protected}).status_code == 200
+
+
+def _view_id(world: World, view: dict[str, Any]) -> str:
+    return str(world.sql("select id::text from tables where name = $1", view["name"])[0]["id"])
+
+
+def test_an_empty_namespace_goes_and_one_with_anything_in_it_stays(world: World, ns: str) -> None:
+    inner = _child(world, ns, "inner")
+    assert told(_drop(world, ns))[:2] == (409, "NamespaceNotEmptyException")
+    table = world.table(inner)
+    assert told(_drop(world, inner, force=True))[:2] == (409, "NamespaceNotEmptyException")
+    assert world.admin.delete(f"{table.path}?purgeRequested=false").status_code == 204
+    assert _drop(world, inner).status_code == 204
+    assert _drop(world, ns).status_code == 204
+    assert told(_drop(world, ns))[:2] == (404, "NoSuchNamespaceException")
+
+
+def test_a_recursive_drop_takes_everything_with_it(world: World, ns: str) -> None:
+    deep = _child(world, ns, "a")
+    deeper = _child(world, ns, "a", "b")
+    tables = [world.table(each) for each in (ns, deep, deeper)]
+    shared = world.table(deep, properties={"gc.enabled": "false"})
+    view = create_view(world, deeper)
+    staged = world.admin.post(
+        f"{world.root}/namespaces/{deep}/tables", {"name": unique("t"), "schema": SCHEMA, "stage-create": True}
+    ).json()["metadata"]
+    ids = [world.namespace_id(each) for each in (ns, deep, deeper)]
+    for table in tables:
+        fill(world, table.location)
+    outside = world.table(world.namespace())
+    before = keys(world, outside.location) | keys(world, shared.location)
+    assert world.carol.get(f"{world.root}/namespaces/{ns}").status_code == 404
+    world.grant("select", world.carol, "table", tables[2].uuid)
+    assert world.carol.get(f"{world.root}/namespaces/{ns}").status_code == 200
+    assert _drop(world, ns, recursive=True).status_code == 204
+    assert told(world.admin.get(tables[2].path))[0] == 404
+    world.delivered()
+    for id in ids:
+        assert world.tuples(f"namespace:{id}") == set()
+    for table in (*tables, shared):
+        assert world.tuples(f"table:{table.uuid}") == set()
+    gone = [*ids, *(table.uuid for table in (*tables, shared)), staged["table-uuid"]]
+    assert world.sql("select 1 from grants where object_id = any($1::text[])", gone) == []
+    assert world.sql("select 1 from tables where id = any($1::uuid[])", gone) == []
+    assert world.sql("select 1 from namespaces where id = any($1::uuid[])", gone) == []
+    assert not world.tuples_of(f"user:{world.carol.id}", "warehouse")
+    places = [*(table.location for table in tables), view["metadata"]["location"], staged["location"]]
+    until(lambda: not any(keys(world, place) for place in places), "files are left")
+    assert keys(world, outside.location) | keys(world, shared.location) == before
+    [row] = world.sql(
+        "select convert_from(record, 'UTF8') as r from audit_log where operation = 'drop_namespace' "
+        "and convert_from(record, 'UTF8') like '%' || $1 || '%'",
+        tables[2].uuid,
+    )
+    detail = json.loads(row["r"])["detail"]
+    assert set(detail["namespaces"].split()) == set(ids)
+    assert {table.uuid for table in tables} <= set(detail["tabulars"].split())
+    assert shared.uuid not in detail["purged"]
+
+
+def test_files_stay_when_no_purge_is_asked_for(world: World, ns: str) -> None:
+    table = world.table(ns)
+    before = keys(world, table.location)
+    assert _drop(world, ns, recursive=True, purge=False).status_code == 204
+    world.quiet()
+    assert keys(world, table.location) == before
+
+
+def test_what_is_made_again_under_the_names_inherits_nothing(world: World, ns: str) -> None:
+    table = world.table(ns)
+    world.grant("modify", world.carol, "namespace", world.namespace_id(ns))
+    assert world.carol.get(table.path).status_code == 200
+    assert _drop(world, ns, recursive=True).status_code == 204
+    world.namespace(ns)
+    assert world.carol.get(world.table(ns, table.name).path).status_code == 404
+
+
+def test_a_recursive_drop_takes_the_right_to_delete(world: World, ns: str) -> None:
+    world.table(ns)
+    path = f"{world.root}/namespaces/{ns}?recursive=true&force=true"
+    assert told(world.carol.delete(path))[:2] == (404, "NoSuchNamespaceException")
+    world.grant("select", world.carol, "namespace", world.namespace_id(ns))
+    assert told(world.carol.delete(path))[:2] == (403, "NamespaceActionForbidden")
+    world.revoke("select", world.carol, "namespace", world.namespace_id(ns))
+    assert world.admin.delete(f"{world.root}/namespaces/{ns}?recursive=perhaps").status_code == 400
+
+
+def test_where_dropped_things_are_kept_only_force_takes_them_along(soft: World) -> None:
+    ns = soft.namespace()
+    table, other = soft.table(ns), soft.table(ns)
+    assert told(_drop(soft, ns, recursive=True))[:2] == (409, "NamespaceNotEmptyException")
+    assert soft.admin.delete(f"{table.path}?purgeRequested=true").status_code == 204
+    assert soft.admin.delete(f"{other.path}?purgeRequested=false").status_code == 204
+    for flags in ({}, {"force": True}, {"recursive": True}):
+        assert told(_drop(soft, ns, **flags))[:2] == (409, "NamespaceHasRunningTabularExpirations")
+    kept = keys(soft, other.location)
+    assert _drop(soft, ns, recursive=True, force=True, purge=False).status_code == 204
+    assert undrop(soft.admin, soft, ("table", table.uuid)).status_code == 404
+    assert {table.uuid, other.uuid} & set(deleted(soft.admin, soft)) == set()
+    active = "select 1 from tasks where entity_id = $1 and queue = 'soft_deletion' and status = 'scheduled'"
+    assert soft.sql(active, table.uuid) == []
+    until(lambda: keys(soft, table.location) == set(), "the drop of the table asked for its files")
+    assert keys(soft, other.location) == kept
+
+
+def test_a_namespace_goes_when_what_was_dropped_in_it_is_over(soft: World) -> None:
+    ns = soft.namespace()
+    table = soft.table(ns)
+    assert soft.admin.delete(table.path).status_code == 204
+    end_now(soft, table.uuid)
+    assert _drop(soft, ns).status_code == 204
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_a_protected_table_or_view_is_dropped_by_force_alone(world: World, ns: str, kind: str) -> None:
+    if kind == "table":
+        table = world.table(ns)
+        path, id = table.path, table.uuid
+    else:
+        view = create_view(world, ns)
+        path, id = view["path"], _view_id(world, view)
+    _protect(world, kind, id)
+    assert told(world.admin.delete(path))[:2] == (409, "ProtectedTabularDeletionWithoutForce")
+    assert told(_drop(world, ns, recursive=True))[:2] == (409, "ChildTabularProtected")
+    assert world.admin.get(path).status_code == 200
+    _protect(world, kind, id, False)
+    _protect(world, kind, id)
+    assert world.admin.delete(f"{path}?force=true").status_code == 204
+    assert world.admin.get(path).status_code == 404
+
+
+def test_a_protected_table_is_not_unregistered_and_may_be_renamed(world: World, ns: str) -> None:
+    table = world.table(ns)
+    _protect(world, "table", table.uuid)
+    assert told(world.admin.post(f"{table.path}/unregister"))[:2] == (409, "ProtectedTabularDeletionWithoutForce")
+    to = {"namespace": [ns], "name": unique("renamed")}
+    body = {"source": {"namespace": [ns], "name": table.name}, "destination": to}
+    assert world.admin.post(f"{world.root}/tables/rename", body).status_code == 204
+    assert world.admin.get(_protection(world, "table", table.uuid)).json()["protected"] is True
+
+
+def test_a_protected_namespace_keeps_itself_and_what_it_lies_in(world: World, ns: str) -> None:
+    inner = _child(world, ns, "inner")
+    _protect(world, "namespace", world.namespace_id(inner))
+    assert told(_drop(world, inner))[:2] == (409, "NamespaceProtected")
+    assert told(_drop(world, inner, recursive=True))[:2] == (409, "NamespaceProtected")
+    assert told(_drop(world, ns, recursive=True))[:2] == (409, "ChildNamespaceProtected")
+    assert _drop(world, ns, recursive=True, force=True).status_code == 204
+
+
+@pytest.mark.parametrize("kind", ["namespace", "table", "view"])
+def test_protection_is_read_by_who_sees_it_and_set_by_who_may(world: World, ns: str, kind: str) -> None:
+    id = {
+        "namespace": lambda: world.namespace_id(ns),
+        "table": lambda: world.table(ns).uuid,
+        "view": lambda: _view_id(world, create_view(world, ns)),
+    }[kind]()
+    path = _protection(world, kind, id)
+    refusal = {"namespace": "Namespace", "table": "Table", "view": "View"}[kind]
+    assert world.admin.get(path).json()["protected"] is False
+    for answer in (world.carol.get(path), world.carol.post(path, {"protected": True})):
+        assert told(answer)[:2] == (404, f"NoSuch{refusal}Exception")
+    world.grant("describe", world.carol, kind, id)
+    assert world.carol.get(path).json()["protected"] is False
+    assert told(world.carol.post(path, {"protected": True}))[:2] == (403, f"{refusal}ActionForbidden")
+    world.revoke("describe", world.carol, kind, id)
+    world.grant("modify", world.carol, kind, id)
+    set_now = world.carol.post(path, {"protected": True})
+    assert set_now.status_code == 200
+    assert set_now.json()["protected"] is True
+    assert set(set_now.json()) == {"protected", "updated_at"}
+    assert world.carol.get(path).json() == set_now.json()
+    world.revoke("modify", world.carol, kind, id)
+    assert world.admin.post(path, {}).status_code == 400
+    elsewhere = _protection(world, kind, "00000000-0000-4000-8000-000000000001")
+    assert world.admin.get(elsewhere).status_code == 404
+
+
+def test_drops_that_race_with_creates_leave_nothing_in_a_dead_namespace(world: World) -> None:
+    """Each round: people create tables, views and namespaces below while all of it is dropped."""
+    answers: list[int] = []
+
+    def create(root: str, number: int, over: threading.Event) -> None:
+        http = httpx.Client(
+            base_url=world.base, headers={"Authorization": f"Bearer {world.admin.token}"}, timeout=60, trust_env=False
+        )
+        with http:
+            while not over.is_set():
+                name = unique(f"r{number}")
+                made = http.post(f"{world.root}/namespaces", json={"namespace": [root, name]})
+                answers.append(made.status_code)
+                made = http.post(
+                    f"{world.root}/namespaces/{root}%1F{name}/tables", json={"name": "t", "schema": SCHEMA}
+                )
+                answers.append(made.status_code)
+
+    for _ in range(3):
+        root, over = world.namespace(), threading.Event()
+        threads = [threading.Thread(target=create, args=(root, number, over), daemon=True) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.8)
+        dropped = _drop(world, root, recursive=True)
+        time.sleep(0.2)
+        over.set()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        assert dropped.status_code == 204, dropped.text
+    assert set(answers) <= {200, 404}
+    assert world.sql("select 1 from tables t left join namespaces n on n.id = t.namespace_id where n.id is null") == []
+    world.delivered()
+    orphans = (
+        "select 1 from grants g where g.object_type = 'namespace' "
+        "and not exists (select 1 from namespaces n where n.id::text = g.object_id)"
+    )
+    assert world.sql(orphans) == []
