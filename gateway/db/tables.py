@@ -287,8 +287,8 @@ async def pointer(connection: AsyncConnection, id: UUID) -> AnyRow | None:
 
 
 async def lock(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """What the table or view is called and where (namespace_id, name_key), and whether it is `protected`, locked against
-    everybody; None when gone.
+    """What the table or view is called and where (namespace_id, name_key), and whether it is `protected`, locked
+    against everybody; None when gone.
 
     Grants in flight hold the row too (`grants.hold_object`), so afterwards the grants on it are settled.
     """

@@ -91,10 +91,12 @@ async def remove(connection: AsyncConnection, tree: Tree, *, purged: Sequence[An
     if ids:
         await connection.execute(delete(tables).where(_among(tables.c.id, ids)))
         await connection.execute(
-            update(retired_locations).where(_among(retired_locations.c.table_id, ids)),
-            retired_locations.c.retired_by.is_(None).values(retired_by=by),
+            update(retired_locations)
+            .where(_among(retired_locations.c.table_id, ids), retired_locations.c.retired_by.is_(None))
+            .values(retired_by=by)
         )
-    await connection.execute(delete(namespaces).where(_among(namespaces.c.id, [row.id for row in tree.namespaces])))
+    spaces_gone = [row.id for row in tree.namespaces]
+    await connection.execute(delete(namespaces).where(_among(namespaces.c.id, spaces_gone)))
     return await _enqueue(connection, tree, by)
 
 
