@@ -335,6 +335,7 @@ def _parts(
         door=door,
         authenticate=_authenticator(verifier),
         health=health,
+        swagger_ui=settings.serve_swagger_ui,
         page_size_max=settings.pagination_size_max,
         limits=limits,
         default_project_id=default_project,

@@ -199,6 +199,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         typing.Literal["off", "read-only"],
         Meta(description="`read-only`: what would change anything is answered with 429 or 503, reading goes on."),
     ] = "off"
+    serve_swagger_ui: Annotated[
+        bool, Meta(description="Serve the OpenAPI documents and a page to try them at `/swagger-ui/`, without a token.")
+    ] = True
     pagination_size_default: Annotated[Count, Meta(description="Items on a page when none are asked for.")] = 100
     pagination_size_max: Annotated[Count, Meta(description="Most items on a page.")] = 1000
     skip_storage_validation: Annotated[

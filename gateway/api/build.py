@@ -22,6 +22,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     config,
     credentials,
     deleted,
+    docs,
     grant_lists,
     grants,
     managed_access,

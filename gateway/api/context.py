@@ -95,6 +95,8 @@ class Parts:
     met: set[str]
     """Ids of callers this process has seen to have a user record; bounded by `Ctx.meet`."""
     reports: Reports
+    swagger_ui: bool = True
+    """Whether the page of the interface and its documents are served."""
     repetitions: Repetitions | None = None
     """What remembers successes under idempotency keys; None when keys are not heeded."""
 

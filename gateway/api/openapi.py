@@ -21,12 +21,19 @@ import msgspec
 from litestar import Response
 
 from gateway.access.operation import Operation
+from gateway.api.openapi_examples import example_of
+from gateway.api.openapi_texts import HEADERS, PARAMETERS, REFUSALS, answer_headers, refusal_example
 from gateway.api.serves import SERVED
 from gateway.iceberg.wire import ErrorResponse
 
 _REF = "#/components/schemas/{name}"
 _IF_NONE_MATCH = "if-none-match"
 _IDEMPOTENCY_KEY = "idempotency-key"
+_UUIDS = frozenset({"warehouse_id", "namespace_id", "table_id", "view_id", "role_id"})
+_HEADER_FORMATS: Mapping[str, dict[str, str]] = {
+    _IDEMPOTENCY_KEY: {"format": "uuid"},
+    "x-assume-role": {"format": "uuid"},
+}
 _PAGE = {"pageToken": "string", "pageSize": "integer"}
 
 
@@ -84,9 +91,14 @@ def _operation(
     if first.is_catalog_mutation():
         # Heeded by `serves` around every such handler (`repeat.py`), so no handler reads it.
         reads.headers[_IDEMPOTENCY_KEY] = None
+    if not first.open_to_all:
+        # Read for every operation before its handler is called (`provide_ctx`).
+        reads.headers |= dict.fromkeys(("x-assume-role", "x-project-id"))
+    reads.headers["x-request-id"] = None
     described: dict[str, Any] = {
         "operationId": first.__name__,
         "summary": summary,
+        "tags": [_tag(path)],
         "parameters": [*_path_parameters(path), *_query_parameters(reads), *_header_parameters(reads)],
         "responses": _responses(operations, reads, answer, schema_of),
     }
@@ -95,47 +107,75 @@ def _operation(
     if reads.body is not None:
         described["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": schema_of[repr(reads.body)]}},
+            "content": {"application/json": {"schema": schema_of[repr(reads.body)], "example": example_of(reads.body)}},
         }
     if any(operation.open_to_all for operation in operations):
         described["security"] = []
     return described
 
 
+def _tag(path: str) -> str:
+    """What the operation is about: the last fixed word of the path before a name, without the API's own prefix."""
+    words = [each for each in path.split("/")[1:] if each and not each.startswith("{")]
+    if words[0] not in ("catalog", "management"):
+        return "system"
+    return words[2] if len(words) > 2 else words[-1]
+
+
 def _path_parameters(path: str) -> Iterator[dict[str, Any]]:
     for name in re.findall(r"\{(\w+)\}", path):
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        uuid = {"format": "uuid"} if name == "prefix" or (name.endswith("_id") and name in _UUIDS) else {}
+        yield _parameter(name, "path", {"type": "string", **uuid}, required=True)
 
 
 def _query_parameters(reads: Reads) -> Iterator[dict[str, Any]]:
     for name, kind in reads.query.items():
-        yield {"name": name, "in": "query", "required": False, "schema": {"type": kind}}
+        yield _parameter(name, "query", {"type": kind})
 
 
 def _header_parameters(reads: Reads) -> Iterator[dict[str, Any]]:
     for name in reads.headers:
-        yield {"name": name, "in": "header", "required": False, "schema": {"type": "string"}}
+        yield _parameter(name, "header", {"type": "string", **_HEADER_FORMATS.get(name, {})})
+
+
+def _parameter(name: str, place: str, schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
+    told = (HEADERS if place == "header" else PARAMETERS).get(name)
+    described = {} if told is None else {"description": told}
+    return {"name": name, "in": place, "required": required, **described, "schema": schema}
 
 
 def _responses(
     operations: list[type[Operation]], reads: Reads, answer: Any, schema_of: Mapping[str, Any]
 ) -> dict[str, Any]:
     first = operations[0]
-    success: dict[str, Any] = {"description": "Done."}
+    tagged = _IF_NONE_MATCH in reads.headers
+    success: dict[str, Any] = {"description": "Done.", "headers": answer_headers("200", tagged=tagged)}
     if answer is not None and not first.endpoint.startswith("HEAD "):
-        success["content"] = {"application/json": {"schema": schema_of[repr(answer)]}}
-    refused = {"description": "Refused.", "content": {"application/json": {"schema": schema_of[repr(ErrorResponse)]}}}
+        media_type = "text/html" if answer is str else "application/json"
+        success["content"] = {media_type: {"schema": schema_of[repr(answer)]}}
     responses = {str(first.returns): success}
-    if _IF_NONE_MATCH in reads.headers:
-        responses["304"] = {"description": "What the client has is still right."}
-    responses |= {status: refused for status in _refusals(operations)}
+    if tagged:
+        responses["304"] = {
+            "description": "What the client has is still right.",
+            "headers": answer_headers("304", tagged=True),
+        }
+    refused = schema_of[repr(ErrorResponse)]
+    body = not first.endpoint.startswith("HEAD ")
+    responses |= {status: _refusal(status, refused, body=body) for status in _refusals(operations)}
     return dict(sorted(responses.items()))
+
+
+def _refusal(status: str, schema: Mapping[str, Any], *, body: bool) -> dict[str, Any]:
+    told = {"description": REFUSALS[status][0], "headers": answer_headers(status, tagged=False)}
+    if body:
+        told["content"] = {"application/json": {"schema": schema, "example": refusal_example(status)}}
+    return told
 
 
 def _refusals(operations: list[type[Operation]]) -> list[str]:
     """The statuses beside success that the operations can answer."""
     if any(operation.open_to_all for operation in operations):
-        return ["503"]
+        return ["503"] if operations[0].endpoint == "GET /health" else ["404"]
     statuses = ["400", "401", "403", "404", "5XX"]
     if any(operation.is_catalog_mutation() for operation in operations):
         # 422: another body under a used idempotency key. 429 where clients would read 503 as "state unknown".
@@ -178,6 +218,10 @@ def _collect(function: Callable[..., Any], found: Reads, seen: set[Callable[...,
                 _note(attribute, arguments, scope, found)
             case ast.Call(func=ast.Name(id=name), args=[ast.Name(id="ctx"), *_]) if inspect.isfunction(scope.get(name)):
                 _collect(scope[name], found, seen)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=room), attr=name), args=[ast.Name(id="ctx"), *_]):
+                called = getattr(scope.get(room), name, None)
+                if inspect.ismodule(scope.get(room)) and inspect.isfunction(called):
+                    _collect(called, found, seen)
 
 
 def _note(attribute: str, arguments: list[ast.expr], scope: Mapping[str, Any], found: Reads) -> None:
@@ -192,6 +236,8 @@ def _note(attribute: str, arguments: list[ast.expr], scope: Mapping[str, Any], f
             found.query.update(_PAGE)
         case "header", [ast.Constant(value=str(name))]:
             found.headers[name] = None
+        case "principal", []:
+            found.query |= {"principalUser": "string", "principalRole": "string"}
         case "project", _:
             found.headers["x-project-id"] = None
             found.query["projectId"] = "string"

@@ -18,6 +18,7 @@ from gateway.access.operations import (
     config,
     credentials,
     deleted,
+    docs,
     grant_lists,
     grants,
     managed_access,
@@ -300,6 +301,9 @@ def _management() -> list[Example]:
     bootstrap = {"accept-terms-of-use": True}
     return [
         Example("health", system.GetHealth()),
+        Example("page", docs.ShowApi()),
+        Example("script", docs.GetApiAsset(), path={"asset": "start.js"}),
+        Example("document", docs.GetApiDocument(), path={"api": "catalog"}),
         Example("info", server.GetServerInfo()),
         Example("bootstrap", server.Bootstrap(decode(_body(bootstrap), BootstrapRequest)), body=bootstrap),
         Example("whoami", users.WhoAmI()),

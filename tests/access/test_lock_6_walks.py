@@ -21,10 +21,13 @@ from tests.access.examples import EXAMPLES, Example
 from tests.access.world import DENIED, House
 
 #: Operations of which no use case exists, so that a permit shows only in the audit.
-WITHOUT_USE_CASE = {"GetHealth", "SignRequest"}
+WITHOUT_USE_CASE = {"GetApiAsset", "GetApiDocument", "GetHealth", "ShowApi", "SignRequest"}
 
 #: Asked together with the operation of the same endpoint and never first.
 EXTRAS = {"VendCreationCredentials"}
+
+#: Paths of which nothing needs a token.
+OPEN = ("/health", "/swagger-ui", "/api-docs/")
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
@@ -52,7 +55,7 @@ async def test_who_may_everything_reaches_every_use_case() -> None:
             expected = [] if name in WITHOUT_USE_CASE else [name]
             assert [called for called in app.spy.calls] == expected or name in EXTRAS, example
     recorded = {decision.operation for record in app.house.audit.buffered for decision in record.decisions}
-    assert recorded == {operation.name() for name, operation in OPERATIONS.items() if name != "GetHealth"}
+    assert recorded == {operation.name() for operation in OPERATIONS.values() if not operation.open_to_all}
 
 
 async def _statuses(app: Running, examples: list[Example]) -> dict[str, int]:
@@ -161,7 +164,7 @@ async def test_every_method_of_every_path_is_declared_or_405() -> None:
                 answer = await app.client.request(method, path)
                 expected = {405}
                 if f"{method} {template}" in declared:
-                    expected = {200, 503} if path == "/health" else {401}
+                    expected = {200, 503} if path.startswith(OPEN) else {401}
                 assert answer.status_code in expected, (method, path)
         assert app.spy.calls == []
 

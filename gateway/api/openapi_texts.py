@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the OpenAPI document tells beyond what the code itself says: the meaning of headers, parameters and statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+HEADERS: Final[Mapping[str, str]] = {
+    "idempotency-key": "A UUID. The change happens once however often it is sent with this key.",
+    "if-none-match": "The ETag of an earlier answer: 304 when it still is what would be answered.",
+    "x-assume-role": "The UUID of a role to act as: what the caller holds otherwise does not count in this request.",
+    "x-iceberg-access-delegation": "`vended-credentials`, or `client-managed` for a client with keys of its own.",
+    "x-project-id": "The project that is meant; the default project, if there is one, when none is named.",
+    "x-request-id": "Up to 128 letters, digits and `._:-`; told again in the answer, the log and the audit.",
+}
+"""Request headers, in lower case."""
+
+PARAMETERS: Final[Mapping[str, str]] = {
+    "api": "`catalog` or `management`.",
+    "asset": "The name of a file of the page.",
+    "namespace": "Its levels, joined by the character U+001F (`%1F`); in the management API its id.",
+    "pageSize": "Most entries in one answer; the server has a limit of its own.",
+    "pageToken": "`next-page-token` of the answer before; empty for the first page.",
+    "parent": "The namespace whose children are listed, as in a path.",
+    "prefix": "The `prefix` that `GET /catalog/v1/config` answers: the warehouse's id.",
+    "principalRole": "The role that is asked about, instead of the caller.",
+    "principalUser": "The user that is asked about, instead of the caller: `<provider>~<subject>`.",
+    "projectId": "As the header x-project-id, which comes first.",
+    "purgeRequested": "Whether the files go too.",
+    "returnUuids": "Tell the ids as well.",
+    "snapshots": "`all`, or `refs` for those that a branch or tag names.",
+    "user_id": "`<provider>~<subject>`.",
+    "warehouse": "Its name, or `<project-id>/<name>`.",
+    "warehouseStatus": "`active`, `inactive` or both.",
+}
+"""Query and path parameters by name."""
+
+REFUSALS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "400": ("What was sent cannot be understood.", "BadRequestException", "Malformed request: the body is empty"),
+    "401": ("There is no token, or not one that is accepted.", "NotAuthorizedException", "The token has expired."),
+    "403": (
+        "The caller sees what it is about and may not do this, or a policy forbids it.",
+        "TableActionForbidden",
+        "drop_table is not allowed for oidc~alice",
+    ),
+    "404": (
+        "It does not exist, or the caller may not see it: both are answered alike.",
+        "NoSuchTableException",
+        "Table does not exist: sales.orders",
+    ),
+    "409": ("It contradicts what is there.", "AlreadyExistsException", "A table sales.orders exists already"),
+    "413": ("The body is too large.", "PayloadTooLarge", "The request body is larger than this server takes."),
+    "422": (
+        "The idempotency key was used with another body, or the request contradicts itself.",
+        "UnprocessableEntityException",
+        "One property is both set and removed: owner",
+    ),
+    "429": (
+        "Nothing was changed, and it may be tried again: a part is away, or there is read-only maintenance.",
+        "MaintenanceMode",
+        "The catalog is in read-only maintenance. Nothing was changed; reading goes on, try again later.",
+    ),
+    "503": (
+        "A part is away, or there is read-only maintenance; nothing was done.",
+        "AuthorizationBackendError",
+        "The authorization of this request cannot be decided right now. Nothing was changed; try again later.",
+    ),
+    "5XX": ("A fault. Its id is in the answer and in the log.", "InternalServerError", "An internal error happened."),
+}
+"""(when it is answered, a type, a message) by status."""
+
+LATER: Final = frozenset({"429", "503"})
+"""Statuses that say when to come back."""
+
+
+def answer_headers(status: str, *, tagged: bool) -> dict[str, Any]:
+    """The headers of an answer with this status."""
+    told = {"x-request-id": "The request's own, or one made for it; name it when something is reported."}
+    if status in LATER:
+        told["Retry-After"] = "Seconds."
+    if status == "401":
+        told["WWW-Authenticate"] = "`Bearer`, with the reason when a token was sent (RFC 6750)."
+    if tagged:
+        told["ETag"] = "For `If-None-Match`."
+    return {name: {"description": text, "schema": {"type": "string"}} for name, text in told.items()}
+
+
+def refusal_example(status: str) -> dict[str, Any]:
+    """The body of a refusal with this status."""
+    _, type, message = REFUSALS[status]
+    code = 500 if status == "5XX" else int(status)
+    stack = ["Error ID: 01a1fe72-4e99-725d-80d8-8afc12f93d6e"]
+    return {"error": {"message": message, "type": type, "code": code, "stack": stack}}

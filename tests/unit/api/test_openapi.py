@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenAPI document is complete and true, and the page that shows it asks nobody else for anything."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import gateway.api.build  # noqa: F401 - importing it serves every operation
+from gateway.access.operation import OPERATIONS
+from gateway.api import openapi
+from gateway.api.openapi_examples import decodes, example_of
+from gateway.api.openapi_texts import HEADERS
+from gateway.api.serves import SERVED
+from tests.access.app import running
+
+DOCUMENT = openapi.openapi_document()
+DESCRIBED = [(method, path, each) for path, item in DOCUMENT["paths"].items() for method, each in item.items()]
+
+
+def _names(described: dict[str, Any], place: str) -> set[str]:
+    return {each["name"] for each in described["parameters"] if each["in"] == place}
+
+
+def test_every_endpoint_is_in_it() -> None:
+    told = {f"{method.upper()} {path}" for method, path, _ in DESCRIBED}
+    assert told == {operation.endpoint for operation in OPERATIONS.values()}
+
+
+def test_the_command_prints_all_of_it() -> None:
+    """In a process of its own: what serves the operations must be imported by the command itself."""
+    done = subprocess.run([sys.executable, "-m", "gateway.cli", "openapi"], capture_output=True, text=True, timeout=60)
+    assert json.loads(done.stdout) == json.loads(json.dumps(DOCUMENT)), done.stderr
+
+
+def test_every_body_has_an_example_that_the_gateway_would_take() -> None:
+    bodies = {repr(body): body for handler in SERVED.values() if (body := _body(handler)) is not None}
+    assert len(bodies) > 20
+    for body in bodies.values():
+        assert decodes(body, example_of(body)), (body, example_of(body))
+    for method, path, each in DESCRIBED:
+        if "requestBody" in each:
+            assert each["requestBody"]["content"]["application/json"]["example"] is not None, (method, path)
+
+
+def _body(handler: Any) -> Any:
+    return openapi._reads(openapi._function(handler)).body
+
+
+def test_every_refusal_has_its_form_and_an_example_of_its_status() -> None:
+    for method, path, each in DESCRIBED:
+        refusals = {status: told for status, told in each["responses"].items() if status[0] in "45"}
+        assert refusals, (method, path)
+        for status, told in refusals.items():
+            assert "x-request-id" in told["headers"]
+            assert ("Retry-After" in told["headers"]) == (status in ("429", "503"))
+            if method == "head":
+                assert "content" not in told
+                continue
+            content = told["content"]["application/json"]
+            assert content["schema"] == {"$ref": "#/components/schemas/ErrorResponse"}
+            assert content["example"]["error"]["code"] == (500 if status == "5XX" else int(status))
+
+
+def test_the_headers_that_are_heeded_everywhere_are_told_everywhere() -> None:
+    by_id = {each["operationId"]: (path, each) for _, path, each in DESCRIBED}
+    for operation in OPERATIONS.values():
+        path, each = next(told for told in by_id.values() if told[1]["operationId"] == _first(operation.endpoint))
+        headers = _names(each, "header")
+        assert headers <= set(HEADERS), "each of them is explained"
+        assert "x-request-id" in headers
+        assert ({"x-assume-role", "x-project-id"} <= headers) == (not operation.open_to_all), path
+        assert (operation.is_catalog_mutation()) == ("idempotency-key" in headers and path.startswith("/catalog/"))
+
+
+def _first(endpoint: str) -> str:
+    return next(each["operationId"] for method, path, each in DESCRIBED if f"{method.upper()} {path}" == endpoint)
+
+
+def test_whom_a_question_is_about_is_told() -> None:
+    (asks,) = [each for method, path, each in DESCRIBED if (method, path) == ("get", "/management/v1/server/actions")]
+    assert {"principalUser", "principalRole"} <= _names(asks, "query")
+
+
+def test_every_reference_points_at_something_and_every_operation_has_a_name_of_its_own() -> None:
+    text = json.dumps(DOCUMENT)
+    assert set(re.findall(r'"#/components/schemas/([^"]+)"', text)) <= set(DOCUMENT["components"]["schemas"])
+    ids = [each["operationId"] for _, _, each in DESCRIBED]
+    assert len(set(ids)) == len(ids)
+
+
+async def test_the_page_is_served_whole_from_here() -> None:
+    async with running() as app:
+        page = await app.client.get("/swagger-ui/")
+        assert (page.status_code, page.headers["content-type"].split(";")[0]) == (200, "text/html")
+        policy = page.headers["content-security-policy"]
+        assert "default-src 'none'; script-src 'self';" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy.split("script-src")[1].split(";")[0]
+        assert "//" not in re.sub(r"<!DOCTYPE html>", "", page.text), "no other address"
+        assert "<script>" not in page.text
+        for path in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+            part = await app.client.get(path)
+            assert (part.status_code, part.headers["x-content-type-options"]) == (200, "nosniff"), path
+            assert len(part.content) > 100
+        start = await app.client.get("/swagger-ui/start.js")
+        assert "validatorUrl: null" in start.text, "the document is sent to no validator"
+        for api, named in (("catalog", True), ("management", False)):
+            document = await app.client.get(f"/api-docs/{api}/v1/openapi.json")
+            assert f"/api-docs/{api}/v1/openapi.json" in start.text
+            assert document.json()["openapi"] == "3.1.0"
+            assert {path.startswith("/catalog/") for path in document.json()["paths"]} == {named}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/swagger-ui/LICENSE", "/swagger-ui/..%2F__init__.py", "/swagger-ui/%2e%2e", "/api-docs/other/v1/openapi.json"],
+)
+async def test_nothing_else_of_the_machine_is_served(path: str) -> None:
+    async with running() as app:
+        assert (await app.client.get(path)).status_code in (400, 404)
+
+
+async def test_it_can_be_switched_off() -> None:
+    async with running() as app:
+        app.app.state.parts = _without_page(app.app.state.parts)
+        for path in ("/swagger-ui/", "/swagger-ui/start.js", "/api-docs/catalog/v1/openapi.json"):
+            answer = await app.client.get(path)
+            assert (answer.status_code, answer.json()["error"]["type"]) == (404, "NotFoundException")
+
+
+def _without_page(parts: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(parts, swagger_ui=False)
