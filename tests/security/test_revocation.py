@@ -316,11 +316,13 @@ def rounds(world: World, readers: Readers, way: str, count: int) -> int:
     asked = 0
     for _ in range(count):
         taken.give()
+        # On a machine that does more than this, an engine may be too late for some: that is no yes, and no answer.
         for _ in range(2):
-            assert set(readers.statuses(taken.before or table.path)) == {200}
+            warm = set(readers.statuses(taken.before or table.path))
+            assert 200 in warm, warm
+            assert warm <= {200, 503}, warm
         taken.take()
         after = readers.statuses(taken.path or table.path)
-        # On a machine that does more than this, an engine may be too late for some: that is no yes, and no answer.
         assert set(after) <= {404, 503}, after
         asked += after.count(404)
     return asked
