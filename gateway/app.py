@@ -62,7 +62,10 @@ from gateway.governance.protection import Protection
 from gateway.governance.rights import Rights
 from gateway.governance.roles import Roles
 from gateway.governance.servers import Servers
+from gateway.governance.storage_reports import StorageTrials
 from gateway.governance.users import Users
+from gateway.governance.warehouse_changes import WarehouseChanges
+from gateway.governance.warehouse_storage import WarehouseStorage
 from gateway.governance.warehouses import Warehouses
 from gateway.iceberg.limits import Limits
 from gateway.identity.bearer import bearer_token
@@ -330,10 +333,13 @@ def _parts(
     )
     turns = SharedTurns(database)
     views = Views(database=database, delivery=delivery, files=metadata_files, turns=turns, lists=lists)
+    trials = StorageTrials(
+        files=stores.files, sts=stores.sts, endpoints=DEFAULT_RULES, skip=settings.skip_storage_validation
+    )
     default_project = settings.default_project_id if settings.enable_default_project else None
     return Parts(
         door=door,
-        authenticate=_authenticator(verifier),
+        authenticate=_authenticator(verifier, frozenset(settings.instance_admins)),
         health=health,
         swagger_ui=settings.serve_swagger_ui,
         page_size_max=settings.pagination_size_max,
@@ -367,13 +373,12 @@ def _parts(
             database=database,
             door=door,
             delivery=delivery,
-            files=stores.files,
-            sts=stores.sts,
             storage=stores.storage,
-            endpoints=DEFAULT_RULES,
-            skip_validation=settings.skip_storage_validation,
+            trials=trials,
             reaches=reaches,
         ),
+        warehouse_changes=WarehouseChanges(database=database, delivery=delivery),
+        warehouse_storage=WarehouseStorage(database=database, storage=stores.storage, trials=trials),
         grants=Grants(database=database, door=door, delivery=delivery),
         grant_lists=GrantLists(database=database, door=door, page_size=settings.pagination_size_max),
         checks=Checks(door=door),
@@ -485,9 +490,17 @@ async def _identity(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     return keys, verifier
 
 
-def _authenticator(verifier: RememberedTokens) -> Callable[[list[bytes]], Awaitable[Actor]]:
+def _authenticator(
+    verifier: RememberedTokens, instance_admins: frozenset[str]
+) -> Callable[[list[bytes]], Awaitable[Actor]]:
     async def authenticate(header_values: list[bytes]) -> Actor:
         token = await verifier.verify(bearer_token(header_values))
-        return Actor.user(token.user_id, name=token.name, email=token.email, application=token.kind == "application")
+        return Actor.user(
+            token.user_id,
+            name=token.name,
+            email=token.email,
+            application=token.kind == "application",
+            instance_admin=token.user_id in instance_admins,
+        )
 
     return authenticate

@@ -188,6 +188,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     default_project_id: Annotated[str, Meta(min_length=1, description="Id of the default project.")] = (
         "00000000-0000-0000-0000-000000000000"
     )
+    instance_admins: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^[a-z0-9-]+~.+$")], ...],
+        Meta(
+            description="Users `oidc~<subject>` who alone may change warehouses that are managed by `instance-admin`; "
+            "it gives no other right."
+        ),
+    ] = ()
     reserved_namespaces: Annotated[
         tuple[str, ...], Meta(description="Top-level namespace names nobody may create.")
     ] = ("system", "examples", "information_schema")

@@ -24,6 +24,10 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     `id` is `<idp>~<subject>` for people and services, `system~<task>` for the gateway's own work, and empty for nobody.
     With `assumed_role` only the rights of that role count; `id` still tells who assumed it. `within` is then the
     role's project: outside of it nothing exists for who acts as the role.
+
+    An `instance_admin` is named by the settings: whoever runs the installation and may change warehouses that are kept
+    from everybody else (`governance/warehouse_changes.py`). It adds to the rights that are needed and gives none, least
+    of all on data; who acts as a role is none.
     """
 
     kind: ActorKind
@@ -33,11 +37,27 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     application: bool = False
     assumed_role: UUID | None = None
     within: str | None = None
+    instance_admin: bool = False
 
     @classmethod
-    def user(cls, id: str, *, name: str | None = None, email: str | None = None, application: bool = False) -> Actor:
+    def user(
+        cls,
+        id: str,
+        *,
+        name: str | None = None,
+        email: str | None = None,
+        application: bool = False,
+        instance_admin: bool = False,
+    ) -> Actor:
         """A person or service that presented a verified token."""
-        return cls(kind=ActorKind.USER, id=id, name=name, email=email, application=application)
+        return cls(
+            kind=ActorKind.USER,
+            id=id,
+            name=name,
+            email=email,
+            application=application,
+            instance_admin=instance_admin,
+        )
 
     @classmethod
     def system(cls, task: str) -> Actor:

@@ -41,6 +41,7 @@ class Failure(StrEnum):
     ACTION_FORBIDDEN = "ActionForbidden"
     DENIED_BY_POLICY = "DeniedByPolicy"
     NOT_AUTHENTICATED = "NotAuthenticated"
+    WAREHOUSE_INACTIVE = "WarehouseNotActive"
     ENGINE_UNAVAILABLE = "InternalAuthorizationError"
 
 
@@ -119,6 +120,15 @@ def all_of(decisions: Sequence[Decision]) -> Decision:
         obligations=strictest([each.obligations for each in decisions if each.obligations is not None]),
         held=frozenset().union(*(each.held for each in decisions)),
     )
+
+
+def closed(decision: Decision, demand: Demand) -> Decision:
+    """The verdict on what lies in a warehouse that is not active: it is not there, and who would have been told more
+    is told why.
+    """
+    if decision.outcome in (Outcome.HIDDEN, Outcome.UNAVAILABLE):
+        return decision
+    return Decision(Outcome.HIDDEN, DeterminedBy.NONE, Failure.WAREHOUSE_INACTIVE, demand)
 
 
 def undecided(failure: Failure) -> Decision:

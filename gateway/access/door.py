@@ -16,7 +16,7 @@ import msgspec
 from gateway.access._mint import mint
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.audit_record import AuditRecord
-from gateway.access.decision import Decision, DemandAnswer, Failure, Outcome, all_of, combine, undecided
+from gateway.access.decision import Decision, DemandAnswer, Failure, Outcome, all_of, closed, combine, undecided
 from gateway.access.demand import Demand
 from gateway.access.describe import describe_for_policy
 from gateway.access.entrance import Assumption, Entrance
@@ -26,7 +26,16 @@ from gateway.access.outage import AuditUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.ports import AuditSink, Observer, Pin, Policies, Question, Relationships, Resolver
-from gateway.access.questions import answer_of, key_of, only_warehouse, pin_of, questions_of, refs_of, revision_of
+from gateway.access.questions import (
+    answer_of,
+    in_inactive_warehouse,
+    key_of,
+    only_warehouse,
+    pin_of,
+    questions_of,
+    refs_of,
+    revision_of,
+)
 from gateway.access.recording import Judged, record_of, told_of
 from gateway.access.refs import ObjectKey, ObjectType, RoleRef
 from gateway.access.refusals import (
@@ -35,6 +44,7 @@ from gateway.access.refusals import (
     NotAuthenticated,
     RoleActionForbidden,
     RoleNotFound,
+    WarehouseNotActive,
     forbidden,
     in_maintenance,
     not_found,
@@ -327,6 +337,8 @@ class Door:
         if decision.outcome is Outcome.UNAVAILABLE:
             return unavailable(operation.is_catalog_mutation())
         ref = decision.refused.on if decision.refused is not None else None
+        if decision.failure is Failure.WAREHOUSE_INACTIVE:
+            return WarehouseNotActive("The warehouse is not active.")
         if decision.outcome is Outcome.HIDDEN and ref is not None:
             return not_found(ref)
         return forbidden(entrance.actor, operation.name(), ref, decision.policy_reasons)
@@ -360,7 +372,12 @@ class Door:
             raise wrong
         if not decided:
             return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in asked]
-        return [combine(answers, policy) for answers, policy in zip(holding.result(), allowing.result(), strict=True)]
+        verdicts = []
+        for operation, answers, policy in zip(asked, holding.result(), allowing.result(), strict=True):
+            shut = in_inactive_warehouse(operation, resolution)
+            verdict = combine(answers, policy)
+            verdicts.append(verdict if shut is None else closed(verdict, shut))
+        return verdicts
 
     async def _ask_relationships(
         self, entrance: Entrance, asked: Sequence[Operation], resolution: Resolution

@@ -48,7 +48,9 @@ class Entrance:
     def act_as(self, operation: AssumeRole, role: ResolvedRole, roles: tuple[str, ...]) -> None:
         """Make the caller a member of the role and nothing else; `roles` are all that the caller is in."""
         self.assumption = Assumption(self.actor, operation, roles)
-        self.actor = msgspec.structs.replace(self.actor, assumed_role=role.id, within=role.project_id)
+        self.actor = msgspec.structs.replace(
+            self.actor, assumed_role=role.id, within=role.project_id, instance_admin=False
+        )
 
     def may_answer(self, served: frozenset[type[Operation]]) -> bool:
         """True if a success answer may leave: one of the served operations was admitted and every trail is durable."""

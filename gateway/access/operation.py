@@ -39,6 +39,8 @@ class Operation:
     """One thing that can be asked. Subclasses are frozen dataclasses in `operations/<noun>.py`.
 
     `endpoint` is the method and path template; `returns` the status of success. `open_to_all` needs no token.
+    `also_at` are older paths of the same endpoint, with the same method: one operation, so that policies, audit and
+    metrics know it by one name wherever it comes in.
     `open_to_authenticated` gives the reason why any verified caller may do it; such an operation still passes OPA and
     the audit, and only such an operation may have nothing but optional demands. `open_to_self` gives the reason why
     callers may do it for themselves: where it demands nothing, the door sees to it that it is about nobody else
@@ -55,6 +57,7 @@ class Operation:
     """
 
     endpoint: ClassVar[str]
+    also_at: ClassVar[tuple[str, ...]] = ()
     returns: ClassVar[int] = 200
     open_to_all: ClassVar[bool] = False
     open_to_authenticated: ClassVar[str] = ""
@@ -115,6 +118,16 @@ class Operation:
         return cls.changes() and not cls.goes_on_because
 
     @classmethod
+    def needs_active_warehouse(cls) -> bool:
+        """Whether it is of the catalog, which a warehouse that was deactivated is no part of; management goes on."""
+        return cls.paths()[0].startswith("/catalog/")
+
+    @classmethod
+    def paths(cls) -> tuple[str, ...]:
+        """Every path it is asked at, the current one first."""
+        return (cls.endpoint.split(" ", 1)[1], *cls.also_at)
+
+    @classmethod
     def routed(cls) -> bool:
         """Whether it is asked over HTTP."""
         return _UNROUTED_ENDPOINT.fullmatch(cls.endpoint) is None
@@ -134,6 +147,8 @@ class Operation:
         if "endpoint" in cls.__dict__ and _UNROUTED_ENDPOINT.fullmatch(cls.endpoint):
             cls._register_unrouted()
             return
+        if any(not path.startswith("/") for path in cls.also_at):
+            raise TypeError(f"operation {cls.__name__}: an older path begins with a slash, and has no method")
         if cls.system_tasks:
             raise TypeError(f"operation {cls.__name__} has a route, so it is no task of the system")
         if "endpoint" not in cls.__dict__ or not _ENDPOINT.fullmatch(cls.endpoint):

@@ -75,6 +75,19 @@ def revision_of(key: ObjectKey, within: UUID | None) -> UUID | None:
     return within if key.type in _IN_A_WAREHOUSE else None
 
 
+def in_inactive_warehouse(operation: Operation, resolution: Resolution) -> Demand | None:
+    """The first demand that is about something in a warehouse which is not active; None when there is none, and for
+    operations that do not mind.
+    """
+    if not operation.needs_active_warehouse():
+        return None
+    for demand in operation.demands():
+        warehouse = warehouse_of(resolution.get(demand.on))
+        if demand.required and warehouse is not None and not warehouse.active:
+            return demand
+    return None
+
+
 def answer_of(demand: Demand, resolution: Resolution, yes: set[Question]) -> DemandAnswer:
     key = key_of(demand.on, resolution)
     visible_by = VISIBLE_BY.get(key.type)

@@ -50,6 +50,10 @@ class ProjectNotFound(CatalogError, code=404):
     """No such project, or none the caller may see."""
 
 
+class WarehouseNotActive(CatalogError, code=404):
+    """The warehouse is deactivated; told to who sees what was asked for."""
+
+
 class UserNotFound(CatalogError, code=404):
     """No such user, or none the caller may see."""
 

@@ -142,6 +142,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
         {
             Can.CREATE_ROLE,
             Can.CREATE_WAREHOUSE,
+            Can.DELETE,
             Can.GET_METADATA,
             Can.GRANT_CREATE,
             Can.GRANT_DATA_ADMIN,
@@ -156,13 +157,17 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
             Can.LIST_ROLES,
             Can.LIST_WAREHOUSES,
             Can.READ_ASSIGNMENTS,
+            Can.RENAME,
             Can.SEARCH_ROLES,
         }
     ),
     ObjectType.WAREHOUSE: _GRANTING_BELOW_PROJECT
     | {
         Can.ACCEPT_MOVED_NAMESPACE,
+        Can.ACTIVATE,
         Can.CREATE_NAMESPACE,
+        Can.DEACTIVATE,
+        Can.DELETE,
         Can.GET_CONFIG,
         Can.GET_METADATA,
         Can.GRANT_CREATE,
@@ -170,7 +175,11 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
         Can.LIST_DELETED_TABULARS,
         Can.LIST_EVERYTHING,
         Can.LIST_NAMESPACES,
+        Can.MODIFY_SOFT_DELETION,
+        Can.RENAME,
+        Can.SET_FORMAT_VERSION_POLICY,
         Can.SET_MANAGED_ACCESS,
+        Can.SET_PROTECTION,
         Can.UPDATE_STORAGE,
         Can.USE,
     },

@@ -60,6 +60,15 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> ObjectKey:
         return ObjectKey(ObjectType.WAREHOUSE, str(self.id))
 
+    @property
+    def new_table_format(self) -> int:
+        """The format version of a new table whose creator asks for none: the warehouse's default, else 2, else the
+        highest that is allowed.
+        """
+        if self.default_format_version is not None:
+            return self.default_format_version
+        return 2 if 2 in self.allowed_format_versions else max(self.allowed_format_versions)
+
 
 class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
     """A namespace row; `namespace` has the creator's spelling, `ancestors` the ids from the top level down to the

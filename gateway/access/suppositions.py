@@ -20,7 +20,7 @@ from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.policy import PolicyActor, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.ports import Pin, Policies, Question, Relationships, Resolver
 from gateway.access.questions import above_of, key_of
-from gateway.access.refs import Ref
+from gateway.access.refs import ObjectType, Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, warehouse_of
 from gateway.access.told_as import told_as
@@ -28,6 +28,28 @@ from gateway.access.told_as import told_as
 #: People asked about at the same time in one process, for all requests together. Each costs one call to OPA and few to
 #: OpenFGA, however many questions there are; more of them would slow down the decisions of everybody else.
 AT_ONCE = 4
+
+#: What the catalog does with a warehouse; the other actions on one are management.
+_OF_CATALOG = frozenset({Can.CREATE_NAMESPACE, Can.GET_CONFIG, Can.LIST_EVERYTHING, Can.LIST_NAMESPACES, Can.USE})
+
+#: What management does with things in a warehouse, active or not.
+_OF_MANAGEMENT = frozenset(
+    each
+    for each in Can
+    if each.name.startswith("GRANT_")
+    or each
+    in (
+        Can.CHANGE_OWNERSHIP,
+        Can.CONTROL_TASKS,
+        Can.GET_TASKS,
+        Can.MANAGE_TAGS,
+        Can.READ_ASSIGNMENTS,
+        Can.READ_GRANTS,
+        Can.SET_MANAGED_ACCESS,
+        Can.SET_PROTECTION,
+        Can.UNDROP,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +102,8 @@ async def weigh(
             raise DecisionEngineUnavailable("an engine answered another number of questions than were asked")
         for index, policy, holds in zip(indexes, allowed, related, strict=True):
             there = resolution.get(supposed[index].on) is not None
+            # Asked all the same: the time of an answer tells nobody of a warehouse they do not see.
+            there = there and not _shut(supposed[index], resolution)
             answers[index] = there and holds is True and policy.allow
 
     try:
@@ -89,6 +113,18 @@ async def weigh(
     except ExceptionGroup as failed:
         raise _first(failed) from None
     return answers
+
+
+def _shut(supposed: Supposition, resolution: Resolution) -> bool:
+    """Whether the answer is no because the warehouse is not active: nothing in it can be reached, and of the warehouse
+    itself only what management does. Rights can be given and read as ever.
+    """
+    warehouse = warehouse_of(resolution.get(supposed.on))
+    if warehouse is None or warehouse.active:
+        return False
+    if supposed.on.type is ObjectType.WAREHOUSE:
+        return supposed.relation in _OF_CATALOG
+    return supposed.relation not in _OF_MANAGEMENT
 
 
 def _first(group: ExceptionGroup[Exception]) -> Exception:

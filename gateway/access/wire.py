@@ -15,11 +15,15 @@ import msgspec
 from gateway.iceberg.codec import absent
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+(?![\s\S])$")]
+#: No slash: clients name a warehouse `project/warehouse` (`lakekeeper.md` 1.1).
+WarehouseName = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^/\x00-\x1f\x7f]+(?![\s\S])$")]
 ProjectId = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+(?![\s\S])$")]
 UserId = Annotated[
     str, msgspec.Meta(min_length=3, max_length=255, pattern=r"^[a-z0-9-]+~[^\x00-\x1f\x7f]{1,127}(?![\s\S])$")
 ]
 UserType = Literal["human", "application"]
+ManagedBy = Literal["self-managed", "instance-admin"]
+FormatVersions = Annotated[tuple[Literal[1, 2, 3], ...], msgspec.Meta(min_length=1)]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
@@ -134,6 +138,12 @@ class CreatedProject(Answer, frozen=True):
     project_id: str
 
 
+class RenameProjectRequest(Request, frozen=True):
+    """`POST /project/rename`."""
+
+    new_name: Name
+
+
 class Project(Answer, frozen=True):
     """A project."""
 
@@ -160,13 +170,13 @@ class SoftDelete(msgspec.Struct, frozen=True, rename="kebab", tag_field="type", 
 class CreateWarehouseRequest(Request, frozen=True):
     """`POST /warehouse` and `POST /warehouse-creation-validation`."""
 
-    warehouse_name: Name
+    warehouse_name: WarehouseName
     storage_profile: msgspec.Raw
     storage_credential: msgspec.Raw = msgspec.field(default_factory=absent)
     delete_profile: HardDelete | SoftDelete = HardDelete()
     project_id: ProjectId | None = None
-    managed_by: Literal["self-managed", "instance-admin"] = "self-managed"
-    allowed_format_versions: Annotated[tuple[Literal[1, 2, 3], ...], msgspec.Meta(min_length=1)] = (1, 2, 3)
+    managed_by: ManagedBy = "self-managed"
+    allowed_format_versions: FormatVersions = (1, 2, 3)
     default_format_version: Literal[1, 2, 3] | None = None
 
 
@@ -199,20 +209,3 @@ class WarehouseList(Answer, frozen=True):
     """`GET /warehouse`."""
 
     warehouses: list[Warehouse]
-
-
-class ValidationCheck(Answer, frozen=True, omit_defaults=True):
-    """One check of a storage validation."""
-
-    name: str
-    status: str
-    duration_ms: int | None = None
-    reason: str | None = None
-    error: str | None = None
-
-
-class ValidationAnswer(Answer, frozen=True):
-    """`POST /warehouse-creation-validation`."""
-
-    valid: bool
-    checks: list[ValidationCheck]

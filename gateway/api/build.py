@@ -40,6 +40,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     transactions,
     users,
     views,
+    warehouse_storage,
     warehouses,
 )
 from gateway.api.context import Parts, provide_ctx

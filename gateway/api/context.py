@@ -48,6 +48,8 @@ from gateway.governance.rights import Rights
 from gateway.governance.roles import Roles
 from gateway.governance.servers import Servers
 from gateway.governance.users import Users
+from gateway.governance.warehouse_changes import WarehouseChanges
+from gateway.governance.warehouse_storage import WarehouseStorage
 from gateway.governance.warehouses import Warehouses
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken, PrefixIsNotWarehouseID
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
@@ -84,6 +86,8 @@ class Parts:
     users: Users
     projects: Projects
     warehouses: Warehouses
+    warehouse_changes: WarehouseChanges
+    warehouse_storage: WarehouseStorage
     grants: Grants
     grant_lists: GrantLists
     checks: Checks
@@ -244,9 +248,19 @@ class Ctx:
         return ViewRef(_uuid(prefix), TableIdentifier(Namespace.parse(namespace), view))
 
     def project(self, given: str | None = None) -> ProjectRef:
-        """The project of a management request: named in it, in the header `x-project-id`, or the default one."""
-        id = self.header("x-project-id") or given or self.query("projectId") or self.query("project-id")
-        id = id or self.parts.default_project_id
+        """The project of a management request.
+
+        The one in its path, if it has one (older paths); else the one that the header `x-project-id` names, or as older
+        clients do it the body (`given`) or the query; else the only one the caller may be in; else the default one.
+        Raises 400 when the latter name different ones, rather than choose between them, and ProjectIdMissing.
+        """
+        if "project_id" in self._request.path_params:
+            return self.project_in_path()
+        wished = (self.header("x-project-id"), given, self.query("projectId"), self.query("project-id"))
+        named = {each for each in wished if each}
+        if len(named) > 1:
+            raise BadRequestException("The header x-project-id, the query and the body name different projects.")
+        id = named.pop() if named else self.actor.within or self.parts.default_project_id
         if id is None:
             raise ProjectIdMissing("Name a project with the header x-project-id.")
         return ProjectRef(id)

@@ -64,8 +64,12 @@ def openapi_document(select: Callable[[type[Operation]], bool] = lambda operatio
     schema_of = dict(zip(map(repr, types), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for operations, reads, answer in described:
-        method, path = operations[0].endpoint.split(" ", 1)
-        paths.setdefault(path, {})[method.lower()] = _operation(operations, path, reads, answer, schema_of)
+        method = operations[0].endpoint.split(" ", 1)[0].lower()
+        for path in operations[0].paths():
+            described_at = _operation(operations, path, reads, answer, schema_of)
+            paths.setdefault(path, {})[method] = (
+                described_at if path not in operations[0].also_at else _older(described_at, path)
+            )
     return {
         "openapi": "3.1.0",
         "info": {"title": "Lakegate", "version": version("lakegate"), "license": {"name": "Apache-2.0"}},
@@ -120,6 +124,12 @@ def _tag(path: str) -> str:
     if words[0] not in ("catalog", "management"):
         return "system"
     return words[2] if len(words) > 2 else words[-1]
+
+
+def _older(described: dict[str, Any], path: str) -> dict[str, Any]:
+    """The same at an older path; operation ids are unique in a document."""
+    named = "".join(part.capitalize() for part in re.findall(r"[a-z]+", path.split("/v1/", 1)[1]))
+    return {**described, "operationId": f"{described['operationId']}At{named}", "deprecated": True}
 
 
 def _path_parameters(path: str) -> Iterator[dict[str, Any]]:

@@ -3,8 +3,14 @@
 
 from __future__ import annotations
 
-from gateway.access.operations.projects import CreateProject, GetProject, ListProjects
-from gateway.access.wire import CreatedProject, CreateProjectRequest, Project, ProjectList
+from gateway.access.operations.projects import (
+    CreateProject,
+    DeleteProject,
+    GetProject,
+    ListProjects,
+    RenameProject,
+)
+from gateway.access.wire import CreatedProject, CreateProjectRequest, Project, ProjectList, RenameProjectRequest
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 
@@ -25,5 +31,18 @@ async def list_projects(ctx: Ctx) -> ProjectList:
 
 @serves(GetProject)
 async def get_project(ctx: Ctx) -> Project:
-    """The project of the request."""
+    """The project of the request, or at an older path the one in it."""
     return await ctx.parts.projects.get(await ctx.admit(GetProject(ctx.project())))
+
+
+@serves(RenameProject)
+async def rename_project(ctx: Ctx) -> None:
+    """Another name for the project of the request."""
+    request = await ctx.body(RenameProjectRequest)
+    await ctx.parts.projects.rename(await ctx.admit(RenameProject(ctx.project(), request.new_name)))
+
+
+@serves(DeleteProject)
+async def delete_project(ctx: Ctx) -> None:
+    """Delete the project of the request."""
+    await ctx.parts.projects.delete(await ctx.admit(DeleteProject(ctx.project())))

@@ -31,7 +31,7 @@ def serves(
 
     Mutations of the catalog heed idempotency keys (`repeat.py`). `repeat` makes the answer anew, through the door, when
     a success is repeated; it takes what the handler takes, and after the context what is remembered. Answers without
-    content need none.
+    content need none. Older paths (`also_at`) lead to the same handler.
 
     Raises TypeError when they name different endpoints, one that is no route, or when one of them is served already.
     """
@@ -40,14 +40,16 @@ def serves(
         raise TypeError(f"{first.__name__} has no route: {first.endpoint}")
     if any(each.endpoint != first.endpoint for each in operations):
         raise TypeError(f"{', '.join(each.__name__ for each in operations)} do not share one endpoint")
-    method, path = first.endpoint.split(" ", 1)
+    if any(each.also_at != first.also_at for each in operations):
+        raise TypeError(f"{', '.join(each.__name__ for each in operations)} do not share their older paths")
+    method = first.endpoint.split(" ", 1)[0]
 
     def wrap(handler: Callable[..., Any]) -> HTTPRouteHandler:
         taken = [each.__name__ for each in operations if each in SERVED]
         if taken:
             raise TypeError(f"{', '.join(taken)} served twice")
         served: HTTPRouteHandler = route(
-            re.sub(r"\{(\w+)\}", r"{\1:str}", path),
+            [re.sub(r"\{(\w+)\}", r"{\1:str}", each) for each in first.paths()],
             http_method=[HttpMethod(method)],
             status_code=first.returns,
             operation_id=first.__name__,

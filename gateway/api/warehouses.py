@@ -4,12 +4,30 @@
 from __future__ import annotations
 
 from gateway.access.operations.warehouses import (
+    ActivateWarehouse,
     CreateWarehouse,
+    DeactivateWarehouse,
+    DeleteWarehouse,
     GetWarehouse,
     ListWarehouses,
+    RenameWarehouse,
+    SetWarehouseDeleteProfile,
+    SetWarehouseFormatVersionPolicy,
+    SetWarehouseManagedBy,
+    SetWarehouseProtection,
     ValidateWarehouseCreation,
 )
-from gateway.access.wire import CreateWarehouseRequest, ValidationAnswer, Warehouse, WarehouseList
+from gateway.access.wire import CreateWarehouseRequest, Warehouse, WarehouseList
+from gateway.access.wire_warehouses import (
+    DeleteProfileRequest,
+    FormatVersionPolicyRequest,
+    ProtectionAnswer,
+    RenameWarehouseRequest,
+    SetManagedByRequest,
+    SetProtectionRequest,
+    ValidationAnswer,
+)
+from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.iceberg.errors import BadRequestException
@@ -34,21 +52,78 @@ async def validate_warehouse_creation(ctx: Ctx) -> ValidationAnswer:
 @serves(ListWarehouses)
 async def list_warehouses(ctx: Ctx) -> WarehouseList:
     """The warehouses of the project that the caller sees."""
-    return await ctx.parts.warehouses.list(
-        await ctx.admit(ListWarehouses(ctx.project(), _states(ctx.query("warehouseStatus"))))
-    )
+    states = _states(ctx.queries("warehouseStatus"))
+    return await ctx.parts.warehouses.list(await ctx.admit(ListWarehouses(ctx.project(), states)))
 
 
 @serves(GetWarehouse)
-async def get_warehouse(ctx: Ctx, warehouse_id: str) -> Warehouse:
+async def get_warehouse(ctx: Ctx) -> Warehouse:
     """One warehouse."""
-    return await ctx.parts.warehouses.get(await ctx.admit(GetWarehouse(ctx.warehouse(warehouse_id))))
+    return await ctx.parts.warehouses.get(await ctx.admit(GetWarehouse(targets.warehouse(ctx))))
 
 
-def _states(text: str | None) -> tuple[bool, ...]:
-    if not text:
+@serves(RenameWarehouse)
+async def rename_warehouse(ctx: Ctx) -> Warehouse:
+    """Another name."""
+    on, request = targets.warehouse(ctx), await ctx.body(RenameWarehouseRequest)
+    return await ctx.parts.warehouse_changes.rename(await ctx.admit(RenameWarehouse(on, request.new_name)))
+
+
+@serves(ActivateWarehouse)
+async def activate_warehouse(ctx: Ctx) -> None:
+    """Serve it again."""
+    await ctx.parts.warehouse_changes.activate(await ctx.admit(ActivateWarehouse(targets.warehouse(ctx))))
+
+
+@serves(DeactivateWarehouse)
+async def deactivate_warehouse(ctx: Ctx) -> None:
+    """Serve it no more."""
+    await ctx.parts.warehouse_changes.deactivate(await ctx.admit(DeactivateWarehouse(targets.warehouse(ctx))))
+
+
+@serves(DeleteWarehouse)
+async def delete_warehouse(ctx: Ctx) -> None:
+    """Delete an empty warehouse."""
+    operation = DeleteWarehouse(targets.warehouse(ctx), ctx.flag("force", False))
+    await ctx.parts.warehouse_changes.delete(await ctx.admit(operation))
+
+
+@serves(SetWarehouseProtection)
+async def set_warehouse_protection(ctx: Ctx) -> ProtectionAnswer:
+    """Protect it, or no longer."""
+    on, request = targets.warehouse(ctx), await ctx.body(SetProtectionRequest)
+    permit = await ctx.admit(SetWarehouseProtection(on, request.protected))
+    return await ctx.parts.warehouse_changes.protect(permit)
+
+
+@serves(SetWarehouseManagedBy)
+async def set_warehouse_managed_by(ctx: Ctx) -> Warehouse:
+    """Say who manages it."""
+    on, request = targets.warehouse(ctx), await ctx.body(SetManagedByRequest)
+    permit = await ctx.admit(SetWarehouseManagedBy(on, request.managed_by))
+    return await ctx.parts.warehouse_changes.set_managed_by(permit)
+
+
+@serves(SetWarehouseDeleteProfile)
+async def set_warehouse_delete_profile(ctx: Ctx) -> Warehouse:
+    """Another delete profile."""
+    on, request = targets.warehouse(ctx), await ctx.body(DeleteProfileRequest)
+    permit = await ctx.admit(SetWarehouseDeleteProfile(on, request.delete_profile))
+    return await ctx.parts.warehouse_changes.set_delete_profile(permit)
+
+
+@serves(SetWarehouseFormatVersionPolicy)
+async def set_warehouse_format_version_policy(ctx: Ctx) -> Warehouse:
+    """Another policy of format versions."""
+    on, request = targets.warehouse(ctx), await ctx.body(FormatVersionPolicyRequest)
+    permit = await ctx.admit(SetWarehouseFormatVersionPolicy(on, request))
+    return await ctx.parts.warehouse_changes.set_format_version_policy(permit)
+
+
+def _states(given: list[str]) -> tuple[bool, ...]:
+    if not given:
         return (True,)
-    states = {part.strip().lower() for part in text.split(",")}
+    states = {part.lower() for part in given}
     if not states <= {"active", "inactive"}:
         raise BadRequestException("warehouseStatus is active, inactive, or both separated by a comma.")
     return tuple(state == "active" for state in sorted(states))

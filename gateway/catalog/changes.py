@@ -164,7 +164,7 @@ class NewTable:
             self.updates,
             now_ms=now_ms,
             allowed_format_versions=frozenset(self.warehouse.allowed_format_versions),
-            default_format_version=self.warehouse.default_format_version or 2,
+            default_format_version=self.warehouse.new_table_format,
             limits=limits,
         )
         _check_places(self.warehouse, self.location, self.updates, outcome)

@@ -18,6 +18,7 @@ from gateway.access.operations.namespaces import (
 )
 from gateway.access.permit import Permit
 from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType
+from gateway.access.refusals import not_found
 from gateway.access.repetition import Remembered
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.lists import Lists
@@ -116,6 +117,8 @@ class Namespaces:
                 )
             except namespaces.NamespaceGone as gone:
                 raise NoSuchNamespaceException(f"Namespace does not exist: {namespace.dotted}") from gone
+            except namespaces.WarehouseGone as gone:
+                raise not_found(operation.warehouse) from gone
             if not created:
                 raise AlreadyExistsException(f"Namespace already exists: {namespace.dotted}")
             pending = await record_new(

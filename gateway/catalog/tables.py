@@ -199,7 +199,7 @@ class Tables:
             table_uuid=id,
             location=location.text,
             now_ms=now_ms(permit),
-            default_format_version=warehouse.default_format_version or 2,
+            default_format_version=warehouse.new_table_format,
             allowed=frozenset(warehouse.allowed_format_versions),
             limits=self._files.limits,
         )

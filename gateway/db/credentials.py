@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from uuid import UUID
 
+import msgspec
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from gateway.access.resolved import ResolvedWarehouse
 from gateway.db import secrets
 from gateway.db.engine import Database
@@ -28,10 +31,12 @@ class StorageCredentials:
         self._sealer = sealer
         self._opened: OrderedDict[UUID, S3Credential] = OrderedDict()
 
-    @property
-    def sealer(self) -> Sealer:
-        """What seals and opens."""
-        return self._sealer
+    async def keep(self, connection: AsyncConnection, credential: S3Credential | None) -> UUID | None:
+        """Store a credential, sealed, in the transaction of the warehouse that gets it; its id, None for none."""
+        if credential is None:
+            return None
+        plain = msgspec.json.encode({"type": "s3", **msgspec.to_builtins(credential)})
+        return await secrets.store(connection, self._sealer, plain)
 
     async def require_right_key(self) -> None:
         """Raise SecretUnreadable when there are credentials and the newest hundred can all not be opened: the key is

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import delete, exists, func, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey
@@ -27,6 +28,10 @@ class NamespaceGone(Exception):
         self.id = id
 
 
+class WarehouseGone(Exception):
+    """The warehouse was deleted since the request resolved it; the transaction is lost."""
+
+
 async def create(
     connection: AsyncConnection,
     *,
@@ -38,7 +43,7 @@ async def create(
 ) -> bool:
     """Insert the namespace; False when its name is taken. The parent's row is locked, so it cannot go meanwhile.
 
-    Raises NamespaceGone when the parent went since it was resolved.
+    Raises NamespaceGone when the parent went since it was resolved, WarehouseGone when the warehouse did.
     """
     if parent is not None:
         await hold(connection, parent)
@@ -55,7 +60,12 @@ async def create(
         )
         .on_conflict_do_nothing(index_elements=["warehouse_id", "path_key"])
     )
-    return (await connection.execute(statement)).rowcount == 1
+    try:
+        return (await connection.execute(statement)).rowcount == 1
+    except IntegrityError as error:
+        if "warehouse_id_fkey" in str(error.orig):
+            raise WarehouseGone(str(warehouse_id)) from error
+        raise
 
 
 async def hold(connection: AsyncConnection, *at: ResolvedNamespace) -> None:

@@ -17,12 +17,14 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Exists, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
 from gateway.db.schema import pending_files, tables
+from gateway.iceberg.errors import NoSuchWarehouseException
 
 _log = structlog.get_logger("db.pending_files")
 
@@ -48,9 +50,14 @@ class PendingFiles:
 
 
 async def add(connection: AsyncConnection, warehouse_id: UUID, locations: Sequence[str]) -> None:
-    """Note files that are about to be written."""
+    """Note files that are about to be written. Raises NoSuchWarehouseException when the warehouse went meanwhile."""
     rows = [{"location": location, "warehouse_id": warehouse_id} for location in locations]
-    await connection.execute(insert(pending_files).values(rows).on_conflict_do_nothing())
+    try:
+        await connection.execute(insert(pending_files).values(rows).on_conflict_do_nothing())
+    except IntegrityError as error:
+        if "warehouse_id_fkey" in str(error.orig):
+            raise NoSuchWarehouseException(f"Warehouse does not exist: {warehouse_id}") from error
+        raise
 
 
 async def hold(connection: AsyncConnection, locations: Sequence[str]) -> None:

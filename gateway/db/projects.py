@@ -5,13 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import delete, exists, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.rows import AnyRow
-from gateway.db.schema import projects
+from gateway.db.schema import projects, roles, warehouses
 from gateway.iceberg.identifiers import fold
+
+
+class NameTaken(Exception):
+    """Another project has this name, in whatever letter case; the transaction is lost."""
 
 
 async def create(connection: AsyncConnection, *, id: str, name: str) -> bool:
@@ -23,3 +28,30 @@ async def create(connection: AsyncConnection, *, id: str, name: str) -> bool:
 async def all_projects(connection: AsyncConnection) -> Sequence[AnyRow]:
     """Every project's id and name, by name."""
     return (await connection.execute(select(projects.c.id, projects.c.name).order_by(projects.c.name_key))).all()
+
+
+async def rename(connection: AsyncConnection, id: str, name: str) -> bool:
+    """Give a project another name; False when there is no such project. Raises NameTaken."""
+    changed = update(projects).where(projects.c.id == id).values(name=name, name_key=fold(name))
+    try:
+        return (await connection.execute(changed)).rowcount == 1
+    except IntegrityError as error:
+        if "name_key" in str(error.orig):
+            raise NameTaken("another project has this name") from error
+        raise
+
+
+async def delete_if_empty(connection: AsyncConnection, id: str) -> bool | None:
+    """Delete the project. False when warehouses or roles are in it, None when it is already gone.
+
+    Roles are content like warehouses: each can only be deleted by who may delete that role. Then
+    `ownership.record_gone` in the same transaction.
+    """
+    locked = select(projects.c.id).where(projects.c.id == id).with_for_update()
+    if (await connection.execute(locked)).one_or_none() is None:
+        return None
+    inside = select(or_(exists().where(warehouses.c.project_id == id), exists().where(roles.c.project_id == id)))
+    if (await connection.execute(inside)).scalar_one() is True:
+        return False
+    await connection.execute(delete(projects).where(projects.c.id == id))
+    return True

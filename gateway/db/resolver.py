@@ -92,7 +92,10 @@ class DatabaseResolver:
         self._database = database
 
     async def resolve(self, wanted: Sequence[refs.Ref], caller: Actor) -> Resolution:
-        """The rows behind `wanted`, the database's clock and the caller's roles. References to nothing have no row."""
+        """The rows behind `wanted`, the database's clock and the caller's roles. References to nothing have no row.
+
+        What lies in a warehouse that is not active has one: the door says what that means for the operation.
+        """
         found: dict[refs.Ref, Resolved] = {}
         absent: dict[refs.Ref, Whereabouts] = {}
         asked_by = _caller(caller)
@@ -255,7 +258,7 @@ def _named_direct(query: Select[Any], key: str) -> DirectRead:
     )
     where = (
         select(func.jsonb_build_array(warehouses.c.project_id, func.coalesce(path, literal_column("'[]'", JSONB))))
-        .where(warehouses.c.active, warehouses.c.id == bindparam("warehouse_id"))
+        .where(warehouses.c.id == bindparam("warehouse_id"))
         .scalar_subquery()
     )
     missing = always.selected_columns[key].is_(None)
@@ -288,7 +291,6 @@ def _kept_columns(kind: str) -> Select[Any]:
 
 def _named(kind: str) -> Select[Any]:
     return _table_columns(kind).where(
-        warehouses.c.active,
         namespaces.c.warehouse_id == bindparam("warehouse_id"),
         namespaces.c.path_key == bindparam("path_key"),
         tables.c.name_key == bindparam("name_key"),
@@ -311,7 +313,6 @@ _STATEMENTS: dict[type[refs.Ref], DirectRead] = {
     refs.KeptViewRef: _direct(_by_id("view", kept=True)),
     refs.NamespaceRef: _named_direct(
         _namespace_columns().where(
-            warehouses.c.active,
             namespaces.c.warehouse_id == bindparam("warehouse_id"),
             namespaces.c.path_key == bindparam("path_key"),
         ),
@@ -330,7 +331,6 @@ _STATEMENTS: dict[type[refs.Ref], DirectRead] = {
     refs.WarehouseRef: _direct(_warehouse_columns().where(warehouses.c.id == bindparam("id"))),
     refs.WarehouseNameRef: _direct(
         _warehouse_columns().where(
-            warehouses.c.active,
             warehouses.c.project_id == bindparam("project_id"),
             warehouses.c.name_key == bindparam("name_key"),
         )
@@ -346,17 +346,17 @@ _KEYS_OF_TABULAR = (namespaces.c.warehouse_id, namespaces.c.path_key, tables.c.n
 
 #: For several references of one kind: what is read, and the columns it is looked up by, in the order of `_parameters`.
 _SEVERAL: dict[type[refs.Ref], tuple[Select[Any], tuple[Column[Any], ...]]] = {
-    refs.TableRef: (_table_columns().where(warehouses.c.active), _KEYS_OF_TABULAR),
-    refs.ViewRef: (_table_columns("view").where(warehouses.c.active), _KEYS_OF_TABULAR),
+    refs.TableRef: (_table_columns(), _KEYS_OF_TABULAR),
+    refs.ViewRef: (_table_columns("view"), _KEYS_OF_TABULAR),
     refs.TableIdRef: (_table_columns(), (tables.c.id, tables.c.warehouse_id)),
     refs.ViewIdRef: (_table_columns("view"), (tables.c.id, tables.c.warehouse_id)),
     refs.KeptTableRef: (_kept_columns("table"), (tables.c.id, tables.c.warehouse_id)),
     refs.KeptViewRef: (_kept_columns("view"), (tables.c.id, tables.c.warehouse_id)),
-    refs.NamespaceRef: (_namespace_columns().where(warehouses.c.active), _KEYS_OF_TABULAR[:2]),
+    refs.NamespaceRef: (_namespace_columns(), _KEYS_OF_TABULAR[:2]),
     refs.NamespaceIdRef: (_namespace_columns(), (namespaces.c.id,)),
     refs.WarehouseRef: (_warehouse_columns(), (warehouses.c.id,)),
     refs.WarehouseNameRef: (
-        _warehouse_columns().where(warehouses.c.active),
+        _warehouse_columns(),
         (warehouses.c.project_id, warehouses.c.name_key),
     ),
     refs.ProjectRef: (select(projects.c.id, projects.c.name), (projects.c.id,)),

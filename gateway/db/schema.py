@@ -90,8 +90,12 @@ secrets = Table(
     Column("id", UUID(as_uuid=True), primary_key=True),
     Column("sealed", LargeBinary, nullable=False),
     _now("created_at"),
+    Column("replaced_at", DateTime(timezone=True)),
+    Index("secrets_replaced_idx", "replaced_at", postgresql_where=text("replaced_at is not null")),
 )
-"""Storage credentials, encrypted (`db/secrets.py`). Rows are never updated: a new credential is a new row."""
+"""Storage credentials, encrypted (`db/secrets.py`). A new credential is a new row; one that no warehouse has any more
+is kept, from `replaced_at` on, for the requests that are under way.
+"""
 
 warehouses = Table(
     "warehouses",

@@ -10,7 +10,7 @@ from uuid import UUID
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
@@ -96,6 +96,19 @@ async def load(connection: AsyncConnection, sealer: Sealer, id: UUID) -> bytes:
     if sealed is None:
         raise SecretUnreadable("the secret does not exist")
     return sealer.open(sealed)
+
+
+async def retire(connection: AsyncConnection, id: UUID) -> None:
+    """Nobody has this credential any more. Requests that found it a moment ago may use it, then `sweep` takes it."""
+    await connection.execute(update(secrets).where(secrets.c.id == id).values(replaced_at=func.clock_timestamp()))
+
+
+async def sweep(connection: AsyncConnection, *, older_than_minutes: int, limit: int) -> int:
+    """Remove credentials that were replaced long enough ago; how many."""
+    age = func.make_interval(0, 0, 0, 0, 0, older_than_minutes)
+    old = select(secrets.c.id).where(secrets.c.replaced_at < func.clock_timestamp() - age).limit(limit)
+    result = await connection.execute(delete(secrets).where(secrets.c.id.in_(old.scalar_subquery())))
+    return int(result.rowcount)
 
 
 def _derive(passphrase: str) -> bytes:

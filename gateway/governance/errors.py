@@ -22,6 +22,30 @@ class ProjectNameAlreadyTaken(CatalogError, code=409):
     """Another project has this name or id."""
 
 
+class ProjectNotEmpty(CatalogError, code=409):
+    """Warehouses or roles are in the project."""
+
+
+class WarehouseNotEmpty(CatalogError, code=409):
+    """Namespaces are in the warehouse."""
+
+
+class WarehouseProtected(CatalogError, code=409):
+    """The warehouse is protected: deleting it takes `force`."""
+
+
+class WarehouseHasUnfinishedTasks(CatalogError, code=409):
+    """Work on the warehouse's files is not done yet; what it needs goes with the warehouse."""
+
+
+class WarehouseManaged(CatalogError, code=403):
+    """Only instance admins may change this warehouse."""
+
+
+class InstanceAdminRequired(CatalogError, code=403):
+    """Only instance admins may say who manages a warehouse."""
+
+
 class WarehouseNameAlreadyTaken(CatalogError, code=400):
     """Another warehouse of the project has this name, in whatever letter case."""
 
@@ -30,16 +54,16 @@ class CreateWarehouseStorageProfileOverlap(CatalogError, code=400):
     """The base location equals, contains or lies in that of another warehouse, of any project."""
 
 
+class StorageProfileImmutable(CatalogError, code=400, type="UpdateError"):
+    """A field of the storage profile that names the place of the warehouse cannot be changed."""
+
+
 class StorageValidationFailed(CatalogError, code=400):
     """The storage does not do what a warehouse needs; each failed check is in the details."""
 
 
 class DefaultFormatVersionNotAllowed(CatalogError, code=400):
     """The default format version is not among the allowed ones."""
-
-
-class ManagedByNotAllowed(CatalogError, code=403, type="InstanceAdminRequired"):
-    """Only instance admins may create warehouses that only they manage."""
 
 
 class InvalidGrantPrivilege(CatalogError, code=400):

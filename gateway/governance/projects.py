@@ -9,16 +9,23 @@ from uuid_utils.compat import uuid7
 
 from gateway.access.door import Door
 from gateway.access.listing import ReachesInUse, holders_of, reach_of
-from gateway.access.operations.projects import CreateProject, GetProject, ListProjects
+from gateway.access.operations.projects import (
+    CreateProject,
+    DeleteProject,
+    GetProject,
+    ListProjects,
+    RenameProject,
+)
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refusals import not_found
 from gateway.access.relations import Can
 from gateway.access.wire import CreatedProject, Project, ProjectList
 from gateway.db import candidates, outbox, projects
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
-from gateway.db.ownership import owner_of_new
-from gateway.governance.errors import ProjectNameAlreadyTaken
+from gateway.db.ownership import owner_of_new, record_gone
+from gateway.governance.errors import ProjectNameAlreadyTaken, ProjectNotEmpty, pending_when_out
 from gateway.governance.servers import create_project
 
 
@@ -48,6 +55,34 @@ class Projects:
             pending = await outbox.enqueue(connection, keys, takes_away=False)
         await self._delivery.deliver_or_leave(pending)
         return CreatedProject(project_id=id)
+
+    async def rename(self, permit: Permit[RenameProject]) -> None:
+        """Another name. Raises ProjectNameAlreadyTaken."""
+        operation = permit.operation
+        async with self._database.change(permit) as connection:
+            try:
+                renamed = await projects.rename(connection, operation.project.project_id, operation.new_name)
+            except projects.NameTaken as taken:
+                raise ProjectNameAlreadyTaken(f"A project with name {operation.new_name} exists.") from taken
+            if not renamed:
+                raise not_found(operation.project)
+
+    async def delete(self, permit: Permit[DeleteProject]) -> None:
+        """The empty project with every grant on it; answered when all that they gave is taken away everywhere.
+
+        Raises ProjectNotEmpty; and RevocationPending when it is recorded but OpenFGA has not confirmed it yet.
+        """
+        ref = permit.operation.project
+        async with self._database.change(permit) as connection:
+            deleted = await projects.delete_if_empty(connection, ref.project_id)
+            if deleted is None:
+                raise not_found(ref)
+            if not deleted:
+                raise ProjectNotEmpty(f"Warehouses or roles are in the project {ref.project_id}.")
+            gone = ObjectKey(ObjectType.PROJECT, ref.project_id)
+            pending = await record_gone(connection, gone, self._server, above=(), warehouse_id=None, by=permit.actor.id)
+        with pending_when_out("The project is deleted; what it gave is not yet taken away everywhere."):
+            await self._delivery.deliver(pending)
 
     async def list(self, permit: Permit[ListProjects]) -> ProjectList:
         """The projects the caller sees."""

@@ -33,7 +33,7 @@ from gateway.vending.session_name import SessionIdentity
 from gateway.vending.sts import Sts
 from gateway.vending.vendor import FLOOR_SECONDS, NoCredentials, Vendor
 
-__all__ = ["Check", "CheckStatus", "ValidationReport", "validate_warehouse_storage"]
+__all__ = ["STORAGE_CHECKS", "Check", "CheckStatus", "ValidationReport", "validate_warehouse_storage"]
 
 TOTAL_SECONDS: Final = 60.0
 CLEANUP_SECONDS: Final = 30.0
@@ -52,7 +52,7 @@ class CheckStatus(StrEnum):
 class Check(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defaults=True):
     """One thing that was tried.
 
-    `reason` says why it was skipped, `error` what went wrong; durations in milliseconds.
+    `reason` says why it was skipped, `error` what went wrong, as which kind of error; durations in milliseconds.
     """
 
     name: str
@@ -60,6 +60,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defa
     duration_ms: int | None = None
     reason: str | None = None
     error: str | None = None
+    error_type: str = "StorageCheckFailed"
+    error_code: int = 400
 
 
 class ValidationReport(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -96,7 +98,7 @@ async def validate_warehouse_storage(
     return ValidationReport(valid=all(check.status is not CheckStatus.FAILED for check in checks), checks=checks)
 
 
-class _NotProven(CatalogError, code=400):
+class _NotProven(CatalogError, code=400, type="StorageCheckFailed"):
     """A promise the storage has to keep was seen broken, or could not be seen kept."""
 
 
@@ -230,16 +232,27 @@ class _Probe:
 
     async def _check(self, name: str, action: Callable[[], Awaitable[None]]) -> bool:
         started, self._running = time.monotonic(), name
-        error: str | None = None
+        failure: CatalogError | None = None
         try:
             await action()
-        except CatalogError as failure:
-            error = failure.message
+        except CatalogError as raised:
+            failure = raised
         self._running = None
-        status = CheckStatus.PASSED if error is None else CheckStatus.FAILED
         took = round((time.monotonic() - started) * 1000)
-        self.checks.append(Check(name=name, status=status, duration_ms=took, error=error))
-        return error is None
+        if failure is None:
+            self.checks.append(Check(name=name, status=CheckStatus.PASSED, duration_ms=took))
+            return True
+        self.checks.append(
+            Check(
+                name=name,
+                status=CheckStatus.FAILED,
+                duration_ms=took,
+                error=failure.message,
+                error_type=failure.type,
+                error_code=failure.code,
+            )
+        )
+        return False
 
     def _skip_rest(self, *names: str, because: str, all_vended: bool = True) -> None:
         for name in (*names, *(("vended-credentials-issued", *_AFTER_ISSUED) if all_vended else ())):
@@ -292,6 +305,17 @@ _AFTER_ISSUED: Final = (
     "vended-credentials-scope-enforced",
     "vended-credentials-policy-enforced",
     "vended-credentials-no-role-assumption",
+)
+
+
+#: Every check of a store, in the order of the report.
+STORAGE_CHECKS: Final = (
+    "storage-address-allowed",
+    "storage-client-initialized",
+    "lakekeeper-read-write",
+    "vended-credentials-issued",
+    *_AFTER_ISSUED,
+    "cleanup",
 )
 
 

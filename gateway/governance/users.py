@@ -58,7 +58,7 @@ class Users:
             created_at=found.created_at,
             updated_at=found.updated_at,
             last_updated_with=found.last_updated_with,
-            is_instance_admin=False,
+            is_instance_admin=permit.actor.instance_admin,
         )
 
     async def known(self, permit: Permit[WhoAmI]) -> bool:

@@ -19,7 +19,7 @@ from gateway.access.door import Door
 from gateway.access.operations.tasks import SweepMetadataFiles
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.refs import WarehouseRef
-from gateway.db import claims, pending_files, reports
+from gateway.db import claims, pending_files, reports, secrets
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.iceberg.errors import CatalogError
@@ -32,6 +32,9 @@ _log = structlog.get_logger("tasks.housekeeping")
 
 KEPT_DAYS: Final = 90
 """How long metrics reports are kept."""
+
+_SECRETS_MINUTES: Final = 10
+"""How long a storage credential outlives its replacement: longer than any request that found it before."""
 
 _BATCH: Final = 1000
 _FILES: Final = 100
@@ -79,6 +82,7 @@ class Housekeeping:
         async with self._database.transaction() as connection:
             await claims.sweep(connection, limit=_BATCH)
             await reports.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
+            await secrets.sweep(connection, older_than_minutes=_SECRETS_MINUTES, limit=_BATCH)
 
     async def sweep_files(self) -> None:
         """Delete files that no pointer names, warehouse by warehouse. Raises the database's errors."""

@@ -51,11 +51,13 @@ class Running:
     spy: Spy
     app: Litestar
 
-    async def send(self, example: Example, *, subject: str | None = "alice", **headers: str) -> httpx.Response:
-        """The request of `example`, as `subject`; without a token if that is None."""
+    async def send(
+        self, example: Example, *, subject: str | None = "alice", at: str | None = None, **headers: str
+    ) -> httpx.Response:
+        """The request of `example`, as `subject`, without a token if that is None; `at` another path than its own."""
         sent = dict(headers) | ({} if subject is None else {"authorization": f"Bearer {subject}"})
         return await self.client.request(
-            example.method, example.url, params=dict(example.query), json=example.body, headers=sent
+            example.method, at or example.url, params=dict(example.query), json=example.body, headers=sent
         )
 
 

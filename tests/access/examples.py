@@ -53,8 +53,9 @@ from gateway.access.refs import (
 )
 from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.access.wire import BootstrapRequest, CreateWarehouseRequest
+from gateway.access.wire import BootstrapRequest, CreateWarehouseRequest, HardDelete
 from gateway.access.wire_roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
+from gateway.access.wire_warehouses import FormatVersionPolicyRequest, UpdateCredentialRequest, UpdateStorageRequest
 from gateway.iceberg.codec import decode
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.iceberg.wire import (
@@ -316,12 +317,56 @@ def _management() -> list[Example]:
         Example("create project", projects.CreateProject("new"), body={"project-name": "new"}),
         Example("list projects", projects.ListProjects()),
         Example("get", projects.GetProject(world.PROJECT)),
+        Example("rename", projects.RenameProject(world.PROJECT, "other"), body={"new-name": "other"}),
+        Example("delete", projects.DeleteProject(world.PROJECT)),
         Example("create warehouse", warehouses.CreateWarehouse(world.PROJECT, new), body=_WAREHOUSE),
         Example("validate warehouse", warehouses.ValidateWarehouseCreation(world.PROJECT, new), body=_WAREHOUSE),
         Example("list warehouses", warehouses.ListWarehouses(world.PROJECT)),
         Example("get", warehouses.GetWarehouse(world.WAREHOUSE), {"warehouse_id": str(world.WAREHOUSE_ID)}),
+        *_warehouses(),
         *_checks(),
     ]
+
+
+def _warehouses() -> list[Example]:
+    path, on = {"warehouse_id": str(world.WAREHOUSE_ID)}, world.WAREHOUSE
+    hard, versions = {"delete-profile": {"type": "hard"}}, {"allowed-format-versions": [2, 3]}
+    storage = {"storage-profile": _WAREHOUSE["storage-profile"]}
+    profile = decode(_body(storage), UpdateStorageRequest)
+    key = {"new-storage-credential": {"type": "s3"}}
+    credential = decode(_body(key), UpdateCredentialRequest)
+    policy = decode(_body(versions), FormatVersionPolicyRequest)
+    return [
+        Example("rename", warehouses.RenameWarehouse(on, "other"), path, body={"new-name": "other"}),
+        Example("activate", warehouses.ActivateWarehouse(on), path),
+        Example("deactivate", warehouses.DeactivateWarehouse(on), path),
+        Example("delete", warehouses.DeleteWarehouse(on), path),
+        Example("protect", warehouses.SetWarehouseProtection(on, True), path, body={"protected": True}),
+        Example(
+            "managed by",
+            warehouses.SetWarehouseManagedBy(on, "self-managed"),
+            path,
+            body={"managed-by": "self-managed"},
+        ),
+        Example("delete profile", warehouses.SetWarehouseDeleteProfile(on, HardDelete()), path, body=hard),
+        Example("format versions", warehouses.SetWarehouseFormatVersionPolicy(on, policy), path, body=versions),
+        Example("storage", warehouses.UpdateWarehouseStorage(on, profile), path, body=storage),
+        Example("credential", warehouses.UpdateWarehouseStorageCredential(on, credential), path, body=key),
+        Example("validate storage", warehouses.ValidateWarehouseStorageProfile(on, profile), path, body=storage),
+        Example("validate credential", warehouses.ValidateWarehouseStorageCredential(on, credential), path, body=key),
+        Example("validate access", warehouses.ValidateWarehouseStorageAccess(on), path),
+    ]
+
+
+#: Older paths of operations, each with what fills it: (the example's operation, the path).
+OLDER_PATHS: Sequence[tuple[str, str]] = (
+    ("GetProject", f"/management/v1/project/{world.PROJECT_ID}"),
+    ("GetProject", "/management/v1/default-project"),
+    ("RenameProject", f"/management/v1/project/{world.PROJECT_ID}/rename"),
+    ("RenameProject", "/management/v1/default-project/rename"),
+    ("DeleteProject", f"/management/v1/project/{world.PROJECT_ID}"),
+    ("DeleteProject", "/management/v1/default-project"),
+)
 
 
 def _users() -> list[Example]:

@@ -6,6 +6,8 @@ Each walk has a counterpart that shows the same requests getting through, so tha
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from gateway.access.operation import OPERATIONS, Durability, Operation
@@ -17,7 +19,7 @@ from gateway.access.refs import ObjectType
 from gateway.access.relations import VISIBLE_BY
 from gateway.api.serves import SERVED
 from tests.access.app import Running, running
-from tests.access.examples import EXAMPLES, Example
+from tests.access.examples import EXAMPLES, OLDER_PATHS, Example
 from tests.access.world import DENIED, House
 
 #: Operations of which no use case exists, so that a permit shows only in the audit.
@@ -156,8 +158,9 @@ async def test_without_a_token_every_operation_is_401(header: str | None) -> Non
 
 
 async def test_every_method_of_every_path_is_declared_or_405() -> None:
-    declared = {operation.endpoint for operation in OPERATIONS.values()}
+    declared = {f"{o.endpoint.split(' ', 1)[0]} {path}" for o in OPERATIONS.values() for path in o.paths()}
     paths = {example.operation.endpoint.split(" ", 1)[1]: example.url for example in EXAMPLES}
+    paths |= {template: path for path, template in _older().items()}
     async with running() as app:
         for template, path in sorted(paths.items()):
             for method in METHODS:
@@ -166,6 +169,35 @@ async def test_every_method_of_every_path_is_declared_or_405() -> None:
                 if f"{method} {template}" in declared:
                     expected = {200, 503} if path.startswith(OPEN) else {401}
                 assert answer.status_code in expected, (method, path)
+        assert app.spy.calls == []
+
+
+def _older() -> dict[str, str]:
+    """Filled older path -> its template."""
+    return {
+        path: template
+        for name, path in OLDER_PATHS
+        for template in OPERATIONS[name].also_at
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path)
+    }
+
+
+def test_every_older_path_has_an_example() -> None:
+    assert set(_older().values()) == {path for operation in OPERATIONS.values() for path in operation.also_at}
+
+
+@pytest.mark.parametrize(("name", "path"), OLDER_PATHS)
+async def test_an_older_path_is_the_same_operation_for_the_door(name: str, path: str) -> None:
+    """Whoever may reaches the use case with the same operation; who may not is refused as at the current path."""
+    [example] = [each for each in EXAMPLES if type(each.operation).__name__ == name]
+    async with running() as app:
+        await app.send(example, at=path)
+        assert app.spy.calls == [name]
+        assert app.house.audit.buffered[-1].decisions[0].operation == example.operation.name()
+    house = House()
+    house.judge.answer = lambda _: False
+    async with running(house) as app:
+        assert (await app.send(example, at=path)).status_code == 404
         assert app.spy.calls == []
 
 

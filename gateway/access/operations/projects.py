@@ -44,7 +44,42 @@ class GetProject(Operation):
     """One project."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project"
+    also_at: ClassVar[tuple[str, ...]] = ("/management/v1/project/{project_id}", "/management/v1/default-project")
     project: ProjectRef
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.project),)
+
+
+@dataclass(frozen=True)
+class RenameProject(Operation):
+    """Another name; ids and rights stay."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/project/rename"
+    also_at: ClassVar[tuple[str, ...]] = (
+        "/management/v1/project/{project_id}/rename",
+        "/management/v1/default-project/rename",
+    )
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    project: ProjectRef
+    new_name: str
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.RENAME, self.project),)
+
+    def facts(self) -> Facts:
+        return {"new_name": self.new_name}
+
+
+@dataclass(frozen=True)
+class DeleteProject(Operation):
+    """An empty project goes, with every grant on it."""
+
+    endpoint: ClassVar[str] = "DELETE /management/v1/project"
+    also_at: ClassVar[tuple[str, ...]] = ("/management/v1/project/{project_id}", "/management/v1/default-project")
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    project: ProjectRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.DELETE, self.project),)

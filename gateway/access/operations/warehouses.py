@@ -10,7 +10,8 @@ from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import ProjectRef, WarehouseRef
 from gateway.access.relations import Can
-from gateway.access.wire import CreateWarehouseRequest
+from gateway.access.wire import CreateWarehouseRequest, HardDelete, SoftDelete
+from gateway.access.wire_warehouses import FormatVersionPolicyRequest, UpdateCredentialRequest, UpdateStorageRequest
 
 
 @dataclass(frozen=True)
@@ -64,3 +65,181 @@ class GetWarehouse(Operation):
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.warehouse),)
+
+
+@dataclass(frozen=True)
+class _Changing:
+    """A change of one warehouse that is not about what lies in it."""
+
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    warehouse: WarehouseRef
+
+
+@dataclass(frozen=True)
+class RenameWarehouse(_Changing, Operation):
+    """Another name; the prefix, which is the id, stays."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/rename"
+    new_name: str
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.RENAME, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"new_name": self.new_name}
+
+
+@dataclass(frozen=True)
+class ActivateWarehouse(_Changing, Operation):
+    """The catalog serves it again."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/activate"
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.ACTIVATE, self.warehouse),)
+
+
+@dataclass(frozen=True)
+class DeactivateWarehouse(_Changing, Operation):
+    """The catalog answers as if it were not there, for every request that begins afterwards."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/deactivate"
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.DEACTIVATE, self.warehouse),)
+
+
+@dataclass(frozen=True)
+class DeleteWarehouse(_Changing, Operation):
+    """An empty warehouse goes, with every grant on it; no file of its storage does. `force` passes over protection."""
+
+    endpoint: ClassVar[str] = "DELETE /management/v1/warehouse/{warehouse_id}"
+    returns: ClassVar[int] = 204
+    force: bool = False
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.DELETE, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"force": self.force}
+
+
+@dataclass(frozen=True)
+class SetWarehouseProtection(_Changing, Operation):
+    """Whether deleting it takes force."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/protection"
+    protected: bool
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.SET_PROTECTION, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"protected": self.protected}
+
+
+@dataclass(frozen=True)
+class SetWarehouseManagedBy(_Changing, Operation):
+    """Whether only instance admins may change it. They alone may say so, of warehouses they see: who is one is a
+    setting and no relation, and the use case refuses everybody else.
+    """
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/managed-by"
+    managed_by: str
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_METADATA, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"managed_by": self.managed_by}
+
+
+@dataclass(frozen=True)
+class SetWarehouseDeleteProfile(_Changing, Operation):
+    """Whether what is dropped from now on can be brought back, and for how long."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/delete-profile"
+    profile: HardDelete | SoftDelete
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.MODIFY_SOFT_DELETION, self.warehouse),)
+
+    def facts(self) -> Facts:
+        seconds = self.profile.expiration_seconds if isinstance(self.profile, SoftDelete) else None
+        return {"type": "hard" if seconds is None else "soft", "expiration_seconds": seconds}
+
+
+@dataclass(frozen=True)
+class SetWarehouseFormatVersionPolicy(_Changing, Operation):
+    """Which format versions tables may be created in, registered with and upgraded to."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/format-version-policy"
+    request: FormatVersionPolicyRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.SET_FORMAT_VERSION_POLICY, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"allowed_format_versions": tuple(str(each) for each in self.request.allowed_format_versions)}
+
+
+@dataclass(frozen=True)
+class _OfStorage:
+    """Where a warehouse keeps its files, and with which keys."""
+
+    warehouse: WarehouseRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.UPDATE_STORAGE, self.warehouse),)
+
+
+@dataclass(frozen=True)
+class UpdateWarehouseStorage(_OfStorage, Operation):
+    """Another profile of the same place, and another credential, after both were tried."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    request: UpdateStorageRequest
+
+
+@dataclass(frozen=True)
+class UpdateWarehouseStorageCredential(_OfStorage, Operation):
+    """Another credential, after it was tried."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage-credential"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    request: UpdateCredentialRequest
+
+
+@dataclass(frozen=True)
+class ValidateWarehouseStorageProfile(_OfStorage, Operation):
+    """The checks an update of the storage would make, reported one by one; nothing is changed."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-profile"
+    request: UpdateStorageRequest
+
+
+@dataclass(frozen=True)
+class ValidateWarehouseStorageCredential(_OfStorage, Operation):
+    """The checks an update of the credential would make."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-credential"
+    request: UpdateCredentialRequest
+
+
+@dataclass(frozen=True)
+class ValidateWarehouseStorageAccess(_OfStorage, Operation):
+    """Whether the storage does what it has to with the profile and the credential the warehouse has."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-access"
+
+
+ChangeWarehouse = (
+    RenameWarehouse
+    | ActivateWarehouse
+    | DeactivateWarehouse
+    | SetWarehouseProtection
+    | SetWarehouseManagedBy
+    | SetWarehouseDeleteProfile
+    | SetWarehouseFormatVersionPolicy
+)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report on a warehouse that is to be made or changed: each check by its name (`lakekeeper.md` 7.4), with how it
+ended, how long it took, and why it failed or was not made.
+
+Rules about rows and settings come first; the store is tried (`storage_validation.py`) only when they hold, so that
+nothing is written where somebody else's warehouse lies.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from gateway.access.wire_warehouses import CheckError, ValidationAnswer, ValidationCheck
+from gateway.governance.errors import StorageValidationFailed
+from gateway.governance.storage_validation import (
+    STORAGE_CHECKS,
+    Check,
+    CheckStatus,
+    ValidationReport,
+    validate_warehouse_storage,
+)
+from gateway.iceberg.errors import BadRequestException, CatalogError
+from gateway.scope.credential import S3AccessKey, S3Credential, decode_credential
+from gateway.scope.endpoint import EndpointRules
+from gateway.scope.profile import S3Profile, decode_profile
+from gateway.storage.files import Files
+from gateway.vending.sts import Sts
+
+#: The checks that need no store, in the order of the report.
+RULES: Final = (
+    "profile-well-formed",
+    "profile-compatible",
+    "warehouse-name-valid",
+    "location-exclusive",
+    "spec-mutable",
+    "format-version-policy-consistent",
+    "managed-by-allowed",
+)
+
+ONLY_UPDATES: Final = "Only applies when updating an existing warehouse."
+ONLY_CREATION: Final = "Only applies when creating a warehouse."
+_SWITCHED_OFF: Final = "Storage validation is switched off on this server."
+
+Rule = Callable[[], Awaitable[object]] | str
+"""What raises when the rule is broken, or why it is not asked."""
+
+
+class StorageTrials:
+    """Reads profiles and credentials by the operator's rules, and tries them on their store."""
+
+    def __init__(self, *, files: Files, sts: Sts, endpoints: EndpointRules, skip: bool) -> None:
+        self._files = files
+        self._sts = sts
+        self._endpoints = endpoints
+        self._skip = skip
+
+    def profile(self, raw: bytes) -> S3Profile:
+        """A profile as a client gives it. Raises InvalidStorageProfile, StorageTypeNotSupported, InvalidLocation."""
+        return decode_profile(raw, endpoints=self._endpoints)
+
+    @staticmethod
+    def credential(raw: bytes) -> S3Credential | None:
+        """A credential as a client gives it; None for none. Raises 400, and never tells a value."""
+        if raw in (b"", b"null"):
+            return None
+        credential = decode_credential(raw)
+        if not isinstance(credential, S3AccessKey):
+            raise BadRequestException("System identities are not enabled on this server: give an access key.")
+        return credential
+
+    async def tried(self, profile: S3Profile, credential: S3Credential | None) -> ValidationReport:
+        """Every check of the store, or that none is made."""
+        if self._skip:
+            return _skipped(_SWITCHED_OFF)
+        return await validate_warehouse_storage(
+            profile, credential, files=self._files, sts=self._sts, endpoints=self._endpoints
+        )
+
+    async def report(
+        self, rules: dict[str, Rule], subject: Callable[[], tuple[S3Profile, S3Credential | None]]
+    ) -> ValidationAnswer:
+        """All checks. `subject` gives what the store is tried with, once no rule is broken."""
+        checks: list[ValidationCheck] = []
+        for name in RULES:
+            checks.append(await _ruled(name, rules.get(name, ONLY_CREATION)))
+        if any(check.status == CheckStatus.FAILED for check in checks):
+            tried = _skipped("A check before it failed.")
+        else:
+            tried = await self.tried(*subject())
+        checks += [_told(check) for check in tried.checks]
+        return ValidationAnswer(valid=all(check.status != CheckStatus.FAILED for check in checks), checks=checks)
+
+
+def require_valid(report: ValidationReport) -> None:
+    """Raise StorageValidationFailed with every failed check in its details; not for those that were not made."""
+    failed = [check for check in report.checks if check.status is CheckStatus.FAILED]
+    if failed:
+        raise StorageValidationFailed(
+            "The storage is not what a warehouse needs: " + ", ".join(check.name for check in failed),
+            detail=tuple(f"{check.name}: {check.error}" for check in failed),
+        )
+
+
+async def _ruled(name: str, rule: Rule) -> ValidationCheck:
+    if isinstance(rule, str):
+        return ValidationCheck(name=name, status=CheckStatus.SKIPPED, reason=rule)
+    started = time.monotonic()
+    failure: CatalogError | None = None
+    try:
+        await rule()
+    except CatalogError as broken:
+        failure = broken
+    return ValidationCheck(
+        name=name,
+        status=CheckStatus.PASSED if failure is None else CheckStatus.FAILED,
+        duration_ms=round((time.monotonic() - started) * 1000),
+        error=None if failure is None else CheckError(message=failure.message, type=failure.type, code=failure.code),
+    )
+
+
+def _skipped(reason: str) -> ValidationReport:
+    checks = tuple(Check(name=name, status=CheckStatus.SKIPPED, reason=reason) for name in STORAGE_CHECKS)
+    return ValidationReport(valid=True, checks=checks)
+
+
+def _told(check: Check) -> ValidationCheck:
+    error = None
+    if check.error is not None:
+        error = CheckError(message=check.error, type=check.error_type, code=check.error_code)
+    return ValidationCheck(
+        name=check.name, status=check.status, duration_ms=check.duration_ms, reason=check.reason, error=error
+    )

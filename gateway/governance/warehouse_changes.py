@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases that change a warehouse, but for its storage (`warehouse_storage.py`)."""
+
+from __future__ import annotations
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from gateway.access.operations.warehouses import (
+    ActivateWarehouse,
+    ChangeWarehouse,
+    DeactivateWarehouse,
+    DeleteWarehouse,
+    RenameWarehouse,
+    SetWarehouseDeleteProfile,
+    SetWarehouseFormatVersionPolicy,
+    SetWarehouseManagedBy,
+    SetWarehouseProtection,
+)
+from gateway.access.permit import Permit
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refusals import not_found
+from gateway.access.wire import Warehouse
+from gateway.access.wire_warehouses import ProtectionAnswer
+from gateway.db import secrets, warehouses
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.ownership import record_gone
+from gateway.db.rows import AnyRow
+from gateway.governance.errors import (
+    InstanceAdminRequired,
+    WarehouseHasUnfinishedTasks,
+    WarehouseNameAlreadyTaken,
+    WarehouseNotEmpty,
+    WarehouseProtected,
+    pending_when_out,
+)
+from gateway.governance.warehouse_answers import require_manager, require_versions, warehouse_answer
+
+
+class WarehouseChanges:
+    """Changes of warehouses. Each raises WarehouseManaged when only instance admins may make it."""
+
+    def __init__(self, *, database: Database, delivery: TupleDelivery) -> None:
+        self._database = database
+        self._delivery = delivery
+
+    async def rename(self, permit: Permit[RenameWarehouse]) -> Warehouse:
+        """Another name. Raises WarehouseNameAlreadyTaken."""
+        name = permit.operation.new_name
+        try:
+            return warehouse_answer(await self._change(permit, name=name))
+        except warehouses.NameTaken as taken:
+            raise WarehouseNameAlreadyTaken(f"A warehouse with name {name} exists.") from taken
+
+    async def activate(self, permit: Permit[ActivateWarehouse]) -> None:
+        """The catalog serves it again; a warehouse that is active stays so."""
+        await self._change(permit, active=True)
+
+    async def deactivate(self, permit: Permit[DeactivateWarehouse]) -> None:
+        """The catalog serves it no more.
+
+        Every request reads the row, so those that begin afterwards find it inactive whatever was remembered of rights;
+        the revision moves, so that those under way decide once more before they commit, or hand out keys.
+        """
+        await self._change(permit, active=False, revision=uuid7())
+
+    async def protect(self, permit: Permit[SetWarehouseProtection]) -> ProtectionAnswer:
+        """Protected or not."""
+        row = await self._change(permit, protected=permit.operation.protected)
+        return ProtectionAnswer(protected=row.protected, updated_at=row.updated_at)
+
+    async def set_managed_by(self, permit: Permit[SetWarehouseManagedBy]) -> Warehouse:
+        """Who may change it from now on. Raises InstanceAdminRequired."""
+        if not permit.actor.instance_admin:
+            raise InstanceAdminRequired("Only instance admins may say who manages a warehouse.")
+        return warehouse_answer(await self._change(permit, managed_by=permit.operation.managed_by))
+
+    async def set_delete_profile(self, permit: Permit[SetWarehouseDeleteProfile]) -> Warehouse:
+        """Another profile, for what is dropped from now on."""
+        return warehouse_answer(
+            await self._change(permit, delete_profile=msgspec.to_builtins(permit.operation.profile))
+        )
+
+    async def set_format_version_policy(self, permit: Permit[SetWarehouseFormatVersionPolicy]) -> Warehouse:
+        """Other versions, for tables that are created, registered or upgraded from now on; what is there stays as it
+        is. Raises DefaultFormatVersionNotAllowed.
+        """
+        request = permit.operation.request
+        allowed = require_versions(request.allowed_format_versions, request.default_format_version)
+        row = await self._change(
+            permit, allowed_format_versions=allowed, default_format_version=request.default_format_version
+        )
+        return warehouse_answer(row)
+
+    async def delete(self, permit: Permit[DeleteWarehouse]) -> None:
+        """The empty warehouse with every grant on it; answered when all that they gave is taken away everywhere.
+
+        Nothing in its storage is touched. Raises WarehouseProtected, WarehouseHasUnfinishedTasks, WarehouseNotEmpty;
+        and RevocationPending when it is recorded but OpenFGA has not confirmed it yet.
+        """
+        operation = permit.operation
+        resolved = permit.warehouse(operation.warehouse)
+        async with self._database.change(permit) as connection:
+            row = await warehouses.locked(connection, resolved.id, to_delete=True)
+            if row is None:
+                raise not_found(operation.warehouse)
+            require_manager(permit.actor, row)
+            if row.protected and not operation.force:
+                raise WarehouseProtected("The warehouse is protected: deleting it takes force=true.")
+            if not await warehouses.is_empty(connection, row.id):
+                raise WarehouseNotEmpty("Namespaces are in the warehouse.")
+            if await warehouses.unfinished(connection, row.id):
+                raise WarehouseHasUnfinishedTasks(
+                    "Tasks of the warehouse are not finished, or metadata files wait for their removal: it cannot be "
+                    "deleted before."
+                )
+            await warehouses.delete(connection, row.id)
+            if row.secret_id is not None:
+                await secrets.retire(connection, row.secret_id)
+            project = ObjectKey(ObjectType.PROJECT, row.project_id)
+            pending = await record_gone(
+                connection, resolved.key, project, above=(project,), warehouse_id=row.id, by=permit.actor.id
+            )
+        with pending_when_out("The warehouse is deleted; what it gave is not yet taken away everywhere."):
+            await self._delivery.deliver(pending)
+
+    async def _change(self, permit: Permit[ChangeWarehouse], **values: object) -> AnyRow:
+        """The changed row."""
+        ref = permit.operation.warehouse
+        async with self._database.change(permit) as connection:
+            row = await warehouses.locked(connection, ref.warehouse_id)
+            if row is None:
+                raise not_found(ref)
+            if not isinstance(permit.operation, SetWarehouseManagedBy):
+                require_manager(permit.actor, row)
+            changed = await warehouses.update(connection, ref.warehouse_id, values)
+        return changed

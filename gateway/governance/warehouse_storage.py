@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of a warehouse's storage: another profile or credential, and whether they do what they have to.
+
+What names the place of the warehouse stays (bucket, key prefix): its tables lie there. So an update can make no two
+warehouses overlap, and only their creation has to look (`db/warehouses.claim_base`).
+
+An update counts for every request that begins afterwards, in every process: each reads the warehouse's row, whose
+profile version and credential id are part of what keys and opened credentials are remembered under.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.actor import Actor
+from gateway.access.operations.warehouses import (
+    UpdateWarehouseStorage,
+    UpdateWarehouseStorageCredential,
+    ValidateWarehouseStorageAccess,
+    ValidateWarehouseStorageCredential,
+    ValidateWarehouseStorageProfile,
+)
+from gateway.access.permit import Permit
+from gateway.access.refs import WarehouseRef
+from gateway.access.refusals import not_found
+from gateway.access.wire import Warehouse
+from gateway.access.wire_warehouses import ValidationAnswer
+from gateway.db import secrets, warehouses
+from gateway.db.credentials import StorageCredentials
+from gateway.db.engine import Connection, Database
+from gateway.db.rows import AnyRow
+from gateway.governance.errors import StorageProfileImmutable
+from gateway.governance.storage_reports import ONLY_CREATION, Rule, StorageTrials, require_valid
+from gateway.governance.warehouse_answers import require_manager, warehouse_answer
+from gateway.scope.credential import S3Credential
+from gateway.scope.profile import S3Profile, stored_profile
+
+_AS_IT_IS = "The storage is tried as it is."
+
+
+class WarehouseStorage:
+    """Storage of warehouses. What changes it raises WarehouseManaged when only instance admins may."""
+
+    def __init__(self, *, database: Database, storage: StorageCredentials, trials: StorageTrials) -> None:
+        self._database = database
+        self._storage = storage
+        self._trials = trials
+
+    async def update(self, permit: Permit[UpdateWarehouseStorage]) -> Warehouse:
+        """Another profile and credential. Raises StorageProfileImmutable, StorageValidationFailed, and 400 for what is
+        no profile or credential; then nothing was changed.
+        """
+        ref, request = permit.operation.warehouse, permit.operation.request
+        await self._require_manager(permit.actor, ref)
+        profile = self._trials.profile(request.storage_profile)
+        credential = self._trials.credential(bytes(request.storage_credential))
+        _require_compatible(stored_profile(permit.warehouse(ref).profile), profile)
+        require_valid(await self._trials.tried(profile, credential))
+        async with self._database.change(permit) as connection:
+            row = await self._locked(connection, permit.actor, ref)
+            # The profile that is replaced may be another than the one that was looked at; the place is the same.
+            changed = await self._replace(connection, row, profile, credential)
+        return warehouse_answer(changed)
+
+    async def update_credential(self, permit: Permit[UpdateWarehouseStorageCredential]) -> Warehouse:
+        """Another credential. Raises StorageValidationFailed, and 400 for what is none; then nothing was changed."""
+        ref = permit.operation.warehouse
+        await self._require_manager(permit.actor, ref)
+        resolved = permit.warehouse(ref)
+        credential = self._trials.credential(bytes(permit.operation.request.new_storage_credential))
+        require_valid(await self._trials.tried(stored_profile(resolved.profile), credential))
+        async with self._database.change(permit) as connection:
+            row = await self._locked(connection, permit.actor, ref)
+            changed = await self._replace(connection, row, None, credential)
+        return warehouse_answer(changed)
+
+    async def validate_profile(self, permit: Permit[ValidateWarehouseStorageProfile]) -> ValidationAnswer:
+        """Every check of `update` with its result; nothing is changed."""
+        ref, request = permit.operation.warehouse, permit.operation.request
+        now = stored_profile(permit.warehouse(ref).profile)
+
+        async def well_formed() -> None:
+            self._trials.profile(request.storage_profile)
+            self._trials.credential(bytes(request.storage_credential))
+
+        async def compatible() -> None:
+            _require_compatible(now, self._trials.profile(request.storage_profile))
+
+        return await self._trials.report(
+            self._rules(permit.actor, ref, {"profile-well-formed": well_formed, "profile-compatible": compatible}),
+            lambda: (
+                self._trials.profile(request.storage_profile),
+                self._trials.credential(bytes(request.storage_credential)),
+            ),
+        )
+
+    async def validate_credential(self, permit: Permit[ValidateWarehouseStorageCredential]) -> ValidationAnswer:
+        """Every check of `update_credential` with its result; nothing is changed."""
+        ref = permit.operation.warehouse
+        now = stored_profile(permit.warehouse(ref).profile)
+        given = bytes(permit.operation.request.new_storage_credential)
+
+        async def well_formed() -> None:
+            self._trials.credential(given)
+
+        rules: dict[str, Rule] = {"profile-well-formed": well_formed, "profile-compatible": _AS_IT_IS}
+        return await self._trials.report(
+            self._rules(permit.actor, ref, rules), lambda: (now, self._trials.credential(given))
+        )
+
+    async def validate_access(self, permit: Permit[ValidateWarehouseStorageAccess]) -> ValidationAnswer:
+        """Whether the storage does what it has to, as the warehouse has it now."""
+        resolved = permit.warehouse(permit.operation.warehouse)
+        credential = await self._storage.of(resolved)
+        rules: dict[str, Rule] = {
+            "profile-well-formed": _AS_IT_IS,
+            "profile-compatible": _AS_IT_IS,
+            "spec-mutable": _AS_IT_IS,
+            "location-exclusive": lambda: self._require_alone(resolved.id, stored_profile(resolved.profile)),
+        }
+        return await self._trials.report(rules, lambda: (stored_profile(resolved.profile), credential))
+
+    def _rules(self, actor: Actor, ref: WarehouseRef, rules: dict[str, Rule]) -> dict[str, Rule]:
+        """The rules of an update beside `rules`; those of a creation alone are not asked."""
+        return {
+            "warehouse-name-valid": ONLY_CREATION,
+            "location-exclusive": "An update leaves the warehouse where it is.",
+            "spec-mutable": lambda: self._require_manager(actor, ref),
+            **rules,
+        }
+
+    async def _require_alone(self, id: UUID, profile: S3Profile) -> None:
+        async with self._database.read() as connection:
+            if not await warehouses.base_is_free(connection, profile.base_location().overlap_key, but=id):
+                raise StorageProfileImmutable("Another warehouse has a base location that overlaps this one's.")
+
+    async def _require_manager(self, actor: Actor, ref: WarehouseRef) -> None:
+        async with self._database.read() as connection:
+            row = await warehouses.get(connection, ref.warehouse_id)
+        if row is None:
+            raise not_found(ref)
+        require_manager(actor, row)
+
+    async def _locked(self, connection: Connection, actor: Actor, ref: WarehouseRef) -> AnyRow:
+        row = await warehouses.locked(connection, ref.warehouse_id)
+        if row is None:
+            raise not_found(ref)
+        require_manager(actor, row)
+        return row
+
+    async def _replace(
+        self, connection: Connection, row: AnyRow, profile: S3Profile | None, credential: S3Credential | None
+    ) -> AnyRow:
+        """The row with what is new; the credential it had is kept for requests that are under way, then removed."""
+        values: dict[str, object] = {
+            "secret_id": await self._storage.keep(connection, credential),
+            "profile_version": row.profile_version + 1,
+        }
+        if profile is not None:
+            values["profile"] = msgspec.json.encode(profile)
+        changed = await warehouses.update(connection, row.id, values)
+        if row.secret_id is not None:
+            await secrets.retire(connection, row.secret_id)
+        return changed
+
+
+def _require_compatible(now: S3Profile, new: S3Profile) -> None:
+    """Raise StorageProfileImmutable when `new` is of another place than `now`.
+
+    The tables of the warehouse, and the credentials that are out, lie where the profile says (`lakekeeper.md` 3.3).
+    """
+    changed = [
+        field
+        for field, before, after in (
+            ("bucket", now.bucket, new.bucket),
+            ("key-prefix", now.key_prefix, new.key_prefix),
+            # With an endpoint of its own, the region is only a word in the signature.
+            ("region", now.region, new.region if new.endpoint is None else now.region),
+        )
+        if before != after
+    ]
+    if changed:
+        raise StorageProfileImmutable(f"These fields of a storage profile cannot be changed: {', '.join(changed)}.")
