@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, select, union_all
+from sqlalchemy import bindparam, select, true, union_all
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.operation import Operation
@@ -15,8 +15,10 @@ from gateway.access.resolved import Resolution
 from gateway.db.schema import server, warehouses
 
 _REVISIONS = union_all(
-    select(server.c.id, server.c.revision),
-    select(warehouses.c.id, warehouses.c.revision).where(warehouses.c.id.in_(bindparam("ids", expanding=True))),
+    select(server.c.id, server.c.revision, true().label("active")),
+    select(warehouses.c.id, warehouses.c.revision, warehouses.c.active).where(
+        warehouses.c.id.in_(bindparam("ids", expanding=True))
+    ),
 )
 
 
@@ -24,22 +26,26 @@ async def require_standing(connection: AsyncConnection, permit: Permit[Operation
     """What `permit` stands on now: what it was decided on when nothing was taken away since, or else what it was
     decided on again, the same way.
 
-    A revision that moved makes the door decide once more; its refusal is raised. Raises DecisionEngineUnavailable when
-    it moves again meanwhile: then nobody can say what holds. Rows that are gone take nothing away that is not told by
-    the change that needs them.
+    A revision that moved makes the door decide once more, and so does, for what needs it, a warehouse that is active no
+    more; the door's refusal is raised. Raises DecisionEngineUnavailable when it moves again meanwhile: then nobody can
+    say what holds. Rows that are gone take nothing away that is not told by the change that needs them.
     """
     resolution = permit.resolution
-    if not await _moved(connection, resolution):
+    needs_active = permit.operation.needs_active_warehouse()
+    if not await _moved(connection, resolution, needs_active):
         return resolution
     again = await permit.decide_again()
-    if await _moved(connection, again):
+    if await _moved(connection, again, needs_active):
         raise DecisionEngineUnavailable("what is allowed keeps changing")
     return again
 
 
-async def _moved(connection: AsyncConnection, resolution: Resolution) -> bool:
+async def _moved(connection: AsyncConnection, resolution: Resolution, needs_active: bool) -> bool:
     known = resolution.warehouses()
-    now = {row.id: row.revision for row in await connection.execute(_REVISIONS, {"ids": list(known)})}
+    rows = (await connection.execute(_REVISIONS, {"ids": list(known)})).all()
+    if needs_active and not all(row.active for row in rows):
+        return True
+    now = {row.id: row.revision for row in rows}
     within = any(now.get(id, revision) != revision for id, revision in known.items())
     (of_server,) = [revision for id, revision in now.items() if id not in known]
     return within or of_server != resolution.revision

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import msgspec
-from uuid_utils.compat import uuid7
 
 from gateway.access.operations.warehouses import (
     ActivateWarehouse,
@@ -61,9 +60,9 @@ class WarehouseChanges:
         """The catalog serves it no more.
 
         Every request reads the row, so those that begin afterwards find it inactive whatever was remembered of rights;
-        the revision moves, so that those under way decide once more before they commit, or hand out keys.
+        those under way read it once more before they commit, or hand out keys (`db/standing.py`).
         """
-        await self._change(permit, active=False, revision=uuid7())
+        await self._change(permit, active=False)
 
     async def protect(self, permit: Permit[SetWarehouseProtection]) -> ProtectionAnswer:
         """Protected or not."""

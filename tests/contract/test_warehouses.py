@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Warehouses: each change of one, its shape, the right it takes, and what it refuses (`lakekeeper.md` 3.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.contract import warehouses
+from tests.contract.warehouses import WAREHOUSE, Made
+from tests.contract.world import SCHEMA, World, told, unique
+
+
+@pytest.fixture(scope="module")
+def made(world: World) -> Made:
+    """A warehouse that tests change and change back."""
+    return warehouses.make(world)
+
+
+def test_a_warehouse_is_renamed_and_keeps_its_prefix(world: World, made: Made) -> None:
+    name = unique("Renamed")
+    done = world.admin.post(f"{made.path}/rename", {"new-name": name})
+    assert done.status_code == 200
+    assert done.json() == {**made.answer, "name": name, "updated-at": done.json()["updated-at"]}
+    found = world.admin.get(f"/catalog/v1/config?warehouse={name.lower()}")
+    assert found.json()["defaults"]["prefix"] == made.id
+    assert told(world.admin.get(f"/catalog/v1/config?warehouse={made.name}"))[0] == 404
+    assert told(world.admin.post(f"{made.path}/rename", {"new-name": "DEMO"}))[:2] == (400, "WarehouseNameAlreadyTaken")
+    for bad in ("", "a/b", "x" * 129, "a\x00b"):
+        assert world.admin.post(f"{made.path}/rename", {"new-name": bad}).status_code == 400, bad
+    assert world.admin.post(f"{made.path}/rename", {"new-name": made.name}).status_code == 200
+
+
+def test_a_warehouse_named_with_a_slash_is_refused(world: World) -> None:
+    body = warehouses.creation(world, **{"warehouse-name": "a/b"})
+    assert told(world.admin.post(WAREHOUSE, body))[:2] == (400, "BadRequestException")
+
+
+def test_warehouses_are_listed_by_their_status(world: World) -> None:
+    sleeping, awake = warehouses.make(world), warehouses.make(world)
+    assert world.admin.post(f"{sleeping.path}/deactivate").status_code == 200
+
+    def listed(query: str) -> dict[str, str]:
+        found = world.admin.get(f"{WAREHOUSE}{query}")
+        assert found.status_code == 200, found.text
+        ids = (sleeping.id, awake.id)
+        return {each["warehouse-id"]: each["status"] for each in found.json()["warehouses"] if each["id"] in ids}
+
+    both = {sleeping.id: "inactive", awake.id: "active"}
+    assert listed("") == listed("?warehouseStatus=active") == {awake.id: "active"}
+    assert listed("?warehouseStatus=inactive") == {sleeping.id: "inactive"}
+    assert listed("?warehouseStatus=active,inactive") == both
+    assert listed("?warehouseStatus=active&warehouseStatus=INACTIVE") == both
+    assert told(world.admin.get(f"{WAREHOUSE}?warehouseStatus=gone"))[0] == 400
+
+
+def test_an_inactive_warehouse_is_not_there_for_the_catalog_and_managed_as_ever(world: World) -> None:
+    warehouse = warehouses.make(world)
+    path = warehouse.table(world.admin)
+    namespace = path.rsplit("/tables/", 1)[0]
+    body = {"source": {"namespace": ["x"], "name": "y"}, "destination": {"namespace": ["x"], "name": "z"}}
+    requests: list[tuple[str, str, Any]] = [
+        ("GET", f"/catalog/v1/config?warehouse={warehouse.name}", None),
+        ("GET", f"{warehouse.root}/namespaces", None),
+        ("POST", f"{warehouse.root}/namespaces", {"namespace": ["other"]}),
+        ("GET", namespace, None),
+        ("HEAD", namespace, None),
+        ("DELETE", namespace, None),
+        ("POST", f"{namespace}/properties", {"updates": {"a": "b"}}),
+        ("GET", f"{namespace}/tables", None),
+        ("POST", f"{namespace}/tables", {"name": "other", "schema": SCHEMA}),
+        ("GET", path, None),
+        ("GET", f"{path}/credentials", None),
+        ("POST", path, {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}),
+        ("DELETE", path, None),
+        ("GET", f"{namespace}/views", None),
+    ]
+    assert world.admin.post(f"{warehouse.path}/deactivate").status_code == 200
+    assert world.admin.post(f"{warehouse.path}/deactivate").status_code == 200, "it is so already"
+    for method, at, sent in requests:
+        answer = world.admin.ask(method, at, json=sent)
+        shown = told(answer)[:2] if method != "HEAD" else (answer.status_code, "WarehouseNotActive")
+        assert shown == (404, "WarehouseNotActive"), (method, at)
+        hidden = world.carol.ask(method, at, json=sent)
+        assert hidden.status_code == 404
+        assert method == "HEAD" or told(hidden)[1] != "WarehouseNotActive", (method, at)
+    assert told(world.admin.post(f"{warehouse.root}/tables/rename", body))[0] == 404
+    read = world.admin.get(warehouse.path)
+    assert (read.status_code, read.json()["status"]) == (200, "inactive")
+    grant = world.grants_path("warehouse", warehouse.id)
+    assert world.admin.get(grant).status_code == 200
+    assert world.admin.post(f"{warehouse.path}/activate").status_code == 200
+    for method, at, sent in requests:
+        if method == "GET":
+            assert world.admin.ask(method, at, json=sent).status_code == 200, at
+
+
+def test_engines_are_told_no_about_what_lies_in_an_inactive_warehouse(world: World) -> None:
+    warehouse = warehouses.make(world)
+    path = warehouse.table(world.admin)
+    namespace, name = path.split("/namespaces/")[1].split("/tables/")
+    there = {"warehouse-id": warehouse.id, "namespace": [namespace], "table": name}
+    checks = [
+        {"operation": {"table": {**there, "action": "read_data"}}},
+        {"operation": {"table": {**there, "action": "grant_select"}}},
+        {"operation": {"warehouse": {"warehouse-id": warehouse.id, "action": "use"}}},
+        {"operation": {"warehouse": {"warehouse-id": warehouse.id, "action": "activate"}}},
+    ]
+
+    def asked() -> list[bool]:
+        answer = world.admin.post("/management/v1/action/batch-check", {"checks": checks})
+        assert answer.status_code == 200, answer.text
+        return [each["allowed"] for each in answer.json()["results"]]
+
+    assert asked() == [True, True, True, True]
+    world.admin.post(f"{warehouse.path}/deactivate")
+    assert asked() == [False, True, False, True]
+
+
+def test_an_empty_warehouse_is_deleted_with_all_that_was_given_on_it_and_none_of_its_files(world: World) -> None:
+    prefix = unique("kept")
+    warehouse = warehouses.make(world, **{"storage-profile": warehouses.profile(world, prefix)})
+    path = warehouse.table(world.admin)
+    world.grant("describe", world.carol, "warehouse", warehouse.id)
+    assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseNotEmpty")
+    kept = f"{path}?purgeRequested=false"
+    assert world.admin.delete(kept).status_code == 204
+    assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseNotEmpty")
+    assert world.admin.delete(path.rsplit("/tables/", 1)[0]).status_code == 204
+    files = world.objects(f"{prefix}/")
+    assert files
+    gone = world.admin.delete(warehouse.path)
+    assert (gone.status_code, gone.content) == (204, b"")
+    assert world.objects(f"{prefix}/") == files
+    assert world.tuples(f"warehouse:{warehouse.id}") == set()
+    assert world.sql("select 1 from grants where object_id = $1", warehouse.id) == []
+    for person in (world.admin, world.carol):
+        assert told(person.get(warehouse.path))[:2] == (404, "NoSuchWarehouseException")
+        assert told(person.get(f"{warehouse.root}/namespaces"))[:2] == (404, "NoSuchWarehouseException")
+    # Its name and its place are free again, and whoever makes it anew begins with nothing.
+    again = warehouses.make(
+        world, **{"warehouse-name": warehouse.name, "storage-profile": warehouses.profile(world, prefix)}
+    )
+    assert told(world.carol.get(again.path))[0] == 404
+
+
+def test_what_work_needs_keeps_the_warehouse(world: World) -> None:
+    warehouse = warehouses.make(world)
+    world.sql(
+        "insert into tasks (id, queue, warehouse_id, entity_type, entity_id, payload, scheduled_for) values "
+        "(gen_random_uuid(), 'purge_table', $1::text::uuid, 'table', gen_random_uuid(), '{}', now() + interval '1 h')",
+        warehouse.id,
+    )
+    assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseHasUnfinishedTasks")
+    assert told(world.admin.delete(f"{warehouse.path}?force=true"))[:2] == (409, "WarehouseHasUnfinishedTasks")
+    world.sql("update tasks set status = 'cancelled' where warehouse_id = $1::text::uuid", warehouse.id)
+    world.sql(
+        "insert into pending_files (location, warehouse_id) values ($1, $2::text::uuid)", unique("s3://x"), warehouse.id
+    )
+    assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseHasUnfinishedTasks")
+    world.sql("delete from pending_files where warehouse_id = $1::text::uuid", warehouse.id)
+    assert world.admin.delete(warehouse.path).status_code == 204
+
+
+def test_a_protected_warehouse_is_deleted_by_force_only(world: World) -> None:
+    warehouse = warehouses.make(world)
+    done = world.admin.post(f"{warehouse.path}/protection", {"protected": True})
+    assert (done.status_code, done.json()["protected"]) == (200, True)
+    assert set(done.json()) == {"protected", "updated_at"}
+    assert world.admin.get(warehouse.path).json()["protected"] is True
+    assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseProtected")
+    assert told(world.admin.delete(f"{warehouse.path}?force=maybe"))[0] == 400
+    assert world.admin.delete(f"{warehouse.path}?force=true").status_code == 204
+
+
+def test_the_delete_profile_is_replaced(world: World, made: Made) -> None:
+    for wished in ({"type": "soft", "expiration-seconds": 3600}, {"type": "hard"}):
+        done = world.admin.post(f"{made.path}/delete-profile", {"delete-profile": wished})
+        assert (done.status_code, done.json()["delete-profile"]) == (200, wished)
+        assert world.admin.get(made.path).json()["delete-profile"] == wished
+    for bad in ({"type": "soft"}, {"type": "soft", "expiration-seconds": -1}, {"type": "never"}, {}):
+        assert world.admin.post(f"{made.path}/delete-profile", {"delete-profile": bad}).status_code == 400
+
+
+def test_the_format_version_policy_holds_for_creation_registration_and_upgrade(world: World) -> None:
+    warehouse = warehouses.make(world)
+    old = warehouse.table(world.admin)
+    tables = old.rsplit("/", 1)[0]
+    file = world.admin.get(old).json()["metadata-location"]
+    policy = f"{warehouse.path}/format-version-policy"
+    assert told(world.admin.post(policy, {"allowed-format-versions": [1], "default-format-version": 2}))[:2] == (
+        400,
+        "DefaultFormatVersionNotAllowed",
+    )
+    for bad in ({"allowed-format-versions": []}, {"allowed-format-versions": [4]}, {}):
+        assert world.admin.post(policy, bad).status_code == 400
+    done = world.admin.post(policy, {"allowed-format-versions": [1, 1]})
+    assert done.status_code == 200
+    assert done.json()["allowed-format-versions"] == [1]
+    assert "default-format-version" not in done.json()
+
+    def create(version: str | None) -> Any:
+        properties = {} if version is None else {"properties": {"format-version": version}}
+        return world.admin.post(tables, {"name": unique("t"), "schema": SCHEMA, **properties})
+
+    assert create(None).json()["metadata"]["format-version"] == 1, "the only one that is allowed"
+    assert told(create("2"))[:2] == (400, "FormatVersionNotAllowed")
+    new = create("1").json()["metadata"]
+    upgrade = {"action": "upgrade-format-version", "format-version": 2}
+    first = world.admin.get(tables).json()["identifiers"][1]["name"]
+    assert new["format-version"] == 1
+    assert told(world.commit(world.admin, f"{tables}/{first}", upgrade))[:2] == (400, "FormatVersionNotAllowed")
+    assert world.admin.post(f"{tables.rsplit('/', 1)[0]}/unregister", {}).status_code in (404, 405)
+    assert world.admin.delete(f"{old}?purgeRequested=false").status_code == 204
+    again = world.admin.post(f"{tables.rsplit('/', 1)[0]}/register", {"name": unique("t"), "metadata-location": file})
+    assert told(again)[:2] == (400, "FormatVersionNotAllowed")
+    assert world.admin.post(policy, {"allowed-format-versions": [2, 3], "default-format-version": 3}).status_code == 200
+    assert create(None).json()["metadata"]["format-version"] == 3
+    # What is there in a version that is no longer allowed is written on as it is.
+    comment = {"action": "set-properties", "updates": {"comment": "x"}}
+    assert world.commit(world.admin, f"{tables}/{first}", comment).status_code == 200
+
+
+_CHANGES: dict[str, tuple[str, Any]] = {
+    "rename": ("can_rename", {"new-name": "?"}),
+    "activate": ("can_activate", None),
+    "deactivate": ("can_deactivate", None),
+    "protection": ("can_set_protection", {"protected": False}),
+    "delete-profile": ("can_modify_soft_deletion", {"delete-profile": {"type": "hard"}}),
+    "format-version-policy": ("can_set_format_version_policy", {"allowed-format-versions": [1, 2, 3]}),
+    "storage": ("can_update_storage", "storage"),
+    "storage-credential": ("can_update_storage", "credential"),
+    "storage/validate-profile": ("can_update_storage", "storage"),
+    "storage/validate-credential": ("can_update_storage", "credential"),
+    "storage/validate-access": ("can_update_storage", None),
+}
+
+
+@pytest.mark.parametrize("change", _CHANGES)
+def test_changing_a_warehouse_takes_modify(world: World, change: str) -> None:
+    prefix = unique("mine")
+    warehouse = warehouses.make(world, **{"storage-profile": warehouses.profile(world, prefix)})
+    action, body = _CHANGES[change]
+    if body == "storage":
+        body = {
+            "storage-profile": warehouses.profile(world, prefix),
+            "storage-credential": warehouses.credential(world),
+        }
+    elif body == "credential":
+        body = {"new-storage-credential": warehouses.credential(world)}
+    elif change == "rename":
+        body = {"new-name": unique("w")}
+    person = world.contractor
+    world.strip(person)
+    path = f"{warehouse.path}/{change}"
+
+    def ask() -> tuple[int, str]:
+        answer = person.post(path, body)
+        return (200, "") if answer.status_code == 200 else told(answer)[:2]
+
+    def may() -> bool:
+        check = {"operation": {"warehouse": {"warehouse-id": warehouse.id, "action": action}}}
+        return bool(person.post("/management/v1/permissions/check", check).json()["allowed"])
+
+    assert (ask(), may()) == ((404, "NoSuchWarehouseException"), False)
+    world.grant("create", person, "warehouse", warehouse.id)
+    assert (ask(), may()) == ((403, "WarehouseActionForbidden"), False)
+    world.grant("modify", person, "warehouse", warehouse.id)
+    assert (ask(), may()) == ((200, ""), True)
+    world.strip(person)
+
+
+def test_deleting_a_warehouse_takes_modify(world: World) -> None:
+    warehouse, person = warehouses.make(world), world.contractor
+    world.strip(person)
+    assert told(person.delete(warehouse.path))[:2] == (404, "NoSuchWarehouseException")
+    world.grant("create", person, "warehouse", warehouse.id)
+    assert told(person.delete(warehouse.path))[:2] == (403, "WarehouseActionForbidden")
+    world.grant("modify", person, "warehouse", warehouse.id)
+    assert person.delete(warehouse.path).status_code == 204
+    assert world.tuples_of(f"user:{person.id}", "project") == set(), "the way there went with it"
+
+
+def test_every_change_is_in_the_audit_with_who_made_it(world: World) -> None:
+    warehouse = warehouses.make(world)
+    world.admin.post(f"{warehouse.path}/deactivate")
+    world.admin.delete(warehouse.path)
+    found = world.sql(
+        "select operation, outcome, actor_id from audit_log "
+        "where operation in ('deactivate_warehouse', 'delete_warehouse') "
+        "and strpos(convert_from(record, 'UTF8'), $1) > 0 order by at",
+        warehouse.id,
+    )
+    assert [tuple(row) for row in found] == [
+        ("deactivate_warehouse", "allowed", world.admin.id),
+        ("delete_warehouse", "allowed", world.admin.id),
+    ]

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Warehouses that a test makes for itself, in the stack's bucket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from tests.contract.world import SCHEMA, Person, World, unique
+
+WAREHOUSE = "/management/v1/warehouse"
+
+
+def profile(world: World, prefix: str | None = None, **more: Any) -> dict[str, Any]:
+    """A storage profile at a place of its own."""
+    return {**world.ready.s3.profile, "bucket": world.bucket, "key-prefix": prefix or unique("wh"), **more}
+
+
+def credential(world: World) -> dict[str, str]:
+    """The stack's own key."""
+    return {
+        "type": "s3",
+        "credential-type": "access-key",
+        "access-key-id": world.ready.s3.access_key,
+        "secret-access-key": world.ready.s3.secret_key,
+    }
+
+
+def creation(world: World, **more: Any) -> dict[str, Any]:
+    """The body that makes one; `more` are further members."""
+    return {
+        "warehouse-name": unique("w"),
+        "storage-profile": profile(world),
+        "storage-credential": credential(world),
+        **more,
+    }
+
+
+@dataclass(frozen=True)
+class Made:
+    """A warehouse that a test made."""
+
+    id: str
+    name: str
+    answer: dict[str, Any]
+
+    @property
+    def path(self) -> str:
+        """Where management finds it."""
+        return f"{WAREHOUSE}/{self.id}"
+
+    @property
+    def root(self) -> str:
+        """Where the catalog finds it."""
+        return f"/catalog/v1/{self.id}"
+
+    def table(self, by: Person) -> str:
+        """The path of a new table in a namespace of its own."""
+        namespace, name = unique("ns"), unique("t")
+        assert by.post(f"{self.root}/namespaces", {"namespace": [namespace]}).status_code == 200
+        made = by.post(f"{self.root}/namespaces/{namespace}/tables", {"name": name, "schema": SCHEMA})
+        assert made.status_code == 200, made.text
+        return f"{self.root}/namespaces/{namespace}/tables/{name}"
+
+    def empty(self, world: World) -> None:
+        """Drop everything in it, and wait until nothing is left to be done."""
+        listed: httpx.Response = world.admin.get(f"{self.root}/namespaces")
+        for [name] in listed.json()["namespaces"]:
+            space = f"{self.root}/namespaces/{name}"
+            for table in world.admin.get(f"{space}/tables").json()["identifiers"]:
+                assert world.admin.delete(f"{space}/tables/{table['name']}").status_code == 204
+            assert world.admin.delete(space).status_code == 204
+        world.quiet()
+
+
+def make(world: World, by: Person | None = None, *, headers: dict[str, str] | None = None, **more: Any) -> Made:
+    """A new warehouse."""
+    body = creation(world, **more)
+    made = (by or world.admin).post(WAREHOUSE, body, headers=headers)
+    assert made.status_code == 201, made.text
+    return Made(made.json()["warehouse-id"], body["warehouse-name"], made.json())
+
+
+def project(world: World) -> str:
+    """A new project of the administrator."""
+    made = world.admin.post("/management/v1/project", {"project-name": unique("project")})
+    assert made.status_code == 201, made.text
+    return str(made.json()["project-id"])
