@@ -183,6 +183,9 @@ class SetWarehouseFormatVersionPolicy(_Changing, Operation):
         return {"allowed_format_versions": tuple(str(each) for each in self.request.allowed_format_versions)}
 
 
+_TRIED = "it tries the storage, and removes what it wrote there"
+
+
 @dataclass(frozen=True)
 class _OfStorage:
     """Where a warehouse keeps its files, and with which keys."""
@@ -216,6 +219,7 @@ class ValidateWarehouseStorageProfile(_OfStorage, Operation):
     """The checks an update of the storage would make, reported one by one; nothing is changed."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-profile"
+    reads_because: ClassVar[str] = _TRIED
     request: UpdateStorageRequest
 
 
@@ -224,6 +228,7 @@ class ValidateWarehouseStorageCredential(_OfStorage, Operation):
     """The checks an update of the credential would make."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-credential"
+    reads_because: ClassVar[str] = _TRIED
     request: UpdateCredentialRequest
 
 
@@ -232,6 +237,7 @@ class ValidateWarehouseStorageAccess(_OfStorage, Operation):
     """Whether the storage does what it has to with the profile and the credential the warehouse has."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-access"
+    reads_because: ClassVar[str] = _TRIED
 
 
 ChangeWarehouse = (
