@@ -29,7 +29,12 @@ def _names(described: dict[str, Any], place: str) -> set[str]:
 
 def test_every_endpoint_is_in_it() -> None:
     told = {f"{method.upper()} {path}" for method, path, _ in DESCRIBED}
-    assert told == {operation.endpoint for operation in OPERATIONS.values()}
+    current = {operation.endpoint for operation in OPERATIONS.values()}
+    older = {f"{o.endpoint.split(' ', 1)[0]} {path}" for o in OPERATIONS.values() for path in o.also_at}
+    assert told == current | older
+    assert {f"{m.upper()} {path}" for m, path, each in DESCRIBED if each.get("deprecated")} == older
+    ids = [each["operationId"] for _, _, each in DESCRIBED]
+    assert len(set(ids)) == len(ids)
 
 
 def test_the_command_prints_all_of_it() -> None:
