@@ -110,7 +110,13 @@ def create_app(settings: Settings | None = None) -> Application:
     async def assemble(stack: AsyncExitStack) -> Parts:
         return await _assemble(settings, metrics, stack)
 
-    application, _ = build_api(assemble, observer=metrics, max_body_bytes=settings.max_request_body_size)
+    application, _ = build_api(
+        assemble,
+        observer=metrics,
+        max_body_bytes=settings.max_request_body_size,
+        max_seconds=settings.max_request_time,
+        max_silence=settings.max_request_silence,
+    )
     return application
 
 
@@ -394,7 +400,14 @@ def _parts(
         met=set(),
         reports=Reports(database=database),
         repetitions=(
-            Idempotency(database, delivery, keep_seconds=once.lifetime + once.grace_period) if once.enabled else None
+            Idempotency(
+                database,
+                delivery,
+                keep_seconds=once.lifetime + once.grace_period,
+                lease_seconds=max(60.0, 2 * settings.max_request_time),
+            )
+            if once.enabled
+            else None
         ),
     )
 

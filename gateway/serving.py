@@ -15,7 +15,6 @@ from granian.log import LogLevels
 from gateway.settings import Settings, export_metrics_directory
 
 _TARGET = "gateway.app:create_app"
-_HEADER_SECONDS = 15
 _KEEP_ALIVE = True
 _DRAIN_SECONDS = 5
 
@@ -50,7 +49,9 @@ def serve(settings: Settings) -> None:
             loop=Loops.uvloop,
             workers=settings.workers,
             websockets=False,
-            http1_settings=HTTP1Settings(header_read_timeout=_HEADER_SECONDS * 1000, keep_alive=_KEEP_ALIVE),
+            http1_settings=HTTP1Settings(
+                header_read_timeout=round(settings.max_header_time * 1000), keep_alive=_KEEP_ALIVE
+            ),
             log_level=LogLevels(settings.log_level),
             log_access=False,
             respawn_failed_workers=True,

@@ -200,8 +200,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ("system", "examples", "information_schema")
     max_request_body_size: Annotated[Count, Meta(description="Largest request body in bytes.")] = 33_554_432
     max_request_time: Annotated[
-        float, Meta(description="Read, not yet enforced: each outside call has its own limit.", extra=SECONDS)
+        float,
+        Meta(
+            gt=0,
+            description="Longest time of a request; when it is over and nothing was committed: 429 or 503.",
+            extra=SECONDS,
+        ),
     ] = 30.0
+    max_request_silence: Annotated[
+        float, Meta(gt=0, description="How long a client may send nothing of a body it announced: 408.", extra=SECONDS)
+    ] = 10.0
+    max_header_time: Annotated[
+        float, Meta(gt=0, description="How long the headers of a request may take to arrive.", extra=SECONDS)
+    ] = 15.0
     maintenance_mode: Annotated[
         typing.Literal["off", "read-only"],
         Meta(description="`read-only`: what would change anything is answered with 429 or 503, reading goes on."),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from gateway.access.actor import Actor
+from gateway.access.deadline import Deadline
 from gateway.access.decision import Decision
 from gateway.access.operation import Operation
 from gateway.access.permit import DecideAgain, Permit
@@ -26,6 +27,7 @@ def mint(
     request_id: str,
     claim: Claim | None = None,
     decide_again: DecideAgain | None = None,
+    deadline: Deadline | None = None,
 ) -> Permit[Op]:
     """A permit for a decision that allows. Raises ValueError for any other, whatever the caller believes."""
     if not decision.allowed:
@@ -39,4 +41,5 @@ def mint(
     permit._request_id = request_id
     permit._claim = claim
     permit._decide_again = decide_again
+    permit._deadline = deadline or Deadline()
     return permit

@@ -324,6 +324,7 @@ class Door:
             trail=trail,
             request_id=entrance.request_id,
             claim=entrance.claim,
+            deadline=entrance.deadline,
             decide_again=partial(self._judge_again, entrance, operation, resolution, decision),
         )
 

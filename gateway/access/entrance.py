@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from gateway.access.actor import Actor
+from gateway.access.deadline import Deadline
 from gateway.access.operation import Operation
 from gateway.access.operations.assuming import AssumeRole
 from gateway.access.operations.repetitions import RepeatAnswer
@@ -42,6 +43,7 @@ class Entrance:
     remembered: Remembered | None = None
     """The earlier success under this request's idempotency key, when it is a repetition."""
 
+    deadline: Deadline = field(default_factory=Deadline)
     assumption: Assumption | None = None
     """How the caller came to act as a role, if so."""
 

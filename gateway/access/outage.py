@@ -24,5 +24,9 @@ class DatabaseUnavailable(Exception):
     """The database cannot be reached or has no free connection in time; nothing was changed."""
 
 
+class OutOfTime(Exception):
+    """The request took longer than it may; nothing was changed."""
+
+
 class CommitUnknown(Exception):
     """COMMIT was sent and its outcome is not known; only reading again can tell."""

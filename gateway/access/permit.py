@@ -8,6 +8,7 @@ from typing import Generic, TypeVar, final
 
 from gateway.access import resolved
 from gateway.access.actor import Actor
+from gateway.access.deadline import Deadline
 from gateway.access.decision import Decision
 from gateway.access.operation import Operation
 from gateway.access.policy import Obligations
@@ -50,6 +51,7 @@ class Permit(Generic[OpCo]):
     __slots__ = (
         "_actor",
         "_claim",
+        "_deadline",
         "_decide_again",
         "_decision",
         "_operation",
@@ -66,6 +68,7 @@ class Permit(Generic[OpCo]):
     _request_id: str
     _claim: Claim | None
     _decide_again: DecideAgain | None
+    _deadline: Deadline
 
     def __init__(self) -> None:
         raise TypeError("a Permit comes from Door.admit")
@@ -74,6 +77,11 @@ class Permit(Generic[OpCo]):
     def operation(self) -> OpCo:
         """What is permitted."""
         return self._operation
+
+    @property
+    def deadline(self) -> Deadline:
+        """When the request is cut off."""
+        return self._deadline
 
     @property
     def actor(self) -> Actor:

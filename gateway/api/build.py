@@ -63,12 +63,14 @@ def build_api(
     *,
     observer: RequestObserver,
     max_body_bytes: int,
+    max_seconds: float | None = None,
+    max_silence: float | None = None,
     extra_handlers: Sequence[ControllerRouterHandler] = (),
 ) -> tuple[Application, Litestar]:
     """(the ASGI application, the Litestar application inside). Raises UndeclaredRoute.
 
     `assemble` makes the parts in the running loop and puts their closing on the stack. `extra_handlers` is for tests of
-    the walk.
+    the walk. `max_seconds` and `max_silence` are those of `Latch`.
     """
 
     @asynccontextmanager
@@ -80,7 +82,7 @@ def build_api(
     app = Litestar(
         route_handlers=[*dict.fromkeys(SERVED.values()), *extra_handlers],
         dependencies={"ctx": Provide(provide_ctx)},
-        middleware=[Latch(observer)],
+        middleware=[Latch(observer, max_seconds=max_seconds, max_silence=max_silence)],
         exception_handlers={HTTPException: answer_error, Exception: answer_error},
         lifespan=[running],
         request_max_body_size=max_body_bytes,

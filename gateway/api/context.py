@@ -22,7 +22,7 @@ from gateway.access.refusals import AssumeRoleForbidden, DecisionUnavailable, In
 from gateway.access.repetition import Claim, Remembered, RepeatableRequest, Repetitions
 from gateway.access.tuples import Principal
 from gateway.access.wire_rights import Identity
-from gateway.api.latch import ENTRANCE, REQUEST_ID
+from gateway.api.latch import DEADLINE, ENTRANCE, REQUEST_ID
 from gateway.api.repeat import parse_key
 from gateway.api.serves import OPERATIONS_OF
 from gateway.catalog.commits import Commits
@@ -288,6 +288,7 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
         request_id=state[REQUEST_ID],
         user_agent=_printable(request.headers.get("user-agent")),
         client_address=request.client.host if request.client is not None else None,
+        deadline=state[DEADLINE],
     )
     state[ENTRANCE] = entrance
     add_to_context(actor=actor.id or None)

@@ -13,7 +13,13 @@ from litestar.types import Scope, Send
 from uuid_utils.compat import uuid7
 
 from gateway.access.operation import Operation
-from gateway.access.outage import AuditUnavailable, CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.outage import (
+    AuditUnavailable,
+    CommitUnknown,
+    DatabaseUnavailable,
+    DecisionEngineUnavailable,
+    OutOfTime,
+)
 from gateway.access.refusals import unavailable
 from gateway.api.serves import OPERATIONS_OF
 from gateway.iceberg.errors import (
@@ -22,11 +28,15 @@ from gateway.iceberg.errors import (
     CommitStateUnknownException,
     InternalServerError,
     PayloadTooLarge,
+    ServiceUnavailableException,
     TooManyRequests,
 )
 from gateway.iceberg.wire import ErrorModel, ErrorResponse
 
 _log = structlog.get_logger("api.errors")
+
+#: Answered before the body was read to its end: what comes after it on the connection could not be told from it.
+_UNREAD = frozenset({408, 413})
 
 _encoder = msgspec.json.Encoder()
 
@@ -39,9 +49,13 @@ class MethodNotAllowed(CatalogError, code=405, type="MethodNotAllowedException")
     """The endpoint does not take this method."""
 
 
+class RequestTooSlow(CatalogError, code=408, type="RequestTimeoutException"):
+    """The request did not arrive in time; nothing was done with it."""
+
+
 def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """The answer for any exception raised on the way of a request (Litestar's exception handler)."""
-    told = told_error(error, catalog_mutation=_is_catalog_mutation(request.scope))
+    told = told_error(error, catalog_mutation=is_catalog_mutation(request.scope))
     error_id = str(uuid7())
     if told.code >= 500:
         _log.error("request.failed", error_id=error_id, error_type=told.type, exc_info=error)
@@ -59,6 +73,8 @@ def told_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
             told: CatalogError = CommitStateUnknownException("The outcome of the change is not known; read again.")
         case DatabaseUnavailable() | DecisionEngineUnavailable() | AuditUnavailable():
             told = unavailable(catalog_mutation)
+        case OutOfTime():
+            told = overtime()
         case CatalogError():
             told = error
         case HTTPException():
@@ -97,11 +113,18 @@ def body_of(error: CatalogError, error_id: str) -> bytes:
     )
 
 
+def overtime() -> CatalogError:
+    """The answer for a request whose time is over and that changed nothing; `told_error` makes it 429 where it must."""
+    return ServiceUnavailableException("The request took longer than this server lets one take. Nothing was changed.")
+
+
 def _headers(error: CatalogError) -> dict[str, str]:
     headers = {"Cache-Control": "no-store"}
     retry_after = getattr(error, "retry_after_s", 1 if error.code in (429, 503) else None)
     if retry_after is not None:
         headers["Retry-After"] = str(retry_after)
+    if error.code in _UNREAD:
+        headers["Connection"] = "close"
     if error.code == 401:
         headers["WWW-Authenticate"] = getattr(error, "challenge", "Bearer")
     return headers
@@ -111,12 +134,14 @@ async def send_error(method: str, send: Send, error: CatalogError) -> None:
     """Answer with an error before any routing happened."""
     body = body_of(error, str(uuid7()))
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers += [(name.lower().encode(), value.encode()) for name, value in _headers(error).items()]
     await send(cast(Any, {"type": "http.response.start", "status": error.code, "headers": headers}))
     shown = b"" if method == "HEAD" else body
     await send(cast(Any, {"type": "http.response.body", "body": shown, "more_body": False}))
 
 
-def _is_catalog_mutation(scope: Scope) -> bool:
+def is_catalog_mutation(scope: Scope) -> bool:
+    """Whether the route of the request changes the catalog."""
     handler = scope.get("route_handler")
     operations: frozenset[type[Operation]] = getattr(handler, "opt", {}).get(OPERATIONS_OF, frozenset())
     return any(operation.is_catalog_mutation() for operation in operations)

@@ -6,6 +6,7 @@ It also gives each request its id, its log context and its metrics, because it i
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -17,15 +18,17 @@ from litestar.middleware import ASGIMiddleware
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils.compat import uuid7
 
+from gateway.access.deadline import Deadline
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
-from gateway.api.errors import body_of
+from gateway.api.errors import RequestTooSlow, body_of, is_catalog_mutation, overtime, send_error, told_error
 from gateway.api.serves import OPERATIONS_OF
 from gateway.iceberg.errors import InternalServerError
 from gateway.telemetry.logs import request_context
 
 ENTRANCE = "entrance"
 REQUEST_ID = "request_id"
+DEADLINE = "deadline"
 
 _log = structlog.get_logger("api.latch")
 
@@ -43,9 +46,21 @@ class RequestObserver(Protocol):
 class Latch(ASGIMiddleware):
     """Wraps `send`: an answer below 400 of an operation that is not open needs an admitted, settled request."""
 
-    def __init__(self, observer: RequestObserver, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        observer: RequestObserver,
+        clock: Callable[[], float] = time.perf_counter,
+        *,
+        max_seconds: float | None = None,
+        max_silence: float | None = None,
+    ) -> None:
+        """`max_seconds` is the longest time of a request, until it commits something; `max_silence` how long a client
+        may send nothing of a body it announced.
+        """
         self._observer = observer
         self._clock = clock
+        self._max_seconds = max_seconds
+        self._max_silence = max_silence
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Pass the request on and look at the first message of its answer."""
@@ -75,7 +90,7 @@ class Latch(ASGIMiddleware):
 
         with request_context(request_id=request_id):
             try:
-                await next_app(scope, receive, watched)
+                await self._in_time(scope, method, receive, watched, next_app)
             finally:
                 entrance: Entrance | None = state.get(ENTRANCE)
                 if entrance is not None:
@@ -86,6 +101,59 @@ class Latch(ASGIMiddleware):
                     status=status,
                     seconds=self._clock() - started,
                 )
+
+    async def _in_time(self, scope: Scope, method: str, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+        """Cut the request off when its time is over, unless it has committed something."""
+        body = _Body(receive, self._max_silence)
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            async with asyncio.timeout(self._max_seconds) as timer:
+                scope["state"][DEADLINE] = Deadline(timer)
+                await next_app(scope, body.receive, noted)
+        except TimeoutError:
+            if begun or not timer.expired():
+                raise
+            _log.warning("request.overtime", path=scope["path"], reading=body.waiting)
+            told = told_error(_too_slow() if body.waiting else overtime(), catalog_mutation=is_catalog_mutation(scope))
+            await send_error(method, send, told)
+
+
+class _Body:
+    """The client's side of a request, which may not fall silent for long."""
+
+    def __init__(self, receive: Receive, max_silence: float | None) -> None:
+        self._receive = receive
+        self._max_silence = max_silence
+        self._complete = False
+        self.waiting = False
+        """Whether the body is being waited for right now."""
+
+    async def receive(self) -> Any:
+        """The next message. Raises RequestTooSlow (408)."""
+        if self._complete:
+            # The body is there; what is waited for is that the client goes away, and that may take its time.
+            return await self._receive()
+        self.waiting = True
+        try:
+            async with asyncio.timeout(self._max_silence) as timer:
+                message = await self._receive()
+        except TimeoutError:
+            if timer.expired():
+                raise _too_slow() from None
+            raise
+        self.waiting = False
+        self._complete = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
+
+
+def _too_slow() -> RequestTooSlow:
+    return RequestTooSlow("The request's body did not arrive in time. Nothing was done.")
 
 
 def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:

@@ -189,9 +189,9 @@ def _refusals(operations: list[type[Operation]]) -> list[str]:
     statuses = ["400", "401", "403", "404", "5XX"]
     if any(operation.is_catalog_mutation() for operation in operations):
         # 422: another body under a used idempotency key. 429 where clients would read 503 as "state unknown".
-        return [*statuses, "409", "413", "422", "429"]
+        return [*statuses, "408", "409", "413", "422", "429"]
     changes = any(not operation.endpoint.startswith(("GET ", "HEAD ")) for operation in operations)
-    return [*statuses, "503", *(["409", "413"] if changes else [])]
+    return [*statuses, "503", *(["408", "409", "413"] if changes else [])]
 
 
 def _answer(function: Callable[..., Any]) -> Any:

@@ -49,6 +49,11 @@ REFUSALS: Final[Mapping[str, tuple[str, str, str]]] = {
         "NoSuchTableException",
         "Table does not exist: sales.orders",
     ),
+    "408": (
+        "The body did not arrive in time.",
+        "RequestTimeoutException",
+        "The request's body did not arrive in time. Nothing was done.",
+    ),
     "409": ("It contradicts what is there.", "AlreadyExistsException", "A table sales.orders exists already"),
     "413": ("The body is too large.", "PayloadTooLarge", "The request body is larger than this server takes."),
     "422": (

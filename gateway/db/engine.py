@@ -99,7 +99,8 @@ class Database:
         its idempotency key, or nothing of it.
 
         The last thing before COMMIT is to see that nothing was taken away since the permit was decided; the refusal is
-        raised when it was. Raises DatabaseUnavailable when nothing was changed and CommitUnknown when nobody knows, and
+        raised when it was. Raises DatabaseUnavailable when nothing was changed and CommitUnknown when nobody knows,
+        OutOfTime when the request's time was over before COMMIT was sent; afterwards it is not cut off any more. Raises
         TypeError for an operation that says it changes nothing: read-only maintenance believes it (`Operation`).
         """
         if not permit.operation.changes():
@@ -117,6 +118,7 @@ class Database:
                         status=permit.operation.returns,
                         detail=permit.trail.record.detail,
                     )
+                permit.deadline.let_go()
                 await commit(connection)
                 permit.trail.settle()
                 if permit.claim is not None:

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that send slowly, much or nothing, and requests that take too long, against the real server.
+
+A second gateway with short limits serves, so that the limits are seen and nobody waits long for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import asyncpg
+import httpx
+import pytest
+
+from tests.contract.world import Person, World, error_of, unique
+from tests.integration.toxic import second_gateway
+
+HEADERS, SILENCE, WHOLE = 2.0, 1.0, 4.0
+LARGEST = 100_000
+_BUSY = 3.0
+"""What a busy machine may add."""
+
+
+@pytest.fixture(scope="module")
+def strict(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a gateway that waits for nobody."""
+    limits = {
+        "MAX_HEADER_TIME": f"{HEADERS}s",
+        "MAX_REQUEST_SILENCE": f"{SILENCE}s",
+        "MAX_REQUEST_TIME": f"{WHOLE}s",
+        "MAX_REQUEST_BODY_SIZE": str(LARGEST),
+    }
+    with second_gateway(world.ready, tmp_path_factory.mktemp("strict") / "gateway.log", **limits) as (base, _):
+        yield base
+
+
+@pytest.fixture
+def there(world: World, strict: str) -> Iterator[Person]:
+    person = Person("admin", world.admin.id, world.admin.token, strict)
+    yield person
+    person.http.close()
+
+
+def _connected(base: str, text: str) -> socket.socket:
+    url = urlsplit(base)
+    connection = socket.create_connection((url.hostname or "", url.port or 0), timeout=30)
+    connection.sendall(text.encode())
+    return connection
+
+
+def _head(world: World, path: str, *more: str) -> str:
+    lines = [f"POST {path} HTTP/1.1", "Host: gateway", f"Authorization: Bearer {world.admin.token}"]
+    return "\r\n".join([*lines, "Content-Type: application/json", *more, "", ""])
+
+
+def _closed(connection: socket.socket) -> tuple[bytes, float]:
+    """(what was answered until the server closed, how long that took)."""
+    began, answer = time.monotonic(), b""
+    with connection:
+        while True:
+            try:
+                part = connection.recv(65536)
+            except ConnectionResetError:
+                part = b""
+            if not part:
+                return answer, time.monotonic() - began
+            answer += part
+
+
+def test_clients_that_never_finish_are_let_go_and_keep_nobody_else_waiting(
+    world: World, there: Person, strict: str
+) -> None:
+    path = f"{world.root}/namespaces"
+    heads = [_connected(strict, f"POST {path} HTTP/1.1\r\nHost: gate") for _ in range(150)]
+    bodies = [_connected(strict, _head(world, path, "Content-Length: 500") + '{"namesp') for _ in range(150)]
+    slowest = 0.0
+    for _ in range(10):
+        began = time.monotonic()
+        assert there.get(path).status_code == 200
+        slowest = max(slowest, time.monotonic() - began)
+    assert slowest < _BUSY
+    for connection in heads:
+        answer, took = _closed(connection)
+        assert took < HEADERS + _BUSY
+        assert b" 200 " not in answer
+    for connection in bodies:
+        answer, took = _closed(connection)
+        assert took < SILENCE + _BUSY
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b'"type":"RequestTimeoutException"' in answer
+        assert b"connection: close" in answer.lower()
+
+
+def test_a_drop_now_and_then_does_not_keep_a_request_alive(world: World, strict: str) -> None:
+    connection = _connected(strict, _head(world, f"{world.root}/namespaces", "Content-Length: 500"))
+    over = threading.Event()
+
+    def drip() -> None:
+        while not over.wait(SILENCE / 3):
+            try:
+                connection.sendall(b" ")
+            except OSError:
+                return
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    began = time.monotonic()
+    try:
+        answer = connection.recv(65536)
+        took = time.monotonic() - began
+    finally:
+        over.set()
+        dripping.join()
+        connection.close()
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert SILENCE < took < WHOLE + _BUSY
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_is_too_large_is_refused_and_not_taken_in(there: Person, world: World, chunked: bool) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b'{"namespace": ["'
+        for _ in range(40):
+            yield b"x" * 10_000
+
+    content = pieces() if chunked else b"".join(pieces())
+    try:
+        answer = there.http.post(
+            f"{world.root}/namespaces", content=content, headers={"Content-Type": "application/json"}
+        )
+    except (httpx.WriteError, httpx.RemoteProtocolError):
+        return  # closed while it was still being sent: refused as well
+    assert (answer.status_code, error_of(answer)["type"]) == (413, "PayloadTooLarge")
+
+
+@pytest.fixture
+def hold(world: World) -> Iterator[None]:
+    """Nobody can make a namespace for as long as this is held."""
+
+    async def lock() -> asyncpg.Connection:
+        connection = await asyncpg.connect(world.ready.postgres)
+        await connection.execute("begin")
+        await connection.execute("lock table namespaces in share row exclusive mode")
+        return connection
+
+    held = world._loop.run(lock())
+    yield
+    world._loop.run(held.close())
+
+
+def test_a_change_that_takes_too_long_is_told_as_not_done_and_is_not_done(
+    world: World, there: Person, hold: None
+) -> None:
+    name = unique("late")
+    began = time.monotonic()
+    answer = there.post(f"{world.root}/namespaces", {"namespace": [name]})
+    assert (answer.status_code, "Nothing was changed" in answer.text) == (429, True), answer.text
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert answer.headers["x-request-id"]
+    assert WHOLE - 0.5 < time.monotonic() - began < WHOLE + _BUSY
+    world._loop.run(asyncio.sleep(0.5))
+    assert world.sql("select 1 from namespaces where $1 = any(levels)", name) == []
+
+
+def test_a_change_whose_commit_was_sent_is_told_as_done_however_long_it_takes(world: World, there: Person) -> None:
+    name = unique("slow_commit")
+    world.sql(
+        f"""
+        create function sleep_at_commit() returns trigger language plpgsql as
+        $$ begin if '{name}' = any(new.levels) then perform pg_sleep({WHOLE + 2}); end if; return null; end $$
+        """
+    )
+    try:
+        world.sql(
+            "create constraint trigger sleeps after insert on namespaces deferrable initially deferred "
+            "for each row execute function sleep_at_commit()"
+        )
+        began = time.monotonic()
+        answer = there.post(f"{world.root}/namespaces", {"namespace": [name]})
+        took = time.monotonic() - began
+    finally:
+        world.sql("drop function sleep_at_commit cascade")
+    assert answer.status_code == 200, answer.text
+    assert took > WHOLE + 1
+    assert there.get(f"{world.root}/namespaces/{name}").status_code == 200
