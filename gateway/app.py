@@ -76,7 +76,7 @@ from gateway.identity.tokens import TokenRules, TokenVerifier
 from gateway.opa.decider import OpaDecider
 from gateway.opa.remembered import RememberedPolicies
 from gateway.scope.endpoint import DEFAULT_RULES
-from gateway.settings import Settings, asyncpg_url, load, metrics_directory
+from gateway.settings import Settings, asyncpg_url, certificate_sources, load, metrics_directory
 from gateway.storage.files import Files
 from gateway.tasks.drift import DriftKeeper, External
 from gateway.tasks.housekeeping import Housekeeping
@@ -94,6 +94,7 @@ from gateway.tasks.worker import Handler, Worker
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
 from gateway.telemetry.metrics import Metrics
+from gateway.trust import Trust, for_postgres, trusted
 from gateway.vending.cache import CredentialCache, RememberedCredentials, uncached
 from gateway.vending.sts import Sts
 from gateway.vending.vendor import Vendor
@@ -122,16 +123,14 @@ def create_app(settings: Settings | None = None) -> Application:
 
 async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> Parts:
     """All parts of one process; `stack` closes them in the reverse order."""
-    url = asyncpg_url(settings.write_url())
-    await require_current_schema(url)
-    database = Database(url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout)
-    stack.push_async_callback(database.close)
+    trust = trusted(*certificate_sources())
+    database = await _database(settings, trust, stack)
     async with database.transaction() as connection:
         server_id = await servers.ensure(connection, settings.server_id)
-    fga = await _openfga(settings, database, stack)
-    opa = _opa(settings, stack)
+    fga = await _openfga(settings, trust, database, stack)
+    opa = _opa(settings, trust, stack)
     audit = await _audit(settings, metrics, database, stack)
-    keys, verifier = await _identity(settings, metrics, stack)
+    keys, verifier = await _identity(settings, trust, metrics, stack)
     policies = RememberedPolicies(opa, entries=settings.memory.policy_answers, observer=metrics)
     stack.callback(asyncio.create_task(policies.watch(), name="policies").cancel)
     reaches = FollowedReaches(fga)
@@ -159,11 +158,11 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     health.register("policy", "opa", opa.ping)
     health.register("identity", "oidc", keys.check)
     await stack.enter_async_context(health)
-    sts = Sts(on_latency=lambda seconds, outcome: metrics.sts_took(outcome, seconds))
+    sts = Sts(on_latency=lambda seconds, outcome: metrics.sts_took(outcome, seconds), ca_bundle=trust.bundle)
     stores = Stores(
         storage=StorageCredentials(database, Sealer(settings.encryption_keys())),
         sts=sts,
-        files=Files(own_role=sts.assume_own_role),
+        files=Files(own_role=sts.assume_own_role, certificates=trust.pem),
         vendor=Vendor(sts, cache=_credential_cache(settings, metrics)),
     )
     await stores.storage.require_right_key()
@@ -199,13 +198,15 @@ async def _for_a_command(
     settings: Settings, metrics: Metrics, stack: AsyncExitStack
 ) -> tuple[Database, FgaClient, Door]:
     """What a verb of the command line needs to pass the door."""
-    url = asyncpg_url(settings.write_url())
-    await require_current_schema(url)
-    database = Database(url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout)
-    stack.push_async_callback(database.close)
-    fga = await _openfga(settings, database, stack)
+    trust = trusted(*certificate_sources())
+    database = await _database(settings, trust, stack)
+    fga = await _openfga(settings, trust, database, stack)
     audit = await _audit(settings, metrics, database, stack)
-    return database, fga, _door(settings, database, fga, FollowedReaches(fga), _opa(settings, stack), audit, metrics)
+    return (
+        database,
+        fga,
+        _door(settings, database, fga, FollowedReaches(fga), _opa(settings, trust, stack), audit, metrics),
+    )
 
 
 def _door(
@@ -425,7 +426,19 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-async def _openfga(settings: Settings, database: Database, stack: AsyncExitStack) -> FgaClient:
+async def _database(settings: Settings, trust: Trust, stack: AsyncExitStack) -> Database:
+    """The primary, which has exactly this version's schema."""
+    url = asyncpg_url(settings.write_url())
+    tls = for_postgres(settings.pg_ssl_mode, trust, settings.pg_ssl_root_cert)
+    await require_current_schema(url, tls=tls)
+    database = Database(
+        url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout, tls=tls
+    )
+    stack.push_async_callback(database.close)
+    return database
+
+
+async def _openfga(settings: Settings, trust: Trust, database: Database, stack: AsyncExitStack) -> FgaClient:
     """A client that asks by the model that serves, and follows when another one does."""
     at = settings.openfga
     key = at.api_key.reveal() if at.api_key else None
@@ -435,7 +448,9 @@ async def _openfga(settings: Settings, database: Database, stack: AsyncExitStack
         raise ModelNotReady("No relationship model serves yet; run `lakegate migrate` first.")
 
     async def fits(model: ActiveModel) -> StoreAndModel:
-        found = await find_model(at.endpoint, key, at.store_name, demanded=REQUIRED, model_id=model.model_id)
+        found = await find_model(
+            at.endpoint, key, at.store_name, demanded=REQUIRED, model_id=model.model_id, ca_bundle=trust.bundle
+        )
         if found.store_id != model.store_id:
             raise ModelNotReady(
                 f"The store {at.store_name!r} of OpenFGA is {found.store_id}, PostgreSQL knows {model.store_id}: one "
@@ -445,7 +460,13 @@ async def _openfga(settings: Settings, database: Database, stack: AsyncExitStack
 
     found = await fits(active)
     client = FgaClient(
-        at.endpoint, key, found.store_id, found.model_id, timeout_s=at.timeout, max_batch=at.max_batch_check_size
+        at.endpoint,
+        key,
+        found.store_id,
+        found.model_id,
+        timeout_s=at.timeout,
+        max_batch=at.max_batch_check_size,
+        tls=trust.context,
     )
     stack.push_async_callback(client.aclose)
     watch = ModelWatch(database, client, fits=fits)
@@ -453,9 +474,9 @@ async def _openfga(settings: Settings, database: Database, stack: AsyncExitStack
     return client
 
 
-def _opa(settings: Settings, stack: AsyncExitStack) -> OpaDecider:
+def _opa(settings: Settings, trust: Trust, stack: AsyncExitStack) -> OpaDecider:
     token = settings.opa.token.reveal() if settings.opa.token else None
-    opa = OpaDecider(settings.opa.url, token, timeout_s=settings.opa.timeout)
+    opa = OpaDecider(settings.opa.url, token, timeout_s=settings.opa.timeout, tls=trust.context)
     stack.push_async_callback(opa.aclose)
     return opa
 
@@ -481,9 +502,11 @@ def _credential_cache(settings: Settings, metrics: Metrics) -> CredentialCache:
     return RememberedCredentials(entries=entries, observer=metrics) if entries else uncached
 
 
-async def _identity(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> tuple[KeyRing, RememberedTokens]:
+async def _identity(
+    settings: Settings, trust: Trust, metrics: Metrics, stack: AsyncExitStack
+) -> tuple[KeyRing, RememberedTokens]:
     issuer = settings.openid_provider_uri or ""
-    fetch = await stack.enter_async_context(HttpFetcher())
+    fetch = await stack.enter_async_context(HttpFetcher(tls=trust.context))
     keys = KeyRing(issuer, fetch)
     stack.push_async_callback(keys.aclose)
     rules = TokenRules(

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    import ssl
+
     from gateway.settings import Settings
     from gateway.tasks.model_changes import Models
+    from gateway.trust import Trust
 
 Answer = TypeVar("Answer")
 
@@ -82,9 +85,10 @@ async def _require_our_database(settings: Settings) -> None:
         sealer = Sealer(settings.encryption_keys())
     except ValueError as unfit:
         raise click.ClickException(f"PG_ENCRYPTION_KEY cannot be used: {unfit}") from None
-    database = Database(url, pool_size=1, acquire_timeout=settings.pg_acquire_timeout)
+    tls = _postgres_tls(settings)
+    database = Database(url, pool_size=1, acquire_timeout=settings.pg_acquire_timeout, tls=tls)
     try:
-        await require_current_schema(url)
+        await require_current_schema(url, tls=tls)
         await StorageCredentials(database, sealer).require_right_key()
     except (SchemaMismatch, SecretUnreadable) as refused:
         raise click.ClickException(f"cannot serve: {refused}") from None
@@ -92,6 +96,26 @@ async def _require_our_database(settings: Settings) -> None:
         return
     finally:
         await database.close()
+
+
+def _trust() -> Trust:
+    """Whom to trust; certificates that cannot be used end the command."""
+    from gateway.settings import certificate_sources
+    from gateway.trust import CertificatesUnusable, trusted
+
+    try:
+        return trusted(*certificate_sources())
+    except CertificatesUnusable as unusable:
+        raise click.ClickException(str(unusable)) from None
+
+
+def _postgres_tls(settings: Settings) -> ssl.SSLContext | str:
+    from gateway.trust import CertificatesUnusable, for_postgres
+
+    try:
+        return for_postgres(settings.pg_ssl_mode, _trust(), settings.pg_ssl_root_cert)
+    except CertificatesUnusable as unusable:
+        raise click.ClickException(str(unusable)) from None
 
 
 @main.command()
@@ -105,7 +129,7 @@ def migrate() -> None:
     settings = _settings(Settings.write_url)
 
     async def run() -> str:
-        await run_migrations(asyncpg_url(settings.write_url()))
+        await run_migrations(asyncpg_url(settings.write_url()), tls=_postgres_tls(settings))
         async with _models(settings) as models:
             return await models.upgrade(by=_operator())
 
@@ -198,10 +222,16 @@ async def _models(settings: Settings) -> AsyncIterator[Models]:
     from gateway.tasks.model_changes import Models, OpenFgaAddress
 
     at = settings.openfga
-    database = Database(asyncpg_url(settings.write_url()), pool_size=2, acquire_timeout=settings.pg_acquire_timeout)
+    database = Database(
+        asyncpg_url(settings.write_url()),
+        pool_size=2,
+        acquire_timeout=settings.pg_acquire_timeout,
+        tls=_postgres_tls(settings),
+    )
+    trust = _trust()
     key = at.api_key.reveal() if at.api_key else None
     try:
-        yield Models(database, OpenFgaAddress(at.endpoint, key, at.store_name, at.timeout))
+        yield Models(database, OpenFgaAddress(at.endpoint, key, at.store_name, at.timeout, trust.context, trust.bundle))
     finally:
         await database.close()
 

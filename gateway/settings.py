@@ -262,6 +262,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pg_user: Annotated[str | None, Meta(description="PostgreSQL's role.")] = None
     pg_password: Annotated[Secret | None, Meta(description="The role's password.")] = None
     pg_database: Annotated[str | None, Meta(description="Name of the database.")] = None
+    pg_ssl_mode: Annotated[
+        typing.Literal["disable", "prefer", "require", "verify-ca", "verify-full"],
+        Meta(description="TLS towards PostgreSQL, as libpq's `sslmode`; only the last one proves who answers."),
+    ] = "prefer"
+    pg_ssl_root_cert: Annotated[
+        str | None,
+        Meta(description="File of certificates to trust for PostgreSQL alone, for the two `verify` modes."),
+    ] = None
     pg_encryption_key: Annotated[
         Secret | None, Meta(description="Key that encrypts storage credentials at rest; needed by `serve`.")
     ] = None
@@ -374,6 +382,9 @@ def table() -> str:
         "Generated from `gateway/settings.py` by `lakegate settings-table`. Durations are written `500ms`, `30s`, `5m`",
         "or `1h`; lists are separated by commas. A variable with our prefix that is not in this table is refused.",
         "",
+        "Two variables without our prefix are heeded: `SSL_CERT_FILE` and `SSL_CERT_DIR` name certificates (PEM) to",
+        "trust instead of the system's, for every outgoing connection (object stores: beside the system's).",
+        "",
         "| Variable | Meaning | Default |",
         "| --- | --- | --- |",
     ]
@@ -397,6 +408,11 @@ def export_metrics_directory(directory: str) -> None:
 def metrics_directory() -> str | None:
     """Where the workers keep their counters (``export_metrics_directory``); None without workers."""
     return os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+
+
+def certificate_sources() -> tuple[str | None, str | None]:
+    """``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, which programs that use OpenSSL share and so have no prefix."""
+    return os.environ.get("SSL_CERT_FILE") or None, os.environ.get("SSL_CERT_DIR") or None
 
 
 def cache_directory(settings: Settings) -> str:

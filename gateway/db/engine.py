@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
@@ -38,10 +39,18 @@ class Database:
     """The primary database of one process.
 
     `url` is a SQLAlchemy URL for asyncpg. `acquire_timeout` (seconds) bounds the wait for a pooled connection,
-    `statement_timeout` (seconds) every statement, on the server's side too.
+    `statement_timeout` (seconds) every statement, on the server's side too. `tls` is a context or libpq's `sslmode`.
     """
 
-    def __init__(self, url: str, *, pool_size: int, acquire_timeout: float, statement_timeout: float = 15.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int,
+        acquire_timeout: float,
+        statement_timeout: float = 15.0,
+        tls: ssl.SSLContext | str = "prefer",
+    ) -> None:
         self._engine = create_async_engine(
             url,
             pool_size=pool_size,
@@ -49,6 +58,7 @@ class Database:
             pool_timeout=acquire_timeout,
             pool_recycle=1800,
             connect_args={
+                "ssl": tls,
                 "timeout": acquire_timeout,
                 "command_timeout": statement_timeout,
                 "server_settings": {

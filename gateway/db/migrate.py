@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ssl
 from importlib.resources import files
 
 from alembic import command
@@ -28,12 +29,12 @@ def _config() -> Config:
     return config
 
 
-async def run_migrations(url: str) -> None:
+async def run_migrations(url: str, *, tls: ssl.SSLContext | str = "prefer") -> None:
     """Migrate to the newest schema. Several processes may call it at once: one migrates, the others wait.
 
     `url` is a SQLAlchemy URL for asyncpg. Raises SchemaMismatch for a database that a newer version migrated.
     """
-    engine = create_async_engine(url)
+    engine = create_async_engine(url, connect_args={"ssl": tls})
     try:
         async with engine.connect() as connection:
             await connection.execute(text("select pg_advisory_lock(:key)"), {"key": _ONE_MIGRATION_AT_A_TIME})
@@ -59,11 +60,11 @@ def _upgrade(connection: Connection) -> None:
     command.upgrade(config, "head")
 
 
-async def require_current_schema(url: str) -> None:
+async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefer") -> None:
     """Raise SchemaMismatch unless the database has exactly this version's schema, DatabaseUnavailable when it does not
     answer.
     """
-    engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS})
+    engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS, "ssl": tls})
     try:
         async with engine.connect() as connection:
             found = await connection.run_sync(lambda sync: MigrationContext.configure(sync).get_current_revision())

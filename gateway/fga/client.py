@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NoReturn, TypeVar
@@ -111,7 +112,9 @@ class FgaClient:
         *,
         timeout_s: float,
         max_batch: int = 50,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._tls = tls
         _require_ulid("store", store_id)
         _require_ulid("model", model_id)
         if max_batch < 1:
@@ -352,7 +355,9 @@ class FgaClient:
 
     def _request(self, method: str, path: str, body: Any) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         if self._session is None:
-            self._session = aiohttp.ClientSession(headers=self._headers)
+            self._session = aiohttp.ClientSession(
+                headers=self._headers, connector=aiohttp.TCPConnector(ssl=self._tls or True)
+            )
         data = None if body is None else msgspec.json.encode(body)
         # A redirect would carry the API key to wherever it points.
         return self._session.request(method, self._url + path, data=data, allow_redirects=False)

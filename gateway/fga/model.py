@@ -42,14 +42,16 @@ class ModelNotReady(Exception):
     """The store or its newest model is not what this version of the gateway needs; the message says what to do."""
 
 
-async def push_model(endpoint: str, api_key: str | None, store_name: str) -> StoreAndModel:
+async def push_model(
+    endpoint: str, api_key: str | None, store_name: str, *, ca_bundle: str | None = None
+) -> StoreAndModel:
     """Make sure the store `store_name` exists and its newest model is ours; change nothing where that is so.
 
     Safe to repeat and to run twice at once: of two stores created at the same time the older stays, and two writers of
     one model leave two equal models. Raises ModelNotReady when several stores have the name, DecisionEngineUnavailable
     when OpenFGA does not answer.
     """
-    async with _connected(endpoint, api_key) as client:
+    async with _connected(endpoint, api_key, ca_bundle) as client:
         store_id = await _store_named(client, store_name) or await _create_store(client, store_name)
         client.set_store_id(store_id)
         wanted = compiled_model()
@@ -73,6 +75,7 @@ async def find_model(
     *,
     demanded: Mapping[str, Set[str]],
     model_id: str | None = None,
+    ca_bundle: str | None = None,
 ) -> StoreAndModel:
     """The store `store_name` and its model `model_id` (the newest when None), which has every relation of `demanded`
     (relations by type).
@@ -80,7 +83,7 @@ async def find_model(
     Raises ModelNotReady when there is no such store, no such model in it, or a relation is missing: a check on a
     relation the model does not know is an error on each request, so it is refused at the start.
     """
-    async with _connected(endpoint, api_key) as client:
+    async with _connected(endpoint, api_key, ca_bundle) as client:
         store_id = await _store_named(client, store_name)
         if store_id is None:
             raise ModelNotReady(f"OpenFGA has no store named {store_name!r}; run `lakegate migrate` first.")
@@ -95,9 +98,11 @@ async def find_model(
     return StoreAndModel(store_id, model_id)
 
 
-async def read_model(endpoint: str, api_key: str | None, store_id: str, model_id: str) -> dict[str, Any]:
+async def read_model(
+    endpoint: str, api_key: str | None, store_id: str, model_id: str, *, ca_bundle: str | None = None
+) -> dict[str, Any]:
     """One model of a store in JSON form. Raises ModelNotReady when the store has no such model."""
-    async with _connected(endpoint, api_key) as client:
+    async with _connected(endpoint, api_key, ca_bundle) as client:
         client.set_store_id(store_id)
         return await _model(client, model_id)
 
@@ -113,12 +118,16 @@ def require_relations(model_id: str, model: Mapping[str, Any], demanded: Mapping
 
 
 @asynccontextmanager
-async def _connected(endpoint: str, api_key: str | None) -> AsyncIterator[Any]:
-    """A client of the SDK whose failures leave as DecisionEngineUnavailable, without the API key it holds."""
+async def _connected(endpoint: str, api_key: str | None, ca_bundle: str | None) -> AsyncIterator[Any]:
+    """A client of the SDK whose failures leave as DecisionEngineUnavailable, without the API key it holds.
+    `ca_bundle` is a file of certificates to trust instead of the system's.
+    """
     credentials = None
     if api_key:
         credentials = Credentials(method="api_token", configuration=CredentialConfiguration(api_token=api_key))
-    configuration = _sdk.ClientConfiguration(api_url=endpoint, credentials=credentials, timeout_millisec=_TIMEOUT_MS)
+    configuration = _sdk.ClientConfiguration(
+        api_url=endpoint, credentials=credentials, timeout_millisec=_TIMEOUT_MS, ssl_ca_cert=ca_bundle
+    )
     try:
         async with _sdk.OpenFgaClient(configuration) as client:
             yield client

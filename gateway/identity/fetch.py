@@ -4,6 +4,7 @@ provider.
 """
 
 import ipaddress
+import ssl
 from typing import Protocol, Self
 from urllib.parse import urlsplit
 
@@ -66,13 +67,21 @@ class HttpFetcher:
     Make it inside the running loop: `async with HttpFetcher() as fetch`.
     """
 
-    def __init__(self, *, timeout_seconds: float = 5.0, max_bytes: int = MAX_DOCUMENT_BYTES) -> None:
+    def __init__(
+        self,
+        *,
+        timeout_seconds: float = 5.0,
+        max_bytes: int = MAX_DOCUMENT_BYTES,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._tls = tls
         self._timeout = aiohttp.ClientTimeout(total=timeout_seconds)
         self._max_bytes = max_bytes
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self._tls or True),
             timeout=self._timeout,
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,

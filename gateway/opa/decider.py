@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -45,9 +46,12 @@ class OpaDecider:
     `aclose`.
     """
 
-    def __init__(self, endpoint: str, token: str | None, *, timeout_s: float) -> None:
-        host, port, tls = _parts(endpoint)
-        self._url = f"{'https' if tls else 'http'}://{host}:{port}"
+    def __init__(
+        self, endpoint: str, token: str | None, *, timeout_s: float, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._tls = tls
+        host, port, secure = _parts(endpoint)
+        self._url = f"{'https' if secure else 'http'}://{host}:{port}"
         self._headers = {"Content-Type": "application/json"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -137,7 +141,9 @@ class OpaDecider:
     async def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes]:
         """(status, media type, body)."""
         if self._session is None:
-            self._session = aiohttp.ClientSession(headers=self._headers)
+            self._session = aiohttp.ClientSession(
+                headers=self._headers, connector=aiohttp.TCPConnector(ssl=self._tls or True)
+            )
         # A redirect would carry the token to wherever it points.
         async with self._session.request(method, self._url + path, data=body, allow_redirects=False) as response:
             return response.status, response.content_type, await response.read()

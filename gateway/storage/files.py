@@ -42,8 +42,9 @@ class Files:
     """Reads and writes with a warehouse's credential, or with a temporary one that is given instead.
 
     `own_role` assumes the profile's `assume-role-arn`; without it such profiles are refused. A `TemporaryCredential`
-    is used as it is. All methods raise `InvalidLocation` for an address outside of the warehouse, `StorageDenied` and
-    `StorageUnavailable`, whose messages hold nothing of the store's answer.
+    is used as it is. `certificates` (PEM) are trusted beside the system's. All methods raise `InvalidLocation` for an
+    address outside of the warehouse, `StorageDenied` and `StorageUnavailable`, whose messages hold nothing of the
+    store's answer.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Files:
         connect_seconds: float = CONNECT_SECONDS,
         request_seconds: float = REQUEST_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
+        certificates: str | None = None,
     ) -> None:
         self._total_seconds = total_seconds
         self._stores = Stores(
@@ -61,6 +63,7 @@ class Files:
             system_identities=system_identities,
             connect_seconds=connect_seconds,
             request_seconds=request_seconds,
+            certificates=certificates,
         )
 
     async def write(self, profile: S3Profile, credential: AnyCredential, location_text: str, data: bytes) -> None:

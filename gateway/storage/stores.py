@@ -5,11 +5,13 @@ The underlying library reads the process environment first and lets arguments ov
 redirect a request or change who signs it is therefore always given: endpoint, credentials, signing.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from obstore.store import S3Store
@@ -17,6 +19,9 @@ from obstore.store import S3Store
 from gateway.scope.credential import S3AccessKey, S3Credential, TemporaryCredential
 from gateway.scope.profile import S3Profile
 from gateway.storage.errors import StorageDenied
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig
 
 __all__ = ["AnyCredential", "OwnRole", "Stores"]
 
@@ -31,8 +36,15 @@ class Stores:
     """A bounded set of clients, one for each profile and credential, the least recently used given up first."""
 
     def __init__(
-        self, *, own_role: OwnRole | None, system_identities: bool, connect_seconds: float, request_seconds: float
+        self,
+        *,
+        own_role: OwnRole | None,
+        system_identities: bool,
+        connect_seconds: float,
+        request_seconds: float,
+        certificates: str | None = None,
     ) -> None:
+        self._certificates = certificates
         self._own_role = own_role
         self._system_identities = system_identities
         self._connect = timedelta(seconds=connect_seconds)
@@ -68,12 +80,7 @@ class Stores:
             options["credential_provider"] = provider
         return S3Store(
             profile.bucket,
-            client_options={
-                "allow_http": endpoint.startswith("http://"),
-                "connect_timeout": self._connect,
-                "timeout": self._request,
-                "user_agent": "lakegate",
-            },
+            client_options=self._client(endpoint),
             retry_config={
                 "max_retries": 2,
                 "retry_timeout": self._request,
@@ -85,6 +92,17 @@ class Stores:
             },
             **options,
         )
+
+    def _client(self, endpoint: str) -> ClientConfig:
+        options: ClientConfig = {
+            "allow_http": endpoint.startswith("http://"),
+            "connect_timeout": self._connect,
+            "timeout": self._request,
+            "user_agent": "lakegate",
+        }
+        if self._certificates is not None:
+            options["root_certificate"] = self._certificates
+        return options
 
     def _provider(self, profile: S3Profile, credential: AnyCredential) -> Callable[[], Any] | None:
         if isinstance(credential, TemporaryCredential):

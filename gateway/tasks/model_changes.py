@@ -9,6 +9,7 @@ every `NOTICED_WITHIN` seconds (`gateway.tasks.models`).
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
@@ -76,12 +77,16 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class OpenFgaAddress:
-    """Where OpenFGA is. `timeout` bounds each call (seconds)."""
+    """Where OpenFGA is. `timeout` bounds each call (seconds); `tls` and `ca_bundle` say whom to trust, None: whom the
+    system does.
+    """
 
     endpoint: str
     api_key: str | None
     store_name: str
     timeout: float
+    tls: ssl.SSLContext | None = None
+    ca_bundle: str | None = None
 
 
 class Models:
@@ -112,7 +117,7 @@ class Models:
         nothing. Raises ModelNotReady and DecisionEngineUnavailable.
         """
         at = self._openfga
-        pushed = await push_model(at.endpoint, at.api_key, at.store_name)
+        pushed = await push_model(at.endpoint, at.api_key, at.store_name, ca_bundle=at.ca_bundle)
         async with self._database.transaction() as connection:
             await models.record(
                 connection,
@@ -206,7 +211,7 @@ class Models:
 
     async def _require(self, model: RecordedModel) -> None:
         at = self._openfga
-        found = await read_model(at.endpoint, at.api_key, model.store_id, model.model_id)
+        found = await read_model(at.endpoint, at.api_key, model.store_id, model.model_id, ca_bundle=at.ca_bundle)
         require_relations(model.model_id, found, self._required)
 
     async def _switch(self, *, to: str, expected: str | None, by: str) -> None:
@@ -244,7 +249,7 @@ class Models:
 
     def _client(self, store_id: str, model_id: str) -> FgaClient:
         at = self._openfga
-        return FgaClient(at.endpoint, at.api_key, store_id, model_id, timeout_s=at.timeout)
+        return FgaClient(at.endpoint, at.api_key, store_id, model_id, timeout_s=at.timeout, tls=at.tls)
 
 
 def _as_actor(principal: Principal) -> Actor:

@@ -77,7 +77,9 @@ class Sts:
         connect_seconds: float = CONNECT_SECONDS,
         read_seconds: float = READ_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
+        ca_bundle: str | None = None,
     ) -> None:
+        self._ca_bundle = ca_bundle
         self._system_identities = system_identities
         self._on_latency = on_latency
         self._config = {"connect_timeout": connect_seconds, "read_timeout": read_seconds}
@@ -228,6 +230,7 @@ class Sts:
             region_name=region,
             endpoint_url=endpoint,
             config=config,
+            verify=self._ca_bundle,
             aws_access_key_id=static.access_key_id if static else None,
             aws_secret_access_key=static.secret_access_key if static else None,
             aws_session_token=static.session_token if isinstance(static, TemporaryCredential) else None,

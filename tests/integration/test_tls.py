@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every kind of outgoing connection trusts a private authority when it is told to, and nobody else's.
+
+The servers are real TLS servers; whether one was trusted is seen by what it is told after the handshake.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.db.engine import Database
+from gateway.db.migrate import require_current_schema, run_migrations
+from gateway.fga.client import FgaClient
+from gateway.fga.model import find_model
+from gateway.identity.fetch import HttpFetcher
+from gateway.opa.decider import OpaDecider
+from gateway.scope.credential import S3AccessKey
+from gateway.scope.profile import Flavor, S3Profile
+from gateway.storage.files import Files
+from gateway.trust import CertificatesUnusable, Trust, for_postgres, trusted
+from gateway.vending.sts import Sts
+from tests.integration.certificates import Authority, authority, listening
+
+ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+KEY = S3AccessKey(access_key_id="a", secret_access_key="b")
+
+Client = Callable[[str, Trust], Awaitable[object]]
+
+
+async def _opa(url: str, trust: Trust) -> object:
+    opa = OpaDecider(url, "token", timeout_s=5, tls=trust.context)
+    try:
+        return await opa.ping()
+    finally:
+        await opa.aclose()
+
+
+async def _openfga(url: str, trust: Trust) -> object:
+    client = FgaClient(url, "key", ULID, ULID, timeout_s=5, tls=trust.context)
+    try:
+        return await client.ping()
+    finally:
+        await client.aclose()
+
+
+async def _openfga_sdk(url: str, trust: Trust) -> object:
+    return await find_model(url, "key", "lakegate", demanded={}, ca_bundle=trust.bundle)
+
+
+async def _identity(url: str, trust: Trust) -> object:
+    async with HttpFetcher(tls=trust.context) as fetch:
+        return await fetch(f"{url}/.well-known/openid-configuration")
+
+
+def _profile(url: str) -> S3Profile:
+    return S3Profile(
+        bucket="lake", region="r", endpoint=url, flavor=Flavor.S3_COMPAT, path_style_access=True, sts_enabled=True
+    )
+
+
+async def _object_store(url: str, trust: Trust) -> object:
+    profile = _profile(url)
+    files = Files(certificates=trust.pem, connect_seconds=2, request_seconds=3, total_seconds=6)
+    return await files.is_empty(profile, KEY, profile.base_location())  # type: ignore[arg-type]  # its base is a location
+
+
+async def _sts(url: str, trust: Trust) -> object:
+    sts = Sts(ca_bundle=trust.bundle, total_seconds=2)
+    try:
+        return await sts.assume(
+            profile=_profile(url), credential=KEY, policy='{"Statement": []}', session_name="test", seconds=900
+        )
+    finally:
+        sts.close()
+
+
+HTTP: dict[str, Client] = {
+    "opa": _opa,
+    "openfga": _openfga,
+    "openfga_sdk": _openfga_sdk,
+    "identity": _identity,
+    "object_store": _object_store,
+    "sts": _sts,
+}
+
+
+def _url(url: str) -> str:
+    return url.replace("https://", "postgresql+asyncpg://u:p@") + "/d"
+
+
+async def _pool(url: str, trust: Trust) -> object:
+    tls = for_postgres("verify-full", trust, None)
+    database = Database(_url(url), pool_size=1, acquire_timeout=3, tls=tls)
+    try:
+        return await database.ping()
+    finally:
+        await database.close()
+
+
+async def _schema_check(url: str, trust: Trust) -> object:
+    return await require_current_schema(_url(url), tls=for_postgres("verify-full", trust, None))
+
+
+async def _migrations(url: str, trust: Trust) -> object:
+    return await run_migrations(_url(url), tls=for_postgres("verify-full", trust, None))
+
+
+POSTGRES: dict[str, Client] = {"pool": _pool, "schema_check": _schema_check, "migrations": _migrations}
+ALL = HTTP | POSTGRES
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return authority(tmp_path_factory.mktemp("ours"))
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return authority(tmp_path_factory.mktemp("theirs"), "Another authority")
+
+
+async def _trusts(kind: str, server: Authority, trust: Trust, host: str = "127.0.0.1") -> bool:
+    async with listening(server.server(host), postgres=kind in POSTGRES) as listener:
+        with contextlib.suppress(Exception):
+            # The server says nothing useful, so every one of them fails in the end; what counts is how far it came.
+            await ALL[kind](f"https://127.0.0.1:{listener.port}", trust)
+        return bool(listener.trusted_by)
+
+
+@pytest.mark.parametrize("kind", ALL)
+async def test_a_private_authority_is_trusted_when_it_is_named_and_only_then(
+    kind: str, ours: Authority, theirs: Authority, tmp_path: Path
+) -> None:
+    directory = tmp_path / "certificates"
+    directory.mkdir()
+    (directory / "any-name").write_bytes(ours.file.read_bytes())
+    (directory / "notes.txt").write_text("no certificate")
+    assert await _trusts(kind, ours, trusted(str(ours.file), None))
+    assert await _trusts(kind, ours, trusted(None, str(directory)))
+    assert await _trusts(kind, ours, trusted(str(theirs.file), str(directory))), "both count"
+    assert not await _trusts(kind, ours, trusted(None, None))
+    assert not await _trusts(kind, ours, trusted(str(theirs.file), None))
+
+
+@pytest.mark.parametrize("kind", ALL)
+async def test_a_certificate_for_another_host_is_refused(kind: str, ours: Authority) -> None:
+    assert not await _trusts(kind, ours, trusted(str(ours.file), None), host="elsewhere.example")
+
+
+@pytest.mark.parametrize(
+    ("mode", "named", "host", "expected"),
+    [
+        ("require", False, "127.0.0.1", True),
+        ("verify-ca", False, "127.0.0.1", False),
+        ("verify-ca", True, "elsewhere.example", True),
+        ("verify-full", True, "elsewhere.example", False),
+        ("verify-full", True, "127.0.0.1", True),
+    ],
+)
+async def test_postgresql_has_the_modes_of_libpq_and_certificates_of_its_own(
+    ours: Authority, mode: str, named: bool, host: str, expected: bool
+) -> None:
+    tls = for_postgres(mode, trusted(None, None), str(ours.file) if named else None)
+    async with listening(ours.server(host), postgres=True) as listener:
+        database = Database(_url(f"https://127.0.0.1:{listener.port}"), pool_size=1, acquire_timeout=3, tls=tls)
+        with contextlib.suppress(Exception):
+            await database.ping()
+        await database.close()
+        assert bool(listener.trusted_by) == expected
+
+
+def test_certificates_that_cannot_be_used_are_told_by_name(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.pem"
+    empty.write_text("nothing")
+    for file, directory, told in (
+        (str(empty), None, "SSL_CERT_FILE names .*empty.pem, which holds no certificate"),
+        (str(tmp_path / "gone"), None, "SSL_CERT_FILE names .*gone, which cannot be read"),
+        (None, str(tmp_path), "SSL_CERT_DIR names .*, where no file holds a certificate"),
+        (None, str(empty), "SSL_CERT_DIR names .*, which is no directory"),
+    ):
+        with pytest.raises(CertificatesUnusable, match=told):
+            trusted(file, directory)
+    with pytest.raises(CertificatesUnusable, match="PG_SSL_ROOT_CERT names"):
+        for_postgres("verify-full", trusted(None, None), str(empty))
