@@ -119,7 +119,7 @@ class Latch(ASGIMiddleware):
         except TimeoutError:
             if begun or not timer.expired():
                 raise
-            _log.warning("request.overtime", path=scope["path"], reading=body.waiting)
+            _log.warning("request.stopped", path=scope["path"], reading=body.waiting)
             told = told_error(_too_slow() if body.waiting else overtime(), catalog_mutation=is_catalog_mutation(scope))
             await send_error(method, send, told)
 
