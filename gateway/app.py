@@ -512,6 +512,7 @@ async def _identity(
     rules = TokenRules(
         issuer=issuer,
         audiences=frozenset(settings.openid_audience),
+        project_audiences=settings.project_audiences(),
         additional_issuers=frozenset(settings.openid_additional_issuers),
         required_scope=settings.openid_scope,
         subject_claims=settings.openid_subject_claim,
@@ -537,6 +538,7 @@ def _authenticator(
             email=token.email,
             application=token.kind == "application",
             instance_admin=token.user_id in instance_admins,
+            project=token.project_id,
         )
 
     return authenticate

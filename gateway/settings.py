@@ -285,6 +285,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     openid_provider_uri: Annotated[str | None, Meta(description="Issuer of the tokens; needed by `serve`.")] = None
     openid_audience: Annotated[tuple[str, ...], Meta(description="Audiences a token may name; needed by `serve`.")] = ()
+    openid_project_audiences: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^[^=\s]+=[A-Za-z0-9_-]{1,128}$")], ...],
+        Meta(
+            description="Audiences of one project each, `audience=project-id`: a token that names one is for it alone."
+        ),
+    ] = ()
     openid_additional_issuers: Annotated[
         tuple[str, ...], Meta(description="Other spellings of the issuer that are accepted in tokens.")
     ] = ()
@@ -343,6 +349,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         user = quote(self.pg_user or "", safe="")
         return Secret(f"postgresql://{user}{password}@{host}:{self.pg_port}/{quote(self.pg_database or '', safe='')}")
 
+    def project_audiences(self) -> dict[str, str]:
+        """Project ids by audience.
+
+        Raises:
+            SettingsError: an audience has two projects.
+        """
+        pairs = [each.split("=", 1) for each in self.openid_project_audiences]
+        found = {audience: project for audience, project in pairs}
+        if len(found) != len(pairs):
+            raise SettingsError(f"{PREFIX}OPENID_PROJECT_AUDIENCES: an audience is named twice")
+        return found
+
     def require_serving(self) -> None:
         """Refuse to serve without what makes serving safe.
 
@@ -357,6 +375,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         missing = [f"{PREFIX}{name} must be set" for name, value in needed.items() if not value]
         if missing:
             raise SettingsError("\n".join(missing))
+        if twice := set(self.project_audiences()) & set(self.openid_audience):
+            raise SettingsError(
+                f"{PREFIX}OPENID_PROJECT_AUDIENCES: {', '.join(sorted(twice))} is in OPENID_AUDIENCE too"
+            )
         self.write_url()
 
 

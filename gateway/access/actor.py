@@ -25,6 +25,9 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     With `assumed_role` only the rights of that role count; `id` still tells who assumed it. `within` is then the
     role's project: outside of it nothing exists for who acts as the role.
 
+    With `project_token` the caller's token is valid for the project `within` alone, whoever the caller is: the server
+    is out of its reach, too (`Door`, `Resolution.seen_by`).
+
     An `instance_admin` is named by the settings: whoever runs the installation and may change warehouses that are kept
     from everybody else (`governance/warehouse_changes.py`). It adds to the rights that are needed and gives none, least
     of all on data; who acts as a role is none.
@@ -37,6 +40,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     application: bool = False
     assumed_role: UUID | None = None
     within: str | None = None
+    project_token: bool = False
     instance_admin: bool = False
 
     @classmethod
@@ -48,14 +52,17 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         email: str | None = None,
         application: bool = False,
         instance_admin: bool = False,
+        project: str | None = None,
     ) -> Actor:
-        """A person or service that presented a verified token."""
+        """A person or service that presented a verified token, valid for one `project` only if that is given."""
         return cls(
             kind=ActorKind.USER,
             id=id,
             name=name,
             email=email,
             application=application,
+            within=project,
+            project_token=project is not None,
             instance_admin=instance_admin,
         )
 

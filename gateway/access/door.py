@@ -42,6 +42,7 @@ from gateway.access.refusals import (
     AssumeRoleForbidden,
     InvalidAssumeRoleId,
     NotAuthenticated,
+    ProjectTokenForbidden,
     RoleActionForbidden,
     RoleNotFound,
     WarehouseNotActive,
@@ -243,6 +244,7 @@ class Door:
             raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
         for each in asked:
             _require_own(entrance.actor, each)
+            _require_token_for(entrance.actor, each)
             self.require_open(type(each))
         resolution, decisions, groups = await self._judge(entrance, asked)
         record = record_of(entrance, told_of(asked, decisions, groups), resolution)
@@ -477,6 +479,16 @@ def _require_own(actor: Actor, operation: Operation) -> None:
         return
     if whose != actor.id or actor.assumed_role is not None:
         raise TypeError(f"{type(operation).__name__} is open to {whose} alone and not to {actor.id}")
+
+
+def _require_token_for(actor: Actor, operation: Operation) -> None:
+    """Raise ProjectTokenForbidden for a change that no right is needed for and that is about no project, when the
+    caller's token is for one: what takes a right is refused there because nothing outside the project exists.
+    """
+    if not actor.project_token or not operation.changes() or operation.for_every_token:
+        return
+    if not any(demand.required for demand in operation.demands()):
+        raise ProjectTokenForbidden(f"{operation.name()} is not possible with a token for the project {actor.within}.")
 
 
 def _rfc3339(moment: datetime) -> str:

@@ -39,6 +39,7 @@ class Operation:
     """One thing that can be asked. Subclasses are frozen dataclasses in `operations/<noun>.py`.
 
     `endpoint` is the method and path template; `returns` the status of success. `open_to_all` needs no token.
+    `for_every_token` is for a change about no project that a token for one project may make all the same.
     `also_at` are older paths of the same endpoint, with the same method: one operation, so that policies, audit and
     metrics know it by one name wherever it comes in.
     `open_to_authenticated` gives the reason why any verified caller may do it; such an operation still passes OPA and
@@ -66,6 +67,7 @@ class Operation:
     reads_because: ClassVar[str] = ""
     goes_on_because: ClassVar[str] = ""
     system_tasks: ClassVar[frozenset[str]] = frozenset()
+    for_every_token: ClassVar[bool] = False
 
     def demands(self) -> tuple[Demand, ...]:
         """Everything that must be true, in the order in which a refusal is told."""

@@ -70,6 +70,10 @@ class AssumeRoleForbidden(ForbiddenException):
     """The caller is not in the role to act as, or asks for something in another project."""
 
 
+class ProjectTokenForbidden(ForbiddenException):
+    """The caller's token is valid for one project, and what was asked for is about none."""
+
+
 class ServerActionForbidden(ForbiddenException):
     """Refused on the server."""
 
@@ -125,7 +129,7 @@ def not_found(ref: refs.Ref) -> CatalogError:
         case refs.RoleRef(role_id=role_id):
             return RoleNotFound(f"Role does not exist: {role_id}")
         case refs.ServerRef():
-            return ServerActionForbidden("the server has not been bootstrapped")
+            return ServerActionForbidden("the server has not been bootstrapped, or the token is for one project only")
         case _:
             assert_never(ref)
 

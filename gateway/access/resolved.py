@@ -197,13 +197,16 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         return self.rows.get(ref)
 
     def seen_by(self, actor: Actor, roles: tuple[str, ...]) -> Resolution:
-        """As it is for this caller, who is in `roles` too: without what lies outside the project of an assumed role.
+        """As it is for this caller, who is in `roles` too: without what lies outside the project of an assumed role or
+        of the token.
 
         What is left out is asked about like what does not exist, so that it is told and takes time like that.
         """
         if actor.within is None:
             return self
         rows = {ref: row for ref, row in self.rows.items() if project_of(row) in (None, actor.within)}
+        if actor.project_token:
+            rows = {ref: row for ref, row in rows.items() if not isinstance(row, ResolvedServer)}
         absent = {ref: where for ref, where in self.absent.items() if where.project_id == actor.within}
         held = tuple(sorted({*self.caller_roles, *roles}))
         return msgspec.structs.replace(self, rows=rows, absent=absent, caller_roles=held)

@@ -144,12 +144,16 @@ class Users:
             await self._delivery.deliver(pending)
 
     async def roles(self, permit: Permit[ListOwnRoles | ListUserRoles]) -> NamedRoleList:
-        """The roles the user was put into, of all projects; not those that come through other roles."""
+        """The roles the user was put into, of all projects the caller may be in; not those that come through other
+        roles.
+        """
         ref = permit.operation.user
         if permit.resolution.get(ref) is None:
             raise not_found(ref)
         async with self._database.read() as connection:
-            return named_roles(await roles.member_of(connection, PrincipalType.USER, ref.user_id))
+            return named_roles(
+                await roles.member_of(connection, PrincipalType.USER, ref.user_id, project_id=permit.actor.within)
+            )
 
     async def all_roles(self, permit: Permit[ListAllOwnRoles | ListAllUserRoles]) -> NamedRoleList:
         """The roles the user is in, of all projects, also through other roles and by owning one."""

@@ -8,7 +8,8 @@ anybody.
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
@@ -39,11 +40,13 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
     """What a token of one provider has to look like. Raises `ValueError` for rules that would let anybody in.
 
     `issuer` and `additional_issuers` are compared as they are, `audiences` must not be empty, `skew_seconds` is what
-    clocks may differ by.
+    clocks may differ by. `project_audiences` are further ones, each with the id of the project a token that names it is
+    valid for, and for nothing else.
     """
 
     issuer: str
     audiences: frozenset[str]
+    project_audiences: Mapping[str, str] = MappingProxyType({})
     idp_id: str = "oidc"
     additional_issuers: frozenset[str] = frozenset()
     required_scope: str | None = None
@@ -61,6 +64,8 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(
                 "an audience is required, or tokens the provider issued for any other service would be accepted"
             )
+        if twice := self.audiences & set(self.project_audiences):
+            raise ValueError(f"{', '.join(sorted(twice))} cannot be bound to a project and be for everything too")
         if not self.subject_claims or any(not claim for claim in self.subject_claims):
             raise ValueError("at least one subject claim is required")
         if changeable := read.NOT_AN_IDENTITY.intersection(self.subject_claims):
@@ -73,8 +78,8 @@ class VerifiedToken(msgspec.Struct, frozen=True, kw_only=True):
     """What a good token says. Holds nothing that could be used to act as its owner.
 
     `user_id` is `<idp_id>~<subject>`, the only name of the user that counts. `actor_user_id` is who uses the token
-    on the user's behalf. `expires_at` and `issued_at` are seconds since 1970. `name`, `email` and `kind` describe
-    and decide nothing.
+    on the user's behalf. `project_id` is the only project it is valid for, if it is for one. `expires_at` and
+    `issued_at` are seconds since 1970. `name`, `email` and `kind` describe and decide nothing.
     """
 
     idp_id: str
@@ -88,6 +93,7 @@ class VerifiedToken(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     email: str | None
     kind: UserKind
+    project_id: str | None
     client_id: str | None
     token_id: str | None
     groups: tuple[str, ...]
@@ -165,7 +171,8 @@ class TokenVerifier:
         rules = self._rules
         expires_at, issued_at = self._checked_dates(claims)
         audiences = _audiences_of(claims)
-        if rules.audiences.isdisjoint(audiences):
+        project_id = self._project_of(audiences)
+        if project_id is None and rules.audiences.isdisjoint(audiences):
             raise AuthenticationFailed("the token was issued for another audience than this service")
         _check_is_access_token(claims)
         scopes = read.scopes_of(claims)
@@ -189,11 +196,19 @@ class TokenVerifier:
             name=read.display_name_of(claims, subject, rules.display_name_template),
             email=read.email_of(claims),
             kind=read.kind_of(claims, subject),
+            project_id=project_id,
             client_id=read.client_id_of(claims),
             token_id=token_id if isinstance(token_id, str) and len(token_id) <= 255 else None,
             groups=read.groups_of(claims, rules.groups_claim),
             scopes=scopes,
         )
+
+    def _project_of(self, audiences: tuple[str, ...]) -> str | None:
+        """The project that the audiences bind the token to: one is enough, whatever others it names."""
+        bound = {self._rules.project_audiences[each] for each in audiences if each in self._rules.project_audiences}
+        if len(bound) > 1:
+            raise AuthenticationFailed("the token is for several projects at once")
+        return bound.pop() if bound else None
 
     def _checked_dates(self, claims: read.Claims) -> tuple[float, float | None]:
         """RFC 7519 sections 4.1.4 to 4.1.6, with skew: valid while nbf - skew <= now < exp + skew, and not issued in

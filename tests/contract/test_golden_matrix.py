@@ -20,12 +20,9 @@ from gateway.access.refs import ObjectType
 from tests.access.golden_table import COLUMNS, ROWS, Column, Row
 from tests.contract.world import SCHEMA, Person, Table, World, unique
 
-#: Actions of the table that no endpoint does by itself: those on a whole warehouse, and the filter of lists.
+#: Actions of the table that no endpoint does by itself, the filter of lists, and trying a store, which takes seconds.
 BY_CHECK = {
     ("W", "can_update_storage"),
-    ("W", "can_rename"),
-    ("W", "can_modify_soft_deletion"),
-    ("W", "can_delete"),
     ("W", "can_include_in_list"),
     ("N", "can_include_in_list"),
     ("T", "can_include_in_list"),
@@ -154,9 +151,16 @@ def _endpoints(site: Site) -> dict[tuple[str, str], Callable[[], bool]]:
         return lambda: _verdict(person.ask(method, path, **({} if body is None else {"json": body})))
 
     comment = {"action": "set-properties", "updates": {"comment": "x"}}
+    warehouse = f"/management/v1/warehouse/{world.warehouse}"
     return {
         ("W", "can_get_metadata"): does("GET", f"/management/v1/warehouse/{world.warehouse}"),
         ("W", "can_get_config"): does("GET", f"/catalog/v1/config?warehouse={world.ready.warehouse}"),
+        ("W", "can_rename"): does("POST", f"{warehouse}/rename", {"new-name": world.ready.warehouse}),
+        ("W", "can_modify_soft_deletion"): does(
+            "POST", f"{warehouse}/delete-profile", {"delete-profile": {"type": "hard"}}
+        ),
+        # It is not empty either.
+        ("W", "can_delete"): does("DELETE", warehouse),
         ("W", "can_list_namespaces"): does("GET", f"{world.root}/namespaces"),
         ("W", "can_create_namespace"): does("POST", f"{world.root}/namespaces", {"namespace": [unique("top")]}),
         ("N", "can_get_metadata"): does("GET", namespace),

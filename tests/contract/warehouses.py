@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,3 +90,11 @@ def project(world: World) -> str:
     made = world.admin.post("/management/v1/project", {"project-name": unique("project")})
     assert made.status_code == 201, made.text
     return str(made.json()["project-id"])
+
+
+def until(done: Callable[[], bool], *, seconds: float = 60.0) -> None:
+    """Return once it is so; background work takes its time."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline, "it does not become so"
+        time.sleep(0.3)

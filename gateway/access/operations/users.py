@@ -26,6 +26,7 @@ class RegisterSelf(Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/user"
     returns: ClassVar[int] = 201
+    for_every_token: ClassVar[bool] = True
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     open_to_self: ClassVar[str] = "a verified caller may be known by name; being known gives no right"
     by: str = "config-call-creation"

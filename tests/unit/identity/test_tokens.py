@@ -420,3 +420,37 @@ def test_c18_arbitrary_text_never_fails_otherwise_than_by_refusal(text: str) -> 
     with pytest.raises(AuthenticationFailed) as caught:
         coroutine.send(None)
     assert len(text) < 12 or text not in str(caught.value)
+
+
+_BOUND = {
+    "audiences": frozenset({"everything"}),
+    "project_audiences": {"team-a": "a", "team-a-too": "a", "team-b": "b"},
+}
+
+
+@pytest.mark.parametrize(
+    ("audiences", "project"),
+    [
+        ("everything", None),
+        (["everything", "unknown"], None),
+        ("team-a", "a"),
+        (["team-a", "team-a-too"], "a"),
+        (["everything", "team-b"], "b"),
+        (["unknown", "team-b"], "b"),
+    ],
+)
+async def test_one_audience_of_a_project_binds_the_token(
+    provider: Provider, audiences: object, project: str | None
+) -> None:
+    assert (await provider.verify(provider.token(aud=audiences), **_BOUND)).project_id == project
+
+
+@pytest.mark.parametrize("audiences", [["team-a", "team-b"], ["team-a", "team-b", "everything"], "Team-a", "unknown"])
+async def test_a_token_of_two_projects_or_of_none_is_refused(provider: Provider, audiences: object) -> None:
+    with pytest.raises(AuthenticationFailed, match=r"several projects|another audience"):
+        await provider.verify(provider.token(aud=audiences), **_BOUND)
+
+
+def test_an_audience_is_either_of_a_project_or_for_everything(provider: Provider) -> None:
+    with pytest.raises(ValueError, match="cannot be bound to a project"):
+        provider.verifier(audiences=frozenset({"x"}), project_audiences={"x": "a"})

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The storage of a warehouse: what may be changed, what is tried before, and what a report tells
+(`lakekeeper.md` 7.4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.contract import warehouses
+from tests.contract.warehouses import Made
+from tests.contract.world import World, told, unique
+
+RULES = [
+    "profile-well-formed",
+    "profile-compatible",
+    "warehouse-name-valid",
+    "location-exclusive",
+    "spec-mutable",
+    "format-version-policy-consistent",
+    "managed-by-allowed",
+]
+STORE = [
+    "storage-address-allowed",
+    "storage-client-initialized",
+    "lakekeeper-read-write",
+    "vended-credentials-issued",
+    "vended-credentials-read-write",
+    "vended-credentials-scope-enforced",
+    "vended-credentials-policy-enforced",
+    "vended-credentials-no-role-assumption",
+    "cleanup",
+]
+
+
+@pytest.fixture(scope="module")
+def place() -> str:
+    """Where the module's warehouse lies."""
+    return unique("stored")
+
+
+@pytest.fixture(scope="module")
+def made(world: World, place: str) -> Made:
+    """A warehouse whose storage tests look at and replace."""
+    return warehouses.make(world, **{"storage-profile": warehouses.profile(world, place)})
+
+
+def report(world: World, path: str, body: Any = None) -> tuple[bool, dict[str, dict[str, Any]]]:
+    """(valid, the checks by name) of a validation, whose shape is as it has to be."""
+    answer = world.admin.post(path, body)
+    assert answer.status_code == 200, answer.text
+    assert world.ready.s3.secret_key not in answer.text
+    checks = answer.json()["checks"]
+    assert [check["name"] for check in checks] == RULES + STORE
+    for check in checks:
+        members = {
+            "passed": {"duration-ms"},
+            "failed": {"duration-ms", "error"},
+            "skipped": {"reason"},
+        }[check["status"]]
+        assert set(check) == {"name", "status"} | members, check
+        if check["status"] == "failed":
+            assert set(check["error"]) == {"message", "type", "code"}
+    assert answer.json()["valid"] is all(check["status"] != "failed" for check in checks)
+    return answer.json()["valid"], {check["name"]: check for check in checks}
+
+
+def statuses(checks: dict[str, dict[str, Any]], names: list[str]) -> set[str]:
+    return {checks[name]["status"] for name in names}
+
+
+def test_a_report_on_a_creation_tells_of_each_check(world: World) -> None:
+    path = "/management/v1/warehouse-creation-validation"
+    body = warehouses.creation(world)
+    valid, checks = report(world, path, body)
+    assert valid
+    assert statuses(checks, STORE) == {"passed"}
+    assert [name for name in RULES if checks[name]["status"] == "skipped"] == ["profile-compatible", "spec-mutable"]
+
+    wrong: dict[str, tuple[dict[str, Any], str]] = {
+        "profile-well-formed": ({"storage-profile": {"type": "s3", "bucket": "b"}}, "InvalidStorageProfile"),
+        "warehouse-name-valid": ({"warehouse-name": "DEMO"}, "WarehouseNameAlreadyTaken"),
+        "format-version-policy-consistent": (
+            {"allowed-format-versions": [1], "default-format-version": 3},
+            "DefaultFormatVersionNotAllowed",
+        ),
+        "managed-by-allowed": ({"managed-by": "instance-admin"}, "InstanceAdminRequired"),
+        "location-exclusive": (
+            {"storage-profile": warehouses.profile(world, world.ready.s3.profile.get("key-prefix") or "demo")},
+            "CreateWarehouseStorageProfileOverlap",
+        ),
+    }
+    [base] = world.sql(
+        "select convert_from(profile, 'UTF8')::jsonb->>'key-prefix' as at from warehouses where name = 'demo'"
+    )
+    wrong["location-exclusive"][0]["storage-profile"]["key-prefix"] = f"{base['at']}/inside".upper()
+    for name, (change, type) in wrong.items():
+        valid, checks = report(world, path, {**body, **change})
+        assert (valid, checks[name]["status"], checks[name]["error"]["type"]) == (False, "failed", type), name
+        assert statuses(checks, STORE) == {"skipped"}, "nothing is written for a warehouse that cannot be"
+
+
+def test_a_creation_is_refused_for_what_its_report_says(world: World) -> None:
+    refused = world.admin.post(
+        "/management/v1/warehouse", warehouses.creation(world, **{"managed-by": "instance-admin"})
+    )
+    assert told(refused)[:2] == (403, "InstanceAdminRequired")
+    none = world.admin.post("/management/v1/warehouse", warehouses.creation(world, **{"storage-credential": None}))
+    assert told(none)[:2] == (400, "StorageValidationFailed")
+    assert any("storage-client-initialized" in line for line in none.json()["error"]["stack"])
+
+
+def test_what_names_the_place_of_a_warehouse_is_not_changed(world: World, made: Made, place: str) -> None:
+    before = world.admin.get(made.path).json()
+    for change in (
+        {"bucket": "another-bucket"},
+        {"key-prefix": f"{place}/deeper"},
+        {"key-prefix": place.upper()},
+        {"key-prefix": None},
+    ):
+        body = {
+            "storage-profile": {**warehouses.profile(world, place), **change},
+            "storage-credential": warehouses.credential(world),
+        }
+        refused = world.admin.post(f"{made.path}/storage", body)
+        assert told(refused)[:2] == (400, "UpdateError"), change
+        assert next(iter(change)) in told(refused)[2]
+        valid, checks = report(world, f"{made.path}/storage/validate-profile", body)
+        assert (valid, checks["profile-compatible"]["error"]["type"]) == (False, "UpdateError")
+        assert statuses(checks, STORE) == {"skipped"}
+    assert world.admin.get(made.path).json() == before
+
+
+def test_a_profile_is_replaced_and_holds_from_then_on(world: World, made: Made, place: str) -> None:
+    path = made.table(world.admin)
+    assert "s3.session-token" in world.admin.get(f"{path}/credentials").text
+    body = {
+        "storage-profile": warehouses.profile(world, place, **{"sts-enabled": False}),
+        "storage-credential": warehouses.credential(world),
+    }
+    valid, checks = report(world, f"{made.path}/storage/validate-profile", body)
+    assert valid
+    assert statuses(checks, STORE[3:-1]) == {"skipped"}, "it vends nothing"
+    assert "s3.session-token" in world.admin.get(f"{path}/credentials").text, "validating changed nothing"
+    done = world.admin.post(f"{made.path}/storage", body)
+    assert done.status_code == 200
+    assert done.json()["storage-profile"]["sts-enabled"] is False
+    assert world.ready.s3.secret_key not in done.text
+    for _ in range(4):
+        assert told(world.admin.get(f"{path}/credentials"))[0] == 403, "keys that were remembered are not handed out"
+    back = world.admin.post(f"{made.path}/storage", {**body, "storage-profile": warehouses.profile(world, place)})
+    assert back.status_code == 200
+    assert "s3.session-token" in world.admin.get(f"{path}/credentials").text
+
+
+def test_a_credential_is_replaced_after_it_was_tried(world: World, made: Made) -> None:
+    good = {"new-storage-credential": warehouses.credential(world)}
+    wrong = {"new-storage-credential": {**warehouses.credential(world), "secret-access-key": "not-the-secret-of-this"}}
+    [before] = world.sql("select secret_id, profile_version from warehouses where id = $1::text::uuid", made.id)
+    for body, failed in ((wrong, "storage-client-initialized"), ({}, "storage-client-initialized")):
+        assert told(world.admin.post(f"{made.path}/storage-credential", body))[:2] == (400, "StorageValidationFailed")
+        valid, checks = report(world, f"{made.path}/storage/validate-credential", body)
+        assert (valid, checks[failed]["status"]) == (False, "failed")
+    malformed = world.admin.post(f"{made.path}/storage-credential", {"new-storage-credential": {"type": "s3"}})
+    assert told(malformed)[:2] == (400, "InvalidStorageCredential")
+    query = "select secret_id, profile_version from warehouses where id = $1::text::uuid"
+    assert world.sql(query, made.id) == [before]
+    assert report(world, f"{made.path}/storage/validate-credential", good)[0]
+    done = world.admin.post(f"{made.path}/storage-credential", good)
+    assert done.status_code == 200
+    assert done.json()["storage-credential-type"] == {"type": "s3", "credential-type": "access-key"}
+    [after] = world.sql(query, made.id)
+    assert after["secret_id"] != before["secret_id"]
+    assert after["profile_version"] == before["profile_version"] + 1
+    [kept] = world.sql("select replaced_at from secrets where id = $1", before["secret_id"])
+    assert kept["replaced_at"] is not None, "for the requests that are under way"
+    assert world.admin.get(made.table(world.admin)).status_code == 200
+
+
+def test_a_credential_that_was_replaced_is_thrown_away(world: World, made: Made) -> None:
+    [row] = world.sql("select secret_id from warehouses where id = $1::text::uuid", made.id)
+    good = {"new-storage-credential": warehouses.credential(world)}
+    assert world.admin.post(f"{made.path}/storage-credential", good).status_code == 200
+    world.sql("update secrets set replaced_at = now() - interval '1 hour' where id = $1", row["secret_id"])
+    warehouses.until(lambda: not world.sql("select 1 from secrets where id = $1", row["secret_id"]))
+    assert world.sql("select 1 from secrets s join warehouses w on w.secret_id = s.id where w.id::text = $1", made.id)
+
+
+def test_the_storage_as_it_is_can_be_looked_at(world: World, made: Made) -> None:
+    files = world.objects()
+    valid, checks = report(world, f"{made.path}/storage/validate-access")
+    assert valid
+    assert statuses(checks, STORE) == {"passed"}
+    assert checks["location-exclusive"]["status"] == "passed"
+    assert world.objects() == files

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A warehouse that is deleted while others create, drop and load in it: it goes whole or stays, and nobody is answered
+with a fault of the server.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from tests.contract import warehouses
+from tests.contract.conftest import stack, world
+from tests.contract.warehouses import WAREHOUSE, Made
+from tests.contract.world import SCHEMA, World, told, unique
+
+__all__ = ["stack", "world"]
+
+pytestmark = pytest.mark.integration
+
+_FINE = {
+    ("namespace", 200, ""),
+    ("namespace", 404, "NoSuchWarehouseException"),
+    ("drop namespace", 204, ""),
+    ("table", 200, ""),
+    ("drop table", 204, ""),
+    ("load", 200, ""),
+    ("list", 200, ""),
+    ("list", 404, "NoSuchWarehouseException"),
+    ("grant", 204, ""),
+    ("grant", 404, "NoSuchWarehouseException"),
+}
+
+
+class Crowd:
+    """People who work in a warehouse until they are told to stop."""
+
+    def __init__(self, world: World, made: Made) -> None:
+        self.world, self.made = world, made
+        self.seen: Counter[tuple[str, int, str]] = Counter()
+        self.namespaces: list[str] = []
+        self._stop = threading.Event()
+        self._failed: list[BaseException] = []
+
+    def work(self, *tasks: Callable[[httpx.Client], None]) -> list[threading.Thread]:
+        threads = [threading.Thread(target=self._go, args=(task,)) for task in tasks]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def end(self, threads: list[threading.Thread]) -> None:
+        self._stop.set()
+        for thread in threads:
+            thread.join(60)
+        assert not self._failed, self._failed
+
+    def _go(self, task: Callable[[httpx.Client], None]) -> None:
+        token = {"Authorization": f"Bearer {self.world.admin.token}"}
+        with httpx.Client(base_url=self.world.base, headers=token, timeout=60, trust_env=False) as http:
+            try:
+                while not self._stop.is_set():
+                    task(http)
+                    time.sleep(random.uniform(0.05, 0.4))
+            except BaseException as failed:
+                self._failed.append(failed)
+
+    def _note(self, what: str, answer: httpx.Response) -> bool:
+        self.seen[what, answer.status_code, "" if answer.is_success else told(answer)[1]] += 1
+        return answer.is_success
+
+    def spaces(self, http: httpx.Client) -> None:
+        name = unique("ns")
+        made = http.post(f"{self.made.root}/namespaces", json={"namespace": [name]})
+        if self._note("namespace", made):
+            self.namespaces.append(made.json()["properties"]["namespace_id"])
+            self._note("drop namespace", http.delete(f"{self.made.root}/namespaces/{name}"))
+
+    def tables(self, http: httpx.Client) -> None:
+        name = unique("ns")
+        space = f"{self.made.root}/namespaces/{name}"
+        made = http.post(f"{self.made.root}/namespaces", json={"namespace": [name]})
+        if not self._note("namespace", made):
+            return
+        self.namespaces.append(made.json()["properties"]["namespace_id"])
+        if self._note("table", http.post(f"{space}/tables", json={"name": "t", "schema": SCHEMA})):
+            self._note("load", http.get(f"{space}/tables/t"))
+            self._note("drop table", http.delete(f"{space}/tables/t?purgeRequested=true"))
+        self._note("drop namespace", http.delete(space))
+
+    def lists(self, http: httpx.Client) -> None:
+        self._note("list", http.get(f"{self.made.root}/namespaces"))
+
+    def grants(self, http: httpx.Client) -> None:
+        path = self.world.grants_path("warehouse", self.made.id)
+        for verb in ("writes", "deletes"):
+            self._note("grant", http.post(path, json={verb: [{"type": "describe", "user": self.world.carol.id}]}))
+
+
+def test_a_warehouse_deleted_under_a_crowd_leaves_nothing_and_no_fault(world: World) -> None:
+    prefix = unique("crowd")
+    for _ in range(3):
+        made = warehouses.make(world, **{"storage-profile": warehouses.profile(world, prefix)})
+        crowd = Crowd(world, made)
+        threads = crowd.work(crowd.spaces, crowd.tables, crowd.lists, crowd.lists, crowd.grants)
+        attempts: Counter[tuple[int, str]] = Counter()
+        deadline = time.monotonic() + 40
+        try:
+            while (204, "") not in attempts:
+                assert time.monotonic() < deadline, (attempts, crowd.seen)
+                answer = world.admin.delete(f"{WAREHOUSE}/{made.id}")
+                attempts[answer.status_code, "" if answer.is_success else told(answer)[1]] += 1
+                time.sleep(0.03)
+            time.sleep(0.6)
+        finally:
+            crowd.end(threads)
+        assert set(attempts) <= {(204, ""), (409, "WarehouseNotEmpty"), (409, "WarehouseHasUnfinishedTasks")}
+        assert set(crowd.seen) <= _FINE, set(crowd.seen) - _FINE
+        world.delivered()
+        for table in ("namespaces", "tables", "tasks", "pending_files"):
+            left = world.sql(f"select * from {table} where warehouse_id = $1::text::uuid", made.id)
+            assert left == [], table
+        ids = [made.id, *crowd.namespaces]
+        assert world.sql("select 1 from grants where object_id = any($1::text[])", ids) == []
+        assert world.tuples(f"warehouse:{made.id}") == set()
+        for id in crowd.namespaces:
+            assert world.tuples(f"namespace:{id}") == set()
+        assert world.objects(f"{prefix}/") == frozenset(), "what was dropped was purged before, and no file came after"

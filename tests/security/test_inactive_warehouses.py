@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A warehouse that was deactivated, or given another storage, is so for every request that begins afterwards, in every
+process and whatever was remembered before (invariant 4).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import httpx
+
+from tests.contract import warehouses
+from tests.contract.world import World, told
+from tests.security.test_revocation import Readers, hits, other, readers
+
+__all__ = ["other", "readers"]
+
+
+def test_a_deactivated_warehouse_is_gone_for_all_workers_at_once(world: World, readers: Readers) -> None:
+    made = warehouses.make(world)
+    path = made.table(world.admin)
+    world.grant("select", readers.person, "warehouse", made.id)
+    before = hits(world)
+    for _ in range(3):
+        for _ in range(2):
+            assert set(readers.statuses(path)) == {200}
+            assert set(readers.statuses(f"{path}/credentials")) == {200}
+        assert world.admin.post(f"{made.path}/deactivate").status_code == 200
+        answers = list(readers.pool.map(lambda client: client.get(path), readers.clients))
+        answers += readers.pool.map(lambda client: client.get(f"{path}/credentials"), readers.clients)
+        assert {told(each)[:2] for each in answers} == {(404, "WarehouseNotActive")}
+        assert all("secret-access-key" not in each.text for each in answers)
+        assert world.admin.post(f"{made.path}/activate").status_code == 200
+    assert hits(world) > before, "nothing was remembered, so nothing was shown"
+    made.empty(world)
+    assert world.admin.delete(made.path).status_code == 204
+
+
+def test_no_change_that_begins_after_a_deactivation_is_made(world: World, readers: Readers) -> None:
+    """Writers go on all the time: who began before may be done or be refused, who began afterwards is refused."""
+    made = warehouses.make(world)
+    path = made.table(world.admin)
+    world.grant("modify", readers.person, "warehouse", made.id)
+    asked: list[tuple[float, int, str]] = []
+    stop = threading.Event()
+
+    def write(number: int) -> None:
+        client = readers.clients[number]
+        while not stop.is_set():
+            began = time.monotonic()
+            update = {"action": "set-properties", "updates": {f"writer-{number}": str(began)}}
+            answer = client.post(path, json={"requirements": [], "updates": [update]})
+            asked.append((began, answer.status_code, "" if answer.is_success else told(answer)[1]))
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in (0, 1, -1, -2)]
+    for writer in writers:
+        writer.start()
+    try:
+        time.sleep(1)
+        assert world.admin.post(f"{made.path}/deactivate").status_code == 200
+        acknowledged = time.monotonic()
+        time.sleep(0.7)
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join(30)
+    early = {(status, type) for began, status, type in asked if began < acknowledged}
+    late = {(status, type) for began, status, type in asked if began >= acknowledged}
+    assert (200, "") in early
+    # 409 and 429: a machine too busy for four writers of one table.
+    assert {status for status, _ in early} <= {200, 404, 409, 429}
+    assert late == {(404, "WarehouseNotActive")}
+
+
+def test_keys_of_a_replaced_profile_are_handed_out_by_no_worker(world: World, readers: Readers) -> None:
+    made = warehouses.make(world)
+    path = f"{made.table(world.admin)}/credentials"
+    world.grant("select", readers.person, "warehouse", made.id)
+
+    def keys() -> set[str]:
+        answers: list[httpx.Response] = list(readers.pool.map(lambda client: client.get(path), readers.clients))
+        assert {each.status_code for each in answers} == {200}
+        return {each.json()["storage-credentials"][0]["config"]["s3.access-key-id"] for each in answers}
+
+    before = keys() | keys()
+    body = {"new-storage-credential": warehouses.credential(world)}
+    assert world.admin.post(f"{made.path}/storage-credential", body).status_code == 200
+    assert not keys() & before
