@@ -122,7 +122,7 @@ class Operation:
     @classmethod
     def needs_active_warehouse(cls) -> bool:
         """Whether it is of the catalog, which a warehouse that was deactivated is no part of; management goes on."""
-        return cls.paths()[0].startswith("/catalog/")
+        return cls.paths()[0].startswith(("/catalog/", "/lakekeeper/"))
 
     @classmethod
     def paths(cls) -> tuple[str, ...]:

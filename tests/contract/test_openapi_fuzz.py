@@ -15,14 +15,16 @@ from hypothesis import HealthCheck, Phase, settings
 
 import gateway.api.build  # noqa: F401 - importing it serves every operation
 from gateway.api.openapi import openapi_document
+from tests.contract import warehouses
 from tests.contract.world import World
 
 #: Answered by the embedded provider or changing the server for good; each has tests of its own.
 _LEFT_OUT = {"Bootstrap", "GetHealth"}
 
 
-#: Hardly any generated value is a role or a project, and then nothing else of the request is looked at.
-_HEADERS_LEFT_OUT = {"x-assume-role", "x-project-id"}
+#: Hardly any generated value is a role or a project, and then nothing else of the request is looked at. The project is
+#: one of the test's own: what is renamed or deactivated here is nobody else's.
+_HEADERS_LEFT_OUT = {"x-assume-role", "x-project-id", "projectId"}
 
 
 def _document() -> dict[str, Any]:
@@ -42,16 +44,23 @@ schema = schemathesis.openapi.from_dict(_document())
 
 
 @pytest.fixture(scope="module")
-def existing(world: World) -> dict[str, list[str]]:
+def project(world: World) -> str:
+    """The project everything happens in."""
+    return warehouses.project(world)
+
+
+@pytest.fixture(scope="module")
+def existing(world: World, project: str) -> dict[str, list[str]]:
     """Values of path parameters that exist."""
-    namespace = world.namespace()
-    table = world.table(namespace)
+    made = warehouses.make(world, headers={"x-project-id": project})
+    namespace, table = made.table(world.admin).split("/namespaces/")[1].split("/tables/")
     return {
-        "prefix": [world.warehouse],
-        "warehouse_id": [world.warehouse],
+        "prefix": [made.id],
+        "warehouse_id": [made.id],
+        "project_id": [project],
         "namespace": [namespace],
-        "table": [table.name],
-        "view": [table.name],
+        "table": [table],
+        "view": [table],
     }
 
 
@@ -63,14 +72,17 @@ def existing(world: World) -> dict[str, list[str]]:
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_no_generated_request_ends_in_a_fault(case: Any, world: World, existing: dict[str, list[str]]) -> None:
+def test_no_generated_request_ends_in_a_fault(
+    case: Any, world: World, project: str, existing: dict[str, list[str]]
+) -> None:
     parameters = dict(case.path_parameters or {})
     for name in parameters:
         # Deterministic: the same case gets the same path, so that a failure can be repeated.
         if name in existing and len(str(parameters[name])) % 2 == 0:
             parameters[name] = existing[name][0]
     case.path_parameters = parameters
-    answer = case.call(base_url=world.base, headers={"Authorization": f"Bearer {world.admin.token}"}, timeout=30)
+    headers = {"Authorization": f"Bearer {world.admin.token}", "x-project-id": project}
+    answer = case.call(base_url=world.base, headers=headers, timeout=30)
     assert answer.status_code < 500, f"{answer.status_code}: {answer.text[:500]}"
     if answer.status_code >= 400 and case.method.upper() != "HEAD":
         error = answer.json()["error"]

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -99,6 +100,67 @@ class Crowd:
         path = self.world.grants_path("warehouse", self.made.id)
         for verb in ("writes", "deletes"):
             self._note("grant", http.post(path, json={verb: [{"type": "describe", "user": self.world.carol.id}]}))
+
+
+def _waiting(world: World, count: int) -> None:
+    """Return once so many wait for a lock."""
+    query = "select count(*) as n from pg_locks where not granted and locktype in ('transactionid', 'tuple')"
+    warehouses.until(lambda: world.sql(query)[0]["n"] >= count, seconds=10)
+
+
+def _queued(world: World, lock: str, id: str, *asks: Callable[[], httpx.Response]) -> list[httpx.Response]:
+    """The answers of requests that all want the row which `lock` locks, each begun when the one before waits for it."""
+    with ThreadPoolExecutor(len(asks)) as pool:
+        world.sql("begin")
+        try:
+            world.sql(lock, id)
+            answers = []
+            for number, ask in enumerate(asks, 1):
+                answers.append(pool.submit(ask))
+                _waiting(world, number)
+        finally:
+            world.sql("rollback")
+        return [answer.result() for answer in answers]
+
+
+def test_a_namespace_made_while_its_warehouse_goes_finds_it_gone(world: World) -> None:
+    made = warehouses.make(world)
+    gone, late = _queued(
+        world,
+        "select 1 from warehouses where id = $1::text::uuid for update",
+        made.id,
+        lambda: world.admin.delete(made.path),
+        lambda: world.admin.post(f"{made.root}/namespaces", {"namespace": [unique("ns")]}),
+    )
+    assert gone.status_code == 204, gone.text
+    assert told(late)[:2] == (404, "NoSuchWarehouseException")
+
+
+def test_a_warehouse_that_gets_a_namespace_while_it_is_to_go_stays(world: World) -> None:
+    made = warehouses.make(world)
+    new, kept = _queued(
+        world,
+        "select 1 from warehouses where id = $1::text::uuid for update",
+        made.id,
+        lambda: world.admin.post(f"{made.root}/namespaces", {"namespace": [unique("ns")]}),
+        lambda: world.admin.delete(made.path),
+    )
+    assert new.status_code == 200, new.text
+    assert told(kept)[:2] == (409, "WarehouseNotEmpty")
+
+
+def test_a_warehouse_made_while_its_project_goes_finds_it_gone(world: World) -> None:
+    project = warehouses.project(world)
+    header = {"x-project-id": project}
+    gone, late = _queued(
+        world,
+        "select 1 from projects where id = $1 for update",
+        project,
+        lambda: world.admin.delete("/management/v1/project", headers=header),
+        lambda: world.admin.post(WAREHOUSE, warehouses.creation(world), headers=header),
+    )
+    assert gone.status_code == 204, gone.text
+    assert told(late)[:2] == (404, "ProjectNotFound")
 
 
 def test_a_warehouse_deleted_under_a_crowd_leaves_nothing_and_no_fault(world: World) -> None:

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hangs on a project or a warehouse: it is content, and keeps it from being deleted, or it goes with it."""
+
+from __future__ import annotations
+
+from gateway.db.schema import metadata
+
+#: Content, which is looked for before a deletion (`projects.delete_if_empty`, `warehouses.is_empty`, `unfinished`).
+CONTENT = {
+    "projects": {"warehouses", "roles"},
+    "warehouses": {"namespaces", "tables", "pending_files"},
+}
+
+
+def test_what_is_no_content_of_a_project_or_warehouse_goes_with_it() -> None:
+    for target, content in CONTENT.items():
+        staying = {
+            table.name
+            for table in metadata.tables.values()
+            for key in table.foreign_keys
+            if key.column.table.name == target and key.ondelete != "CASCADE"
+        }
+        assert staying == content, (
+            "a deletion would fail on the others: `on delete cascade`, or content that is asked for"
+        )
