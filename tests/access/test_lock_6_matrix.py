@@ -26,6 +26,9 @@ KEY = "key-of-the-test"
 #: Operations that have no column, each with its reason. A line that is not needed fails.
 EXEMPT: dict[str, str] = {}
 
+#: All of the matrix is computed once, which takes minutes on a machine that does much else.
+pytestmark = pytest.mark.timeout(600)
+
 Rows = dict[str, dict[str, list[str]]]
 
 
