@@ -61,7 +61,9 @@ from gateway.governance.projects import Projects
 from gateway.governance.protection import Protection
 from gateway.governance.rights import Rights
 from gateway.governance.roles import Roles
+from gateway.governance.search import Search
 from gateway.governance.servers import Servers
+from gateway.governance.statistics import Statistics
 from gateway.governance.storage_reports import StorageTrials
 from gateway.governance.users import Users
 from gateway.governance.warehouse_changes import WarehouseChanges
@@ -89,8 +91,10 @@ from gateway.tasks.purge import Purge
 from gateway.tasks.reconcile import Comparison, Reconcile, Tell
 from gateway.tasks.soft_deletion import SoftDeletion
 from gateway.tasks.staged import ExpireStaged
+from gateway.tasks.statistics import StatisticsKeeper
 from gateway.tasks.watch import DriftWatch
 from gateway.tasks.worker import Handler, Worker
+from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
 from gateway.telemetry.metrics import Metrics
@@ -107,13 +111,15 @@ def create_app(settings: Settings | None = None) -> Application:
     configure_logging(level=settings.log_level.upper())
     directory = metrics_directory()
     metrics = Metrics(multiprocess_dir=Path(directory) if directory else None)
+    calls = Calls()
 
     async def assemble(stack: AsyncExitStack) -> Parts:
-        return await _assemble(settings, metrics, stack)
+        return await _assemble(settings, metrics, calls, stack)
 
     application, _ = build_api(
         assemble,
         observer=metrics,
+        calls=calls,
         max_body_bytes=settings.max_request_body_size,
         max_seconds=settings.max_request_time,
         max_silence=settings.max_request_silence,
@@ -121,7 +127,7 @@ def create_app(settings: Settings | None = None) -> Application:
     return application
 
 
-async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> Parts:
+async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: AsyncExitStack) -> Parts:
     """All parts of one process; `stack` closes them in the reverse order."""
     trust = trusted(*certificate_sources())
     database = await _database(settings, trust, stack)
@@ -168,7 +174,20 @@ async def _assemble(settings: Settings, metrics: Metrics, stack: AsyncExitStack)
     await stores.storage.require_right_key()
     if settings.maintenance_mode == "off":
         _work(settings, metrics, database, door, delivery, stores, stack)
+        _count(settings, database, calls, stack)
     return _parts(settings, metrics, database, door, delivery, health, verifier, server_id, stores, reaches)
+
+
+def _count(settings: Settings, database: Database, calls: Calls, stack: AsyncExitStack) -> None:
+    """Write statistics down from time to time, and at the end."""
+    keeper = StatisticsKeeper(
+        database=database,
+        calls=calls,
+        default_project=settings.default_project_id if settings.enable_default_project else None,
+        every=settings.endpoint_stat_flush_interval,
+    )
+    stack.push_async_callback(keeper.flush)
+    stack.callback(asyncio.create_task(keeper.run(), name="statistics").cancel)
 
 
 async def reconcile(settings: Settings, *, repair: bool, tell: Tell) -> Comparison:
@@ -390,6 +409,8 @@ def _parts(
         grant_lists=GrantLists(database=database, door=door, page_size=settings.pagination_size_max),
         checks=Checks(door=door),
         rights=Rights(door=door),
+        search=Search(database=database, door=door, reaches=reaches),
+        statistics=Statistics(database=database, page_size=settings.pagination_size_max),
         roles=Roles(database=database, delivery=delivery, page_size=settings.pagination_size_max),
         managed_access=ManagedAccess(database=database, delivery=delivery),
         namespace_moves=NamespaceMoves(

@@ -283,6 +283,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pg_write_pool_connections: Annotated[Count, Meta(description="Most write connections of a worker.")] = 5
     pg_acquire_timeout: Annotated[float, Meta(gt=0, description="Longest wait for a connection.", extra=SECONDS)] = 5.0
 
+    endpoint_stat_flush_interval: Annotated[
+        float,
+        Meta(
+            gt=0, description="How often counts of calls are written down; a killed process loses them.", extra=SECONDS
+        ),
+    ] = 30.0
     openid_provider_uri: Annotated[str | None, Meta(description="Issuer of the tokens; needed by `serve`.")] = None
     openid_audience: Annotated[tuple[str, ...], Meta(description="Audiences a token may name; needed by `serve`.")] = ()
     openid_project_audiences: Annotated[

@@ -247,6 +247,7 @@ class Door:
             _require_token_for(entrance.actor, each)
             self.require_open(type(each))
         resolution, decisions, groups = await self._judge(entrance, asked)
+        entrance.came_for(resolution)
         record = record_of(entrance, told_of(asked, decisions, groups), resolution)
         if not decisions[0].allowed:
             raise self._refuse(entrance, operation, decisions[0], record)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import msgspec
 
@@ -13,7 +14,7 @@ from gateway.access.operation import Operation
 from gateway.access.operations.assuming import AssumeRole
 from gateway.access.operations.repetitions import RepeatAnswer
 from gateway.access.repetition import Claim, Remembered
-from gateway.access.resolved import ResolvedRole
+from gateway.access.resolved import Resolution, ResolvedRole, project_of, warehouse_of
 from gateway.access.trail import Trail
 
 
@@ -26,6 +27,14 @@ class Assumption:
     actor: Actor
     operation: AssumeRole
     roles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The project and the warehouse that all things of a request lie in, where it is one."""
+
+    project_id: str | None = None
+    warehouse_id: UUID | None = None
 
 
 @dataclass(slots=True)
@@ -46,6 +55,19 @@ class Entrance:
     deadline: Deadline = field(default_factory=Deadline)
     assumption: Assumption | None = None
     """How the caller came to act as a role, if so."""
+
+    place: Place = Place()
+    """Where what was asked for lies, allowed or not: for counting requests, and for nothing that is told the caller."""
+
+    def came_for(self, resolution: Resolution) -> None:
+        """Note where the things of an operation lie, or would lie."""
+        projects = {project_of(row) for row in resolution.rows.values()} - {None}
+        projects |= {where.project_id for where in resolution.absent.values()}
+        found = (warehouse_of(row) for row in resolution.rows.values())
+        warehouses = {warehouse.id for warehouse in found if warehouse is not None}
+        warehouses |= {ref.warehouse_id for ref in resolution.absent if getattr(ref, "warehouse_id", None) is not None}
+        if len(projects) == 1:
+            self.place = Place(projects.pop(), warehouses.pop() if len(warehouses) == 1 else None)
 
     def act_as(self, operation: AssumeRole, role: ResolvedRole, roles: tuple[str, ...]) -> None:
         """Make the caller a member of the role and nothing else; `roles` are all that the caller is in."""

@@ -27,13 +27,16 @@ class Reach:
 
     `own`: privileges on the object itself. `below`: whether grants on something in it count too (by `traverse`).
     `above`: privileges on what it lies in (a project, the server) that show every row. `certain`: relations of which
-    each alone makes it visible; the others of `own` do so in some cases only.
+    each alone makes it visible; the others of `own` do so in some cases only. `inside`, of a namespace: privileges on
+    it, or on a namespace it lies in, without one of which nobody sees everything in it who does not see everything in
+    its warehouse; None when there are other ways.
     """
 
     own: frozenset[str]
     below: bool
     above: frozenset[str]
     certain: frozenset[str]
+    inside: frozenset[str] | None = None
 
 
 #: By type of object. A type that is not in it has no such bounds: a list of them asks about every row.

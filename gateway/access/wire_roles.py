@@ -48,7 +48,7 @@ class RoleSourceRequest(Request, frozen=True):
 
 
 class SearchRequest(Request, frozen=True):
-    """`POST /search/role` and `POST /search/user`."""
+    """`POST /search/role`, `POST /search/user` and `POST …/search-tabular`."""
 
     search: SearchText
 

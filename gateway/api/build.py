@@ -34,7 +34,9 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     renames,
     rights,
     roles,
+    search,
     server,
+    statistics,
     system,
     tables,
     transactions,
@@ -48,6 +50,7 @@ from gateway.api.errors import answer_error
 from gateway.api.latch import Latch, RequestObserver
 from gateway.api.raw_path import RawPath
 from gateway.api.serves import OPERATIONS_OF, SERVED
+from gateway.telemetry.calls import Calls
 
 
 class UndeclaredRoute(Exception):
@@ -65,12 +68,13 @@ def build_api(
     max_body_bytes: int,
     max_seconds: float | None = None,
     max_silence: float | None = None,
+    calls: Calls | None = None,
     extra_handlers: Sequence[ControllerRouterHandler] = (),
 ) -> tuple[Application, Litestar]:
     """(the ASGI application, the Litestar application inside). Raises UndeclaredRoute.
 
     `assemble` makes the parts in the running loop and puts their closing on the stack. `extra_handlers` is for tests of
-    the walk. `max_seconds` and `max_silence` are those of `Latch`.
+    the walk. `max_seconds` and `max_silence` are those of `Latch`; `calls` counts what was asked for.
     """
 
     @asynccontextmanager
@@ -82,7 +86,7 @@ def build_api(
     app = Litestar(
         route_handlers=[*dict.fromkeys(SERVED.values()), *extra_handlers],
         dependencies={"ctx": Provide(provide_ctx)},
-        middleware=[Latch(observer, max_seconds=max_seconds, max_silence=max_silence)],
+        middleware=[Latch(observer, max_seconds=max_seconds, max_silence=max_silence, calls=calls)],
         exception_handlers={HTTPException: answer_error, Exception: answer_error},
         lifespan=[running],
         request_max_body_size=max_body_bytes,

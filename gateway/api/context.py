@@ -46,7 +46,9 @@ from gateway.governance.projects import Projects
 from gateway.governance.protection import Protection
 from gateway.governance.rights import Rights
 from gateway.governance.roles import Roles
+from gateway.governance.search import Search
 from gateway.governance.servers import Servers
+from gateway.governance.statistics import Statistics
 from gateway.governance.users import Users
 from gateway.governance.warehouse_changes import WarehouseChanges
 from gateway.governance.warehouse_storage import WarehouseStorage
@@ -93,6 +95,8 @@ class Parts:
     checks: Checks
     rights: Rights
     roles: Roles
+    search: Search
+    statistics: Statistics
     managed_access: ManagedAccess
     namespace_moves: NamespaceMoves
     protection: Protection
@@ -223,13 +227,17 @@ class Ctx:
 
     def page(self) -> tuple[str | None, int | None]:
         """(page token, page size). A token without a size gets the largest page."""
-        token, size = self.query("pageToken"), self.query("pageSize")
+        token, size = self.query("pageToken"), self.page_size(self.query("pageSize"))
+        return token, self.parts.page_size_max if size is None and token is not None else size
+
+    def page_size(self, size: str | None) -> int | None:
+        """A page size as it is given. Raises 400 for what is no positive number."""
         if size is None:
-            return token, None if token is None else self.parts.page_size_max
+            return None
         if not size.isascii() or not size.isdigit() or not size.strip("0"):
             raise InvalidPaginationToken(f"pageSize is a positive number, not {size[:20]!r}.")
         # Python refuses to read thousands of digits; more than nine mean the largest page anyhow.
-        return token, self.parts.page_size_max if len(size) > 9 else min(int(size), self.parts.page_size_max)
+        return self.parts.page_size_max if len(size) > 9 else min(int(size), self.parts.page_size_max)
 
     def warehouse(self, prefix: str) -> WarehouseRef:
         """The warehouse of an Iceberg prefix. Raises PrefixIsNotWarehouseID."""

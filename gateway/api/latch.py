@@ -19,11 +19,12 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils.compat import uuid7
 
 from gateway.access.deadline import Deadline
-from gateway.access.entrance import Entrance
+from gateway.access.entrance import Entrance, Place
 from gateway.access.operation import Operation
 from gateway.api.errors import RequestTooSlow, body_of, is_catalog_mutation, overtime, send_error, told_error
 from gateway.api.serves import OPERATIONS_OF
 from gateway.iceberg.errors import InternalServerError
+from gateway.telemetry.calls import Call, Calls
 from gateway.telemetry.logs import request_context
 
 ENTRANCE = "entrance"
@@ -53,11 +54,13 @@ class Latch(ASGIMiddleware):
         *,
         max_seconds: float | None = None,
         max_silence: float | None = None,
+        calls: Calls | None = None,
     ) -> None:
         """`max_seconds` is the longest time of a request, until it commits something; `max_silence` how long a client
-        may send nothing of a body it announced.
+        may send nothing of a body it announced; `calls` counts the answers.
         """
         self._observer = observer
+        self._calls = calls
         self._clock = clock
         self._max_seconds = max_seconds
         self._max_silence = max_silence
@@ -101,6 +104,13 @@ class Latch(ASGIMiddleware):
                     status=status,
                     seconds=self._clock() - started,
                 )
+                self._count(operations, status, Place() if entrance is None else entrance.place)
+
+    def _count(self, operations: frozenset[type[Operation]] | None, status: int, place: Place) -> None:
+        if self._calls is None or not operations or any(operation.open_to_all for operation in operations):
+            return
+        route = next(iter(operations)).endpoint
+        self._calls.add(Call(place.project_id, place.warehouse_id, route, status))
 
     async def _in_time(self, scope: Scope, method: str, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Cut the request off when its time is over, unless it has committed something."""

@@ -19,8 +19,9 @@ from gateway.access.listing import TRAVERSE, Holders, Reach
 from gateway.access.privileges import TRAVERSE_REASONS
 from gateway.db.rows import AnyRow
 
-# The grants of a caller. Materialized: an id is read as a UUID only where it is known to be one.
-_HELD = """
+#: The live grants of a caller, for a statement that goes on with `and`. To be materialized: an id is read as a UUID
+#: only where it is known to be one.
+HELD = """
     select g.object_type, g.object_id, g.privilege from grants g
     where (g.principal_type = 'user' and g.principal_id = cast(:user as text)
            or g.principal_type = 'role' and g.principal_id = any(cast(:roles as text[])))
@@ -34,7 +35,7 @@ _AFTER = """
 
 _TABULARS = text(
     f"""
-    with held as materialized ({_HELD} and g.object_type = :kind and g.privilege = any(cast(:own as text[]))),
+    with held as materialized ({HELD} and g.object_type = :kind and g.privilege = any(cast(:own as text[]))),
     candidates as (select h.object_id::uuid as id, min(h.privilege) as by from held h group by h.object_id)
     select t.id, t.name, t.name_key, c.by from candidates c join tables t on t.id = c.id
     where t.namespace_id = :namespace_id and t.kind = :kind and t.staged_by is null and t.deleted_at is null
@@ -55,7 +56,7 @@ _PLACED = """
 _CHILDREN = text(
     f"""
     with held as materialized (
-        {_HELD} and (g.object_type = 'namespace' and g.privilege = any(cast(:own as text[]))
+        {HELD} and (g.object_type = 'namespace' and g.privilege = any(cast(:own as text[]))
             or g.object_type in ('namespace', 'table', 'view') and g.privilege = any(cast(:below as text[])))),
     placed as ({_PLACED}),
     candidates as (
@@ -73,7 +74,7 @@ _CHILDREN = text(
 
 _WAREHOUSES = text(
     f"""
-    with held as materialized ({_HELD}),
+    with held as materialized ({HELD}),
     own as (
         select h.object_id::uuid as id, min(h.privilege) as by from held h
         where h.object_type = 'warehouse' and h.privilege = any(cast(:own as text[])) group by h.object_id),
@@ -92,7 +93,7 @@ _WAREHOUSES = text(
 
 _PROJECTS = text(
     f"""
-    with held as materialized ({_HELD}),
+    with held as materialized ({HELD}),
     own as (
         select h.object_id as id, min(h.privilege) as by from held h
         where h.object_type = 'project' and h.privilege = any(cast(:own as text[])) group by h.object_id),

@@ -123,17 +123,6 @@ async def page(
     return (await connection.execute(statement)).all()
 
 
-async def search(connection: AsyncConnection, project_id: str, text: str, *, limit: int) -> Sequence[AnyRow]:
-    """The project's roles whose names hold the text in any letter case: those that begin with it first, short ones
-    before long ones.
-    """
-    key = fold(text)
-    place = func.strpos(roles.c.name_key, key)
-    statement = select(roles).where(roles.c.project_id == project_id, place > 0)
-    order = (place > 1, func.length(roles.c.name_key), roles.c.name_key)
-    return (await connection.execute(statement.order_by(*order).limit(limit))).all()
-
-
 async def members(
     connection: AsyncConnection,
     id: UUID,

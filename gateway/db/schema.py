@@ -14,6 +14,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Computed,
     DateTime,
     Float,
     ForeignKey,
@@ -49,6 +50,13 @@ def _now(name: str, *, nullable: bool = False) -> Column[object]:
     )
 
 
+def _search_key(of: str) -> Column[object]:
+    """What `search.py` compares a text with: made by PostgreSQL itself, whatever statement writes the name (migration
+    0013).
+    """
+    return Column("search_key", Text, Computed(of, persisted=True))
+
+
 server = Table(
     "server",
     metadata,
@@ -73,6 +81,7 @@ users = Table(
     _now("created_at"),
     _now("updated_at", nullable=True),
     Column("last_updated_with", Text, nullable=False),
+    _search_key("searchable(lower((name || ' '::text) || coalesce(email, ''::text) || ' '::text || id))"),
 )
 
 projects = Table(
@@ -136,6 +145,7 @@ namespaces = Table(
     Column("properties", JSONB, nullable=False),
     Column("protected", Boolean, nullable=False, server_default="false"),
     Column("managed_access", Boolean, nullable=False, server_default="false"),
+    _search_key("searchable(path_key)"),
     _now("created_at"),
     _now("updated_at", nullable=True),
     UniqueConstraint("warehouse_id", "path_key"),
@@ -162,6 +172,7 @@ tables = Table(
     Column("deleted_at", DateTime(timezone=True)),
     Column("deleted_by", Text),
     Column("protected", Boolean, nullable=False, server_default="false"),
+    _search_key("searchable(name_key)"),
     _now("created_at"),
     _now("updated_at", nullable=True),
     CheckConstraint("kind in ('table', 'view')", name="kind"),
@@ -193,6 +204,13 @@ Index(
 )
 Index("tables_staged_idx", tables.c.namespace_id, tables.c.name_key, postgresql_where=tables.c.staged_by.is_not(None))
 
+Index(
+    "tables_search_idx",
+    tables.c.namespace_id,
+    postgresql_include=["id", "search_key"],
+    postgresql_where=LIVE,
+)
+
 roles = Table(
     "roles",
     metadata,
@@ -203,6 +221,7 @@ roles = Table(
     Column("description", Text),
     Column("provider_id", Text, nullable=False),
     Column("source_id", Text, nullable=False),
+    _search_key("searchable(name_key)"),
     _now("created_at"),
     _now("updated_at", nullable=True),
     UniqueConstraint("project_id", "name_key"),
@@ -509,3 +528,59 @@ model_steps = Table(
     Column("done_at", DateTime(timezone=True)),
 )
 """How far the tuples that a model needs have been written, before it serves."""
+
+endpoint_statistics = Table(
+    "endpoint_statistics",
+    metadata,
+    Column("project_id", Text, ForeignKey("projects.id", ondelete="CASCADE"), nullable=False),
+    Column("warehouse_id", UUID(as_uuid=True), ForeignKey("warehouses.id", ondelete="CASCADE")),
+    Column("route", Text, nullable=False),
+    Column("status", SmallInteger, nullable=False),
+    Column("hour", DateTime(timezone=True), nullable=False, index=True),
+    Column("count", BigInteger, nullable=False),
+    _now("created_at"),
+    _now("updated_at", nullable=True),
+    UniqueConstraint(
+        "project_id",
+        "hour",
+        "warehouse_id",
+        "route",
+        "status",
+        name="endpoint_statistics_key",
+        postgresql_nulls_not_distinct=True,
+    ),
+    Index(None, "warehouse_id", "hour"),
+)
+"""How often an endpoint was answered with a status within an hour; without a warehouse when it was about none."""
+
+warehouse_statistics = Table(
+    "warehouse_statistics",
+    metadata,
+    Column("warehouse_id", UUID(as_uuid=True), ForeignKey("warehouses.id", ondelete="CASCADE"), primary_key=True),
+    Column("hour", DateTime(timezone=True), primary_key=True),
+    Column("tables", BigInteger, nullable=False),
+    Column("views", BigInteger, nullable=False),
+    _now("updated_at"),
+)
+"""How many tables and views a warehouse had at the end of each hour in which that changed, but for what is in
+`warehouse_changes` still.
+"""
+
+warehouse_changes = Table(
+    "warehouse_changes",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column(
+        "warehouse_id",
+        UUID(as_uuid=True),
+        ForeignKey("warehouses.id", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    Column("tables", BigInteger, nullable=False),
+    Column("views", BigInteger, nullable=False),
+    _now("at"),
+)
+"""So many tables and views more, or less. Triggers on `tables` write them in the transaction of the change (migration
+0013); a background task adds them to `warehouse_statistics`.
+"""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import delete as delete_from
-from sqlalchemy import func, literal_column, or_, select
+from sqlalchemy import func, literal_column, select
 from sqlalchemy import update as update_of
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -52,16 +52,6 @@ async def update(
     change = update_of(users).where(users.c.id == id).values(**values, updated_at=func.clock_timestamp())
     row: AnyRow | None = (await connection.execute(change.returning(users))).one_or_none()
     return row
-
-
-async def search(connection: AsyncConnection, text: str, *, limit: int) -> Sequence[AnyRow]:
-    """Users whose name, address or id holds the text in any letter case: those whose name begins with it first, short
-    names before long ones.
-    """
-    held = or_(*(column.icontains(text, autoescape=True) for column in (users.c.name, users.c.email, users.c.id)))
-    begins = users.c.name.istartswith(text, autoescape=True)
-    statement = select(users).where(held).order_by(~begins, func.length(users.c.name), users.c.id)
-    return (await connection.execute(statement.limit(limit))).all()
 
 
 async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:

@@ -90,8 +90,16 @@ def reaches_of(model: Mapping[str, Any]) -> Reaches:
             below=TRAVERSE in own,
             above=frozenset(relation for of, relation in direct if of is not type),
             certain=frozenset(read.implying(type, Can.INCLUDE_IN_LIST.value) & own),
+            inside=_inside(read) if type is ObjectType.NAMESPACE else None,
         )
     return found
+
+
+def _inside(read: _Model) -> frozenset[str] | None:
+    direct = read.walk((ObjectType.NAMESPACE, Can.LIST_EVERYTHING.value), frozenset())
+    if direct is None or any(of is not ObjectType.NAMESPACE for of, _ in direct):
+        return None
+    return frozenset(relation for _, relation in direct)
 
 
 @dataclass(frozen=True, slots=True)

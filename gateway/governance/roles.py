@@ -40,7 +40,7 @@ from gateway.access.wire_roles import (
     RoleMemberList,
     RoleMetadata,
 )
-from gateway.db import grants, outbox, role_nesting, roles
+from gateway.db import grants, outbox, role_nesting, roles, search
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.ownership import owner_of_new, record_gone, record_principal_gone
@@ -118,10 +118,10 @@ class Roles:
         )
 
     async def search(self, permit: Permit[SearchRole]) -> RoleList:
-        """At most MOST_FOUND roles whose names hold the text."""
+        """At most MOST_FOUND roles whose names are like the text, the best first."""
         operation = permit.operation
         async with self._database.read() as connection:
-            rows = await roles.search(connection, operation.project.project_id, operation.text, limit=MOST_FOUND)
+            rows = await search.roles(connection, operation.project.project_id, operation.text, limit=MOST_FOUND)
         return RoleList(roles=[_wire(row) for row in rows])
 
     async def get(self, permit: Permit[GetRole]) -> Role:

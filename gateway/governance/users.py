@@ -26,7 +26,7 @@ from gateway.access.resolved import ResolvedUser
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.access.wire import FoundUser, FoundUsers, User, UserList, WhoAmIAnswer
 from gateway.access.wire_roles import NamedRoleList
-from gateway.db import role_nesting, roles, users
+from gateway.db import role_nesting, roles, search, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.found import user_from
@@ -105,9 +105,9 @@ class Users:
         return _wire(row)
 
     async def search(self, permit: Permit[SearchUser]) -> FoundUsers:
-        """At most MOST_FOUND users whose names, addresses or ids hold the text."""
+        """At most MOST_FOUND users whose names, addresses or ids are like the text, the best first."""
         async with self._database.read() as connection:
-            rows = await users.search(connection, permit.operation.text, limit=MOST_FOUND)
+            rows = await search.users(connection, permit.operation.text, limit=MOST_FOUND)
         return FoundUsers(
             users=[FoundUser(id=row.id, name=row.name, user_type=row.user_type, email=row.email) for row in rows]
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from gateway.access.operation import Operation
@@ -30,7 +31,9 @@ from gateway.access.operations import (
     renames,
     rights,
     roles,
+    search,
     server,
+    statistics,
     system,
     tables,
     transactions,
@@ -460,6 +463,30 @@ def _rights() -> list[Example]:
     return made
 
 
+def _search_and_statistics() -> list[Example]:
+    wanted = {"search": "orders"}
+    window = {"type": "window", "end": "2026-03-04T12:00:00Z", "interval": "P1D"}
+    hours = ((404,), datetime(2026, 3, 3, 12, tzinfo=UTC), datetime(2026, 3, 4, 12, tzinfo=UTC))
+
+    def counted(**warehouse: str) -> dict[str, Any]:
+        return {"warehouse": warehouse, "status-codes": [404], "range-specifier": window}
+
+    return [
+        Example("search", search.SearchTabular(world.WAREHOUSE, "orders"), _IN_WAREHOUSE, body=wanted),
+        Example("statistics", statistics.GetWarehouseStatistics(world.WAREHOUSE), _IN_WAREHOUSE),
+        Example(
+            "calls",
+            statistics.GetProjectEndpointStatistics(*hours, world.PROJECT, False),
+            body=counted(type="all"),
+        ),
+        Example(
+            "calls",
+            statistics.GetWarehouseEndpointStatistics(*hours, world.WAREHOUSE),
+            body=counted(type="warehouse-id", id=str(world.WAREHOUSE_ID)),
+        ),
+    ]
+
+
 def _actions() -> list[Example]:
     """The paths of `…/actions` name the warehouse of a namespace, and no project."""
     of_bob = {"principalUser": world.BOB_ID}
@@ -584,6 +611,7 @@ EXAMPLES: Sequence[Example] = (
     *_grants(),
     *_rights(),
     *_actions(),
+    *_search_and_statistics(),
     *_grant_lists(),
     *_managed_access(),
     *_namespace_moves(),

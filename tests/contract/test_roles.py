@@ -47,8 +47,12 @@ def test_a_role_is_created_read_changed_and_found(world: World) -> None:
     for query in ({"roleIds": id}, {"sourceIds": source}, {"providerIds": "ldap", "sourceIds": source}):
         assert [each["id"] for each in world.admin.get(ROLE, params=query).json()["roles"]] == [id]
     assert world.admin.get(ROLE, params={"providerIds": "okta", "sourceIds": source}).json()["roles"] == []
-    found = world.admin.post("/management/v1/search/role", {"search": name[2:].upper()}).json()["roles"]
-    assert [each["id"] for each in found] == [id]
+    for text in (name[2:].upper(), name.replace("ew", "we")):
+        found = world.admin.post("/management/v1/search/role", {"search": text}).json()["roles"]
+        assert found[0]["id"] == id, "the best match comes first, and a mistake is forgiven"
+        assert len(found) <= 10
+    assert world.admin.post("/management/v1/search/role", {"search": "qqqqxxxx"}).json() == {"roles": []}
+    assert world.admin.post("/management/v1/search/role", {"search": "x" * 65}).status_code == 400
 
 
 def test_all_roles_come_by_page_each_once(world: World) -> None:

@@ -19,14 +19,27 @@ def provision(world: World, name: str) -> str:
     return id
 
 
+def test_the_best_match_comes_first_and_letters_of_any_script_match(world: World) -> None:
+    id = provision(world, "Łukasz Żółw")
+    close = provision(world, "Łukaszewski Żółwik")
+    found = world.carol.post("/management/v1/search/user", {"search": "łukasz żółw"}).json()["users"]
+    assert [each["id"] for each in found][:1] == [id]
+    assert close in [each["id"] for each in found]
+    for gone in (id, close):
+        assert world.admin.delete(f"{USER}/{gone}").status_code == 204
+
+
 def test_users_are_found_by_parts_of_their_name_address_and_id(world: World) -> None:
     name = unique("Zoe_100%")
     id = provision(world, name)
     for text in (name.upper(), name[2:], f"{name}@EXAMPLE", id):
         found = world.carol.post("/management/v1/search/user", {"search": text}).json()["users"]
         assert {"id": id, "name": name, "user-type": "human", "email": f"{name}@example.com"} in found
-    nobody = world.carol.post("/management/v1/search/user", {"search": name.replace("_", "x")}).json()
-    assert nobody == {"users": []}, "what is searched for is no pattern"
+    mistyped = world.carol.post("/management/v1/search/user", {"search": name.replace("Zoe", "Zeo")}).json()["users"]
+    assert id in [each["id"] for each in mistyped], "a mistake is forgiven"
+    for text in ("%", "_", "qqqqxxxxqqqq"):
+        nobody = world.carol.post("/management/v1/search/user", {"search": text}).json()
+        assert nobody == {"users": []}, "what is searched for is no pattern"
     many = world.carol.post("/management/v1/search/user", {"search": ""}).json()["users"]
     assert len(many) <= 10
     assert world.carol.post("/management/v1/search/user", {"search": "x" * 65}).status_code == 400

@@ -33,6 +33,9 @@ SCHEMA = {
     ],
 }
 
+#: Written from time to time, whatever was asked for.
+_STATISTICS = ("endpoint_statistics", "warehouse_statistics", "warehouse_changes")
+
 _numbers = itertools.count(1)
 
 
@@ -265,13 +268,13 @@ class World:
         return self._loop.run(fetch())
 
     def rows(self) -> dict[str, str]:
-        """A digest of the content of each table of the gateway's database, but for the audit and the watch, which a
-        gateway writes by itself.
+        """A digest of the content of each table of the gateway's database, but for the audit, the watch and statistics,
+        which a gateway writes by itself.
         """
         names = [
             row["tablename"]
             for row in self.sql("select tablename from pg_tables where schemaname = 'public' order by 1")
-            if row["tablename"] not in ("audit_log", "alembic_version", "drift_watch")
+            if row["tablename"] not in ("audit_log", "alembic_version", "drift_watch", *_STATISTICS)
         ]
         digests = ", ".join(
             f"(select concat(count(*), ':', md5(string_agg(md5(t::text), '' order by md5(t::text)))) from {name} t)"
@@ -308,6 +311,19 @@ class World:
         found = self._openfga.post("/read", json={"tuple_key": {"user": user, "object": f"{type}:"}, "page_size": 100})
         found.raise_for_status()
         return {(each["key"]["relation"], each["key"]["object"]) for each in found.json()["tuples"]}
+
+    def write_tuple(self, user: str, relation: str, object: str) -> None:
+        """A tuple behind the gateway's back."""
+        self._write_tuples("writes", user, relation, object)
+
+    def delete_tuple(self, user: str, relation: str, object: str) -> None:
+        """No such tuple any more; the gateway may have been quicker."""
+        self._write_tuples("deletes", user, relation, object)
+
+    def _write_tuples(self, way: str, user: str, relation: str, object: str) -> None:
+        key = {"user": user, "relation": relation, "object": object}
+        ignored = {"writes": {"on_duplicate": "ignore"}, "deletes": {"on_missing": "ignore"}}[way]
+        self._openfga.post("/write", json={way: {"tuple_keys": [key], **ignored}}).raise_for_status()
 
     def delivered(self) -> None:
         """Return once every tuple key in the outbox was made so."""

@@ -51,7 +51,7 @@ class ListRoles(Operation):
 
 @dataclass(frozen=True)
 class SearchRole(Operation):
-    """The roles of a project whose names hold a text, the best first."""
+    """The roles of a project whose names are like a text, the best first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/search/role"
     reads_because: ClassVar[str] = "it searches"

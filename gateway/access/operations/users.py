@@ -80,7 +80,7 @@ class GetUser(Operation):
 
 @dataclass(frozen=True)
 class SearchUser(Operation):
-    """Users whose names, addresses or ids hold a text; any verified caller may, as for one user."""
+    """Users whose names, addresses or ids are like a text; any verified caller may, as for one user."""
 
     endpoint: ClassVar[str] = "POST /management/v1/search/user"
     open_to_authenticated: ClassVar[str] = "names of principals are no secret among those who have a token"

@@ -74,6 +74,17 @@ def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:
     }  # fmt: skip
 
 
+def test_what_shows_everything_in_a_namespace_is_known_or_said_to_be_unknown() -> None:
+    """A search reads what lies below a granted namespace, so another way to see all of it would be left out."""
+    reaches = reaches_of(compiled_model())
+    assert reaches[T.NAMESPACE].inside == {"describe", "select", "create", "modify", "ownership"}
+    assert {reach.inside for type, reach in reaches.items() if type is not T.NAMESPACE} == {None}
+    more = Edited().also("namespace", "can_list_everything", computed("manage_tags")).reaches
+    assert more[T.NAMESPACE].inside == {"describe", "select", "create", "modify", "ownership", "manage_tags"}
+    other = Edited().also("namespace", "can_list_everything", computed("managed_access")).reaches
+    assert other[T.NAMESPACE].inside is None
+
+
 def test_every_privilege_that_shows_a_leaf_is_a_reason_to_see_the_way_to_it() -> None:
     """Else a list of namespaces would leave out one with a table in it that its reader sees."""
     reaches = reaches_of(compiled_model())

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searching for tables and views by name (`lakekeeper.md` 3.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.access.demand import Demand
+from gateway.access.operation import Operation
+from gateway.access.refs import WarehouseRef
+from gateway.access.relations import Can
+
+
+@dataclass(frozen=True)
+class SearchTabular(Operation):
+    """The tables and views of a warehouse whose names are like a text, as far as the caller sees them."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/search-tabular"
+    reads_because: ClassVar[str] = "it searches"
+    warehouse: WarehouseRef
+    text: str
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (
+            Demand(Can.USE, self.warehouse),
+            Demand(Can.LIST_EVERYTHING, self.warehouse, required=False),
+        )

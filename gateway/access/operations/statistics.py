@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked about use and growth (`lakekeeper.md` 3.2 and 3.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import Operation
+from gateway.access.refs import ProjectRef, WarehouseRef
+from gateway.access.relations import Can
+
+
+@dataclass(frozen=True)
+class _CountingCalls:
+    """Part of those that tell how often each endpoint was called in [start, end), by hour; empty statuses take all."""
+
+    statuses: tuple[int, ...]
+    start: datetime
+    end: datetime
+
+    def facts(self) -> Facts:
+        return {"hours": int((self.end - self.start).total_seconds()) // 3600}
+
+
+@dataclass(frozen=True)
+class GetProjectEndpointStatistics(_CountingCalls, Operation):
+    """How often endpoints were called in a project; with `unmapped`, only what was about none of its warehouses."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/endpoint-statistics"
+    reads_because: ClassVar[str] = "it tells numbers"
+    project: ProjectRef
+    unmapped: bool
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_ENDPOINT_STATISTICS, self.project),)
+
+
+@dataclass(frozen=True)
+class GetWarehouseEndpointStatistics(_CountingCalls, Operation):
+    """How often endpoints were called about one warehouse."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/endpoint-statistics"
+    reads_because: ClassVar[str] = "it tells numbers"
+    warehouse: WarehouseRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_ENDPOINT_STATISTICS, self.warehouse),)
+
+
+@dataclass(frozen=True)
+class GetWarehouseStatistics(Operation):
+    """How many tables and views a warehouse had, by hour; the latest first."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/statistics"
+    warehouse: WarehouseRef
+    page_token: str | None = None
+    page_size: int | None = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_METADATA, self.warehouse),)
+
+
+GetEndpointStatistics = GetProjectEndpointStatistics | GetWarehouseEndpointStatistics

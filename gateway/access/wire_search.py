@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies of the management API that are about searching and about statistics (`lakekeeper.md` 3.2 and 3.3)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.wire import Answer
+
+
+class TabularId(Answer, frozen=True):
+    """`{"type": "table", "id": …}`; `type` is table, view or generic-table."""
+
+    type: str
+    id: UUID
+
+
+class FoundTabular(Answer, frozen=True, omit_defaults=True):
+    """A table or view that was found. `distance` is 0 for a name that holds the text, up to 1; there is none of what
+    was found by its id.
+    """
+
+    namespace_name: list[str]
+    tabular_name: str
+    tabular_id: TabularId
+    distance: float | None = None
+
+
+class FoundTabulars(Answer, frozen=True):
+    """`POST …/search-tabular`, the best first."""
+
+    tabulars: list[FoundTabular]
+
+
+class AllWarehouses(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="all"):
+    """Every request of the project."""
+
+
+class NoWarehouse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="unmapped"):
+    """Requests that were about none of the project's warehouses."""
+
+
+class OneWarehouse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="warehouse-id"):
+    """Requests about one warehouse."""
+
+    id: UUID
+
+
+class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="window"):
+    """The hours before `end`; `interval` is a duration of ISO 8601, such as `P1D`."""
+
+    end: Annotated[datetime, msgspec.Meta(tz=True)]
+    interval: timedelta
+
+
+class PageOfHours(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="page-token"):
+    """The window that a token of an earlier answer stands for."""
+
+    token: Annotated[str, msgspec.Meta(max_length=256)]
+
+
+class EndpointStatisticsRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
+    """`POST /endpoint-statistics`."""
+
+    warehouse: AllWarehouses | NoWarehouse | OneWarehouse
+    status_codes: Annotated[tuple[int, ...], msgspec.Meta(max_length=100)] | None = None
+    range_specifier: Window | PageOfHours | None = None
+
+
+class CalledEndpoint(Answer, frozen=True, omit_defaults=True):
+    """How often one endpoint was answered with one status within an hour."""
+
+    count: int
+    http_route: str
+    status_code: int
+    created_at: datetime
+    warehouse_id: UUID | None = None
+    warehouse_name: str | None = None
+    updated_at: datetime | None = None
+
+
+class EndpointStatistics(Answer, frozen=True):
+    """The hours in which something was called, in order, and what was called in each. The tokens stand for the window
+    before and the one after.
+    """
+
+    timestamps: list[datetime]
+    called_endpoints: list[list[CalledEndpoint]]
+    next_page_token: str
+    previous_page_token: str
+
+
+class WarehouseCount(Answer, frozen=True):
+    """How many there were at the end of an hour, or now in the latest."""
+
+    timestamp: datetime
+    number_of_tables: int
+    number_of_views: int
+    updated_at: datetime
+
+
+class WarehouseStatistics(Answer, frozen=True, omit_defaults=True):
+    """`GET …/statistics`: the hours in which something was made or dropped, the latest first."""
+
+    warehouse_ident: UUID
+    stats: list[WarehouseCount]
+    next_page_token: str | None = None

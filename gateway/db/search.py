@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements that find things by what their names are like.
+
+Likeness is that of `pg_trgm`: the share of the text's trigrams that some stretch of the name has. What is compared is
+the column `search_key`, which PostgreSQL makes of each folded name (migration 0013) so that the locale of the database
+does not matter.
+
+A search for tables begins with what the caller may see, never with what is alike: it costs what the caller could list,
+and neither its time nor its answer knows of anything else. That is also why no trigram index is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import TextClause, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.listing import Holders
+from gateway.db.candidates import HELD
+from gateway.db.rows import AnyRow
+from gateway.iceberg.identifiers import fold
+
+#: Share of a text's trigrams that a name must have to be a hit; the default of `pg_trgm` for whole strings.
+LEAST = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """What a search may look at besides everything: `leaves` are privileges on tables and views (`table:select`) and
+    `inside` privileges on namespaces that may show what they are about.
+    """
+
+    holders: Holders
+    leaves: frozenset[str]
+    inside: frozenset[str]
+
+
+_ALL_SPACES = "select n.id from namespaces n where n.warehouse_id = :warehouse_id"
+
+# A granted namespace and all below it, by the index on parents: others are not touched.
+_GRANTED = f"""
+    held as materialized (
+        {HELD} and ((g.object_type || ':' || g.privilege) = any(cast(:leaves as text[]))
+            or g.object_type = 'namespace' and g.privilege = any(cast(:inside as text[])))),
+    granted as materialized (
+        select h.object_id::uuid as id, min(h.privilege) as by from held h
+        where h.object_type <> 'namespace' group by 1),
+"""  # noqa: S608 - composed of constants; every value is a bound parameter
+_GRANTED_SPACES = """
+    select n.id from namespaces n
+    where n.warehouse_id = :warehouse_id
+        and n.id in (select h.object_id::uuid from held h where h.object_type = 'namespace')
+    union select n.id from spaces s join namespaces n on n.parent_id = s.id
+"""
+
+_CANDIDATES = """
+    select t.id, t.namespace_id, t.search_key, null::text as by
+    from spaces s join tables t on t.namespace_id = s.id where t.staged_by is null and t.deleted_at is null
+"""
+_GRANTED_CANDIDATES = """
+    union all
+    select t.id, t.namespace_id, t.search_key, c.by from granted c join tables t on t.id = c.id
+    where t.warehouse_id = :warehouse_id and t.staged_by is null and t.deleted_at is null
+        and t.namespace_id not in (select s.id from spaces s)
+"""
+
+_OUT = "t.id, t.kind, t.name, n.levels"
+
+_LIKE = """
+    , asked as (select searchable(cast(:text as text)) as key),
+    near as (
+        select c.id, c.by, c.key, word_similarity(x.key, c.key) as score, similarity(x.key, c.key) as whole
+        from (select c.id, c.by, {key} as key from candidates c {path}) c, asked x
+        where word_similarity(x.key, c.key) >= :least
+    ),
+    best as (select * from near order by score desc, whole desc, key, id limit :limit offset :offset)
+    select {out}, b.by, b.score from best b join tables t on t.id = b.id join namespaces n on n.id = t.namespace_id
+    order by b.score desc, b.whole desc, b.key, b.id
+"""
+
+_WITH_ID = """
+    select {out}, c.by, null::real as score
+    from candidates c join tables t on t.id = c.id join namespaces n on n.id = t.namespace_id
+    where t.id = :id or t.table_uuid = :id order by t.id limit :limit offset :offset
+"""
+
+
+def _statement(find: str, *, granted: bool) -> TextClause:
+    spaces = _GRANTED_SPACES if granted else _ALL_SPACES
+    candidates = _CANDIDATES + (_GRANTED_CANDIDATES if granted else "")
+    begin = _GRANTED if granted else ""
+    return text(f"with recursive {begin} spaces as ({spaces}), candidates as ({candidates}) {find}")
+
+
+_BY_NAME = _LIKE.format(out=_OUT, key="c.search_key", path="")
+_BY_PATH = _LIKE.format(
+    out=_OUT, key="n.search_key || ' ' || c.search_key", path="join namespaces n on n.id = c.namespace_id"
+)
+_STATEMENTS = {
+    (find, granted): _statement(of.format(out=_OUT) if find == "id" else of, granted=granted)
+    for find, of in (("name", _BY_NAME), ("path", _BY_PATH), ("id", _WITH_ID))
+    for granted in (False, True)
+}
+
+
+async def tabulars(
+    connection: AsyncConnection, within: Within | None, *, warehouse_id: UUID, text: str, limit: int, offset: int
+) -> Sequence[AnyRow]:
+    """Tables and views (id, kind, name, levels, by, score) of a warehouse whose names are like the text, the best
+    first; `within` None looks at all of them. `score` is 1 for a name that holds the text, None for a hit by its id.
+
+    A text with a dot is compared with the whole path, any other with the name. A UUID is looked up.
+    """
+    values: dict[str, Any] = {"warehouse_id": warehouse_id, "limit": limit, "offset": offset}
+    if within is not None:
+        values |= {"user": within.holders.user, "roles": list(within.holders.roles)}
+        values |= {"leaves": list(within.leaves), "inside": list(within.inside)}
+    id = _uuid(text)
+    if id is not None:
+        find = "id"
+        values["id"] = id
+    else:
+        find = "path" if "." in text else "name"
+        values |= {"text": fold(text), "least": LEAST}
+    return (await connection.execute(_STATEMENTS[find, within is not None], values)).all()
+
+
+_USERS = text(
+    """
+    select u.* from users u, (select searchable(lower(cast(:text as text))) as key) x
+    where :text = '' or word_similarity(x.key, u.search_key) >= :least
+    order by word_similarity(x.key, u.search_key) desc, similarity(x.key, searchable(lower(u.name))) desc, u.name, u.id
+    limit :limit
+    """
+)
+
+_ROLES = text(
+    """
+    select r.* from roles r, (select searchable(cast(:text as text)) as key) x
+    where r.project_id = :project_id and (:text = '' or word_similarity(x.key, r.search_key) >= :least)
+    order by word_similarity(x.key, r.search_key) desc, similarity(x.key, r.search_key) desc, r.name_key, r.id
+    limit :limit
+    """
+)
+
+
+async def users(connection: AsyncConnection, text: str, *, limit: int) -> Sequence[AnyRow]:
+    """Users whose names, addresses or ids are like the text, the best first; all by name for an empty text."""
+    return (await connection.execute(_USERS, {"text": text.strip(), "limit": limit, "least": LEAST})).all()
+
+
+async def roles(connection: AsyncConnection, project_id: str, text: str, *, limit: int) -> Sequence[AnyRow]:
+    """A project's roles whose names are like the text, the best first; all by name for an empty text."""
+    values = {"project_id": project_id, "text": fold(text.strip()), "limit": limit, "least": LEAST}
+    return (await connection.execute(_ROLES, values)).all()
+
+
+def _uuid(text: str) -> UUID | None:
+    """The UUID that a text is, written with its hyphens: 32 digits may be a name."""
+    try:
+        id = UUID(text.strip())
+    except ValueError:
+        return None
+    return id if str(id) == text.strip().lower() else None

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often endpoints were called, and how many tables and views warehouses had."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.operations.statistics import (
+    GetEndpointStatistics,
+    GetProjectEndpointStatistics,
+    GetWarehouseStatistics,
+)
+from gateway.access.permit import Permit
+from gateway.access.wire_search import (
+    CalledEndpoint,
+    EndpointStatistics,
+    PageOfHours,
+    WarehouseCount,
+    WarehouseStatistics,
+    Window,
+)
+from gateway.db import statistics
+from gateway.db.engine import Database
+from gateway.db.rows import AnyRow
+from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
+
+#: The window of a request that names none.
+_DAY: Final = timedelta(days=1)
+LONGEST: Final = timedelta(days=31)
+#: Counts in one answer.
+_MOST: Final = 100_000
+
+
+class Statistics:
+    """`POST /endpoint-statistics` and `GET /warehouse/{id}/statistics`."""
+
+    def __init__(self, *, database: Database, page_size: int) -> None:
+        self._database = database
+        self._page_size = page_size
+
+    async def endpoints(self, permit: Permit[GetEndpointStatistics]) -> EndpointStatistics:
+        """The counts of the hours that begin in the window. Raises 400 when they are too many for one answer."""
+        operation = permit.operation
+        project: str | None = None
+        warehouse: UUID | None = None
+        unmapped = False
+        if isinstance(operation, GetProjectEndpointStatistics):
+            project, unmapped = operation.project.project_id, operation.unmapped
+        else:
+            warehouse = operation.warehouse.warehouse_id
+        async with self._database.read() as connection:
+            rows = await statistics.calls(
+                connection,
+                project_id=project,
+                warehouse_id=warehouse,
+                unmapped=unmapped,
+                statuses=operation.statuses,
+                start=operation.start,
+                end=operation.end,
+                limit=_MOST + 1,
+            )
+        if len(rows) > _MOST:
+            raise BadRequestException(f"There are more than {_MOST} counts: ask for a shorter interval.")
+        hours = [(hour, list(some)) for hour, some in itertools.groupby(rows, key=lambda row: row.hour)]
+        interval = operation.end - operation.start
+        return EndpointStatistics(
+            timestamps=[hour for hour, _ in hours],
+            called_endpoints=[[_called(row) for row in some] for _, some in hours],
+            next_page_token=_token(operation.end + interval, interval),
+            previous_page_token=_token(operation.start, interval),
+        )
+
+    async def warehouse(self, permit: Permit[GetWarehouseStatistics]) -> WarehouseStatistics:
+        """How many tables and views there were. Raises InvalidPaginationToken."""
+        operation = permit.operation
+        limit = min(operation.page_size or self._page_size, self._page_size)
+        id = operation.warehouse.warehouse_id
+        async with self._database.read() as connection:
+            rows = await statistics.counts(connection, id, before=_hour(operation.page_token), limit=limit + 1)
+        return WarehouseStatistics(
+            warehouse_ident=id,
+            stats=[
+                WarehouseCount(
+                    timestamp=row.hour,
+                    number_of_tables=int(row.tables),
+                    number_of_views=int(row.views),
+                    updated_at=row.updated_at,
+                )
+                for row in rows[:limit]
+            ],
+            next_page_token=str(int(rows[limit - 1].hour.timestamp())) if len(rows) > limit else None,
+        )
+
+
+class _Hours(msgspec.Struct, frozen=True, array_like=True):
+    """A window as its token has it, in seconds."""
+
+    end: int
+    interval: int
+
+
+def hours_of(specifier: Window | PageOfHours | None) -> tuple[datetime, datetime]:
+    """[start, end) of the hours that are asked for; the last day without any. Raises 400."""
+    match specifier:
+        case None:
+            end, interval = datetime.now(UTC), _DAY
+        case Window(end=end, interval=interval):
+            end = end.astimezone(UTC)
+        case PageOfHours(token=token):
+            end, interval = _read_token(token)
+    if not timedelta() < interval <= LONGEST:
+        raise BadRequestException(f"The interval of a window is more than nothing and at most {LONGEST.days} days.")
+    if not 1970 <= end.year <= 9000:
+        raise BadRequestException("The end of a window lies in the years 1970 to 9000.")
+    return end - interval, end
+
+
+def _token(end: datetime, interval: timedelta) -> str:
+    raw = msgspec.msgpack.encode(_Hours(int(end.timestamp()), int(interval.total_seconds())))
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _read_token(token: str) -> tuple[datetime, timedelta]:
+    try:
+        hours = msgspec.msgpack.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=_Hours)
+        return datetime.fromtimestamp(hours.end, UTC), timedelta(seconds=hours.interval)
+    except (ValueError, OverflowError, OSError, msgspec.MsgspecError):
+        raise InvalidPaginationToken("The page token is not one this server gave out.") from None
+
+
+def _hour(token: str | None) -> datetime | None:
+    if not token:
+        return None
+    try:
+        return datetime.fromtimestamp(int(token), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InvalidPaginationToken("The page token is not one this server gave out.") from None
+
+
+def _called(row: AnyRow) -> CalledEndpoint:
+    return CalledEndpoint(
+        count=row.calls,
+        http_route=row.route,
+        status_code=row.status,
+        created_at=row.created_at,
+        warehouse_id=row.warehouse_id,
+        warehouse_name=row.warehouse_name,
+        updated_at=row.updated_at,
+    )

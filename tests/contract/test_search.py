@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searching for tables and views: fuzzy, in any script, the best of what is visible and nothing of the rest."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.contract.world import Person, Table, World, told, unique
+
+Found = list[dict[str, Any]]
+
+
+def path(world: World, warehouse: str | None = None) -> str:
+    return f"/management/v1/warehouse/{warehouse or world.warehouse}/search-tabular"
+
+
+def search(world: World, text: str, by: Person | None = None) -> Found:
+    answer = (by or world.admin).post(path(world), {"search": text})
+    assert answer.status_code == 200, answer.text
+    assert set(answer.json()) == {"tabulars"}
+    found: Found = answer.json()["tabulars"]
+    return found
+
+
+def names(found: Found) -> list[str]:
+    return [each["tabular-name"] for each in found]
+
+
+def many(world: World, like: Table, stem: str, count: int) -> list[str]:
+    """So many more tables beside one, by SQL; their ids. OpenFGA knows none of them."""
+    rows = world.sql(
+        """
+        insert into tables (id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, location_key,
+                            metadata_location, metadata)
+        select gen_random_uuid(), t.warehouse_id, t.namespace_id, t.kind, $2 || n, $2 || n, gen_random_uuid(),
+               t.location || '-' || n, rtrim(t.location_key, '/') || '-' || n || '/', t.metadata_location, t.metadata
+        from tables t, generate_series(1, $3) n where t.id = $1::text::uuid returning id
+        """,
+        like.uuid,
+        stem,
+        count,
+    )
+    return [str(row["id"]) for row in rows]
+
+
+@pytest.fixture
+def forgotten(world: World) -> Iterator[list[str]]:
+    """Ids of tables that are removed again."""
+    ids: list[str] = []
+    yield ids
+    world.sql("delete from tables where id = any($1::text[]::uuid[])", ids)
+
+
+def test_a_table_is_found_by_name_by_path_and_by_id_with_its_shape(world: World) -> None:
+    ns = world.namespace(unique("Retail"))
+    table = world.table(ns, unique("CustomerOrders"))
+    hit = {
+        "namespace-name": [ns],
+        "tabular-name": table.name,
+        "tabular-id": {"type": "table", "id": table.uuid},
+        "distance": 0.0,
+    }
+    assert search(world, table.name)[0] == hit
+    assert search(world, table.name.upper())[0] == hit, "letter case is that of names"
+    assert search(world, f"{ns}.{table.name}"[:64])[0]["tabular-id"] == hit["tabular-id"]
+    assert search(world, table.uuid) == [{key: value for key, value in hit.items() if key != "distance"}]
+    assert search(world, str(uuid4())) == []
+    assert search(world, "") == []
+    assert search(world, "?!") == [], "what holds no letter is like nothing"
+
+
+def test_a_path_finds_the_table_of_that_namespace_first(world: World) -> None:
+    east, west = world.namespace(unique("eastern")), world.namespace(unique("western"))
+    name = unique("ledger")
+    tables = {ns: world.table(ns, name) for ns in (east, west)}
+    for ns in (east, west):
+        found = search(world, f"{ns}.{name}"[:64])
+        assert found[0]["tabular-id"]["id"] == tables[ns].uuid
+    both = [each["tabular-id"]["id"] for each in search(world, name)]
+    assert set(both[:2]) == {table.uuid for table in tables.values()}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("quarterly_revenue", "quaterly"),
+        ("quarterly_revenue", "revenu"),
+        ("quarterly_revenue", "reevnue quarterly"),
+        ("Kundenaufträge", "KUNDENAUFTRAGE"),
+        ("Straßenverzeichnis", "strassenverz"),
+        ("売上明細", "売上"),
+        ("売上明細", "明細"),
+        ("Заказы_клиентов", "заказы"),
+        ("παραγγελίες", "ΠΑΡΑΓΓΕΛΙΕΣ"),
+        ("emoji😀facts", "😀facts"),
+    ],
+)
+def test_names_are_found_by_parts_and_with_mistakes_in_any_script(world: World, name: str, text: str) -> None:
+    ns = world.namespace()
+    table = world.table(ns, name)
+    assert table.uuid in [each["tabular-id"]["id"] for each in search(world, text)]
+    assert world.admin.delete(f"{table.path}?purgeRequested=false").status_code == 204
+    assert table.uuid not in [each["tabular-id"]["id"] for each in search(world, text)]
+
+
+def test_strangers_to_each_other_in_one_script_are_not_alike(world: World) -> None:
+    ns = world.namespace()
+    world.table(ns, "在庫")
+    assert "在庫" not in names(search(world, "顧客")), "four letters stand for each, and they are scattered"
+
+
+def test_a_rename_is_found_by_the_new_name_at_once(world: World) -> None:
+    ns = world.namespace()
+    table = world.table(ns, unique("before"))
+    fresh = unique("zebra_afterwards")
+    body = {
+        "source": {"namespace": [ns], "name": table.name},
+        "destination": {"namespace": [ns], "name": fresh},
+    }
+    assert world.admin.post(f"{world.root}/tables/rename", body).status_code == 204
+    assert table.uuid in [each["tabular-id"]["id"] for each in search(world, fresh)]
+
+
+def test_who_sees_one_table_finds_it_among_better_matches_that_are_invisible(
+    world: World, forgotten: list[str]
+) -> None:
+    ns = world.namespace()
+    word = unique("walrus").replace("_", "")
+    table = world.table(ns, f"a{word}seen")
+    forgotten += many(world, table, word, 3000)
+    assert table.uuid not in [each["tabular-id"]["id"] for each in search(world, word)], "others match better"
+    world.grant("select", world.carol, "table", table.uuid)
+    found = search(world, word, world.carol)
+    assert [each["tabular-id"]["id"] for each in found] == [table.uuid]
+    assert search(world, table.uuid, world.carol)[0]["tabular-name"] == table.name
+    assert search(world, forgotten[0], world.carol) == [], "an id of what is invisible finds nothing"
+    world.revoke("select", world.carol, "table", table.uuid)
+    assert world.carol.post(path(world), {"search": word}).status_code == 404, "nothing is seen of the warehouse"
+
+
+def test_rights_on_a_namespace_find_everything_below_it_and_nothing_beside(world: World) -> None:
+    outer = world.namespace()
+    made = world.admin.post(f"{world.root}/namespaces", {"namespace": [outer, "inner"]})
+    assert made.status_code == 200
+    word = unique("otter").replace("_", "")
+    inside = world.table(f"{outer}%1Finner", f"{word}_a")
+    beside = world.table(world.namespace(), f"{word}_b")
+    role = world.admin.post("/management/v1/role", {"name": unique("role")}).json()["id"]
+    members = {"members": [{"type": "user", "id": world.carol.id}]}
+    assert world.admin.post(f"/management/v1/role/{role}/members", members).status_code == 204
+    id = world.namespace_id(outer)
+    given = world.admin.post(world.grants_path("namespace", id), {"writes": [{"type": "describe", "role": role}]})
+    assert given.status_code == 204
+    assert [each["tabular-id"]["id"] for each in search(world, word, world.carol)] == [inside.uuid]
+    assert {inside.uuid, beside.uuid} <= {each["tabular-id"]["id"] for each in search(world, word)}
+    assert world.admin.delete(f"/management/v1/role/{role}").status_code == 204
+
+
+def test_a_grant_that_openfga_does_not_confirm_makes_room_for_the_next(world: World, forgotten: list[str]) -> None:
+    """Rows of grants without tuples: candidates, and no more than that."""
+    ns = world.namespace()
+    word = unique("badger").replace("_", "")
+    table = world.table(ns, f"{word}_confirmed")
+    forgotten += many(world, table, word, 60)
+    world.grant("select", world.carol, "table", table.uuid)
+    world.sql(
+        "insert into grants (id, privilege, principal_type, principal_id, object_type, object_id, granted_by) "
+        "select gen_random_uuid(), 'select', 'user', $1, 'table', id, 'test' from unnest($2::text[]) id",
+        world.carol.id,
+        forgotten,
+    )
+    try:
+        found = search(world, word, world.carol)
+        assert [each["tabular-id"]["id"] for each in found] == [table.uuid]
+    finally:
+        world.sql("delete from grants where object_id = any($1::text[])", forgotten)
+        world.revoke("select", world.carol, "table", table.uuid)
+
+
+def _took(world: World, texts: Sequence[str], by: Person) -> float:
+    times = []
+    for text in texts:
+        began = time.perf_counter()
+        search(world, text, by)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+@pytest.mark.long
+def test_the_time_of_a_search_does_not_tell_of_invisible_matches(world: World, forgotten: list[str]) -> None:
+    """20,000 invisible tables match one of two words; a search that ranked them first would take several times as
+    long.
+    """
+    ns = world.namespace()
+    table = world.table(ns, unique("mine"))
+    word, other = unique("lemming").replace("_", ""), unique("sparrow").replace("_", "")
+    forgotten += many(world, table, word, 20_000)
+    world.sql("analyze tables")
+    world.grant("select", world.carol, "table", table.uuid)
+    try:
+        for _ in range(3):
+            hidden, absent = _took(world, [word] * 20, world.carol), _took(world, [other] * 20, world.carol)
+            if hidden < 1.5 * absent:
+                break
+        assert hidden < 1.5 * absent
+    finally:
+        world.revoke("select", world.carol, "table", table.uuid)
+
+
+def test_who_does_not_see_the_warehouse_is_told_there_is_none(world: World) -> None:
+    world.strip(world.carol)
+    hidden = world.carol.post(path(world), {"search": "x"})
+    other = str(uuid4())
+    absent = world.carol.post(path(world, other), {"search": "x"})
+    assert told(hidden)[:2] == told(absent)[:2] == (404, "NoSuchWarehouseException")
+    assert told(hidden)[2].replace(world.warehouse, other) == told(absent)[2]
+    assert world.admin.post(path(world), {"search": "x" * 65}).status_code == 400
+    assert world.admin.post(path(world), {"search": "a\x00"}).status_code == 400
+    assert world.admin.post(path(world), {}).status_code == 400
+    assert world.admin.post(path(world), {"search": "x", "more": 1}).status_code == 400
+    assert world.nobody.post(path(world), {"search": "x"}).status_code == 401
