@@ -18,6 +18,7 @@ from gateway.api.build import build_api
 from gateway.api.context import Parts
 from gateway.iceberg.limits import Limits
 from gateway.identity.bearer import bearer_token
+from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from tests.access import world
 from tests.access.examples import Example
@@ -82,16 +83,21 @@ def parts(house: House, spy: Spy) -> Parts:
 
 @asynccontextmanager
 async def running(
-    house: House | None = None, *, extra_handlers: Sequence[ControllerRouterHandler] = ()
+    house: House | None = None,
+    *,
+    extra_handlers: Sequence[ControllerRouterHandler] = (),
+    calls: Calls | None = None,
 ) -> AsyncIterator[Running]:
-    """The application, started; `extra_handlers` are routes of the test's own."""
+    """The application, started; `extra_handlers` are routes of the test's own, `calls` what counts requests."""
     house = house or House()
     spy = Spy()
 
     async def assemble(stack: AsyncExitStack) -> Parts:
         return parts(house, spy)
 
-    asgi, app = build_api(assemble, observer=house.watcher, max_body_bytes=1_000_000, extra_handlers=extra_handlers)
+    asgi, app = build_api(
+        assemble, observer=house.watcher, max_body_bytes=1_000_000, extra_handlers=extra_handlers, calls=calls
+    )
     transport = httpx.ASGITransport(app=cast(Any, asgi), raise_app_exceptions=False)
     async with app.lifespan(), httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
         yield Running(client, house, spy, app)

@@ -34,6 +34,7 @@ from tests.bench.cpu import seconds_of
 from tests.bench.hot import Gateway, bytes_of_an_allow, forgetful, policies_last, revocations
 from tests.bench.load import Load, Request, Result
 from tests.bench.people import Company, by_turns
+from tests.bench.searching import TEXT, SearchedTables, questions
 from tests.bench.seeding import SCHEMA, ManyTables, with_snapshots
 
 _CONNECTIONS = tuple(map(int, os.environ.get("BENCH_CONNECTIONS", "1,8,32").split(",")))
@@ -42,6 +43,8 @@ _ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 _SNAPSHOTS = tuple(map(int, os.environ.get("BENCH_SNAPSHOTS", "10,100,1000").split(",")))
 _LARGE = int(os.environ.get("BENCH_LARGE_SNAPSHOTS", "1340"))
 _TABLES = tuple(map(int, os.environ.get("BENCH_TABLES", "100,1000,10000").split(",")))
+_SEARCHED = int(os.environ.get("BENCH_SEARCHED", "100000"))
+_CHECKS = (1, 100, 1_000)
 _ONLY = [word for word in os.environ.get("BENCH_ONLY", "").split(",") if word]
 _FEW = "analyst"
 _MANY = "steward"
@@ -188,6 +191,7 @@ def _cases(stack: Ready, data: Path) -> list[Case]:
             if _wanted(f"list {count:,} tables"):
                 ManyTables(stack, client, namespaces, count=count).make(f"wide{count}", few)
         mix = by_turns(Company(stack, data, client, namespaces).requests("office", 100)) if _wanted(_MIX) else []
+        searches = _searches(stack, client, namespaces)
         listed = client.get(base, params={"returnUuids": "true"}).raise_for_status().json()
     ids = {each["name"]: id for each, id in zip(listed["identifiers"], listed["table-uuids"], strict=True)}
     table = ids["table"]
@@ -235,14 +239,51 @@ def _cases(stack: Ready, data: Path) -> list[Case]:
             url = f"{namespaces}/wide{count}/tables"
             at_once = (1,) if count > 1_000 else (1, 8)
             cases.append(Case(name=name, method="GET", url=url, headers=token, floor_table=table, connections=at_once))
+    cases += [replace(case, floor_table=table) for case in searches]
     cases.append(Case(name=_MIX, method="GET", url="", headers={}, floor_table=table, mix=mix))
     return [case for case in cases if _wanted(case.name)]
+
+
+def _searches(stack: Ready, client: httpx.Client, namespaces: str) -> list[Case]:
+    """Searches by who sees three, half and all of the tables, and questions about many of them at once."""
+    if not (_wanted("search") or _wanted("batch-check")):
+        return []
+    searched = SearchedTables(stack, client, namespaces, count=_SEARCHED).make_for(_MANY, _FEW)
+    management, warehouse = f"{stack.management_uri}/v1", namespaces.rsplit("/", 2)[-2]
+    cases = []
+    for reader, sees in {_FEW: 3, _MANY: _SEARCHED // 2, "admin": _SEARCHED}.items():
+        cases.append(
+            Case(
+                name=f"search in {_SEARCHED:,} tables, sees {sees:,}",
+                method="POST",
+                url=f"{management}/warehouse/{warehouse}/search-tabular",
+                headers={"Authorization": f"Bearer {stack.users[reader].token}"},
+                floor_table="",
+                body=json.dumps({"search": TEXT}),
+                connections=(1,),
+            )
+        )
+    for count in _CHECKS:
+        for forgets in (False, True):
+            cases.append(
+                Case(
+                    name=f"batch-check of {count:,}{', nothing remembered' if forgets else ''}",
+                    method="POST",
+                    url=f"{management}/action/batch-check",
+                    headers={"Authorization": f"Bearer {stack.users[_MANY].token}"},
+                    floor_table="",
+                    body=questions(warehouse, searched[:count]),
+                    connections=(1,),
+                    forgetful=forgets,
+                )
+            )
+    return cases
 
 
 def _measured(
     stack: Ready, gateway: Gateway, generator: Generator, case: Case, floor: str, connections: int
 ) -> list[Round]:
-    url = case.url.replace(stack.catalog_uri, gateway.catalog_uri)
+    url = case.url.replace(stack.catalog_uri.removesuffix("/catalog"), gateway.catalog_uri.removesuffix("/catalog"))
     watched = (gateway.pids, stack.pids["postgres"], stack.pids["openfga"])
     rounds = []
     for _ in range(_ROUNDS):

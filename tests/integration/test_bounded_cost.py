@@ -24,6 +24,7 @@ _PAGE = Path(__file__).parents[2] / "docs" / "cost.md"
 _ROW = re.compile(r"^\| (?P<operation>[^|]+?) \| (?P<numbers>[-0-9| ]+) \|$", re.MULTILINE)
 _PLAIN = {"X-Iceberg-Access-Delegation": "client-managed"}
 _SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
+_ACTIONS = ("read_data", "write_data", "drop", "commit", "rename")
 _SET = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"n": "{n}"}}]}
 
 
@@ -49,6 +50,9 @@ class Place:
         catalog = f"/catalog/v1/{self.prefix}"
         tables = f"{catalog}/namespaces/cost/tables"
         grants = f"/management/v1/permissions/warehouse/{self.prefix}/table/{self.table_id}/assignments"
+        search = f"/management/v1/warehouse/{self.prefix}/search-tabular"
+        about = {"warehouse-id": self.prefix, "table-id": self.table_id}
+        checks = [{"operation": {"table": {**about, "action": action}}} for action in _ACTIONS]
         bob = [{"type": "select", "user": "oidc~bob"}]
         return {
             "config": Asked("GET", "/catalog/v1/config?warehouse=demo"),
@@ -61,6 +65,9 @@ class Place:
             "loadTable, vended": Asked("GET", f"{tables}/table"),
             "load credentials": Asked("GET", f"{tables}/table/credentials"),
             "read grants of a table": Asked("GET", grants),
+            "actions of a table": Asked("GET", f"/management/v1/warehouse/{self.prefix}/table/{self.table_id}/actions"),
+            "search for tables": Asked("POST", search, {"search": "table"}),
+            "batch-check of 5": Asked("POST", "/management/v1/action/batch-check", {"checks": checks}),
             "create namespace": Asked("POST", f"{catalog}/namespaces", {"namespace": ["made{n}"]}),
             "update namespace properties": Asked(
                 "POST", f"{catalog}/namespaces/cost/properties", {"updates": {"n": "{n}"}}

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`docs/guide.md` as it stands: its blocks are run by a shell in their order, and answered as it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.embedded.ready import Ready
+from tests.integration.conftest import _up
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
+ANY = "…"
+_BLOCK = re.compile(r"^```(\w+) ?(\d*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_MARK = "======== the next block ========"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A block of the shell, and the status and body it is answered with; none for one that asks nothing."""
+
+    line: int
+    shell: str
+    status: str = ""
+    body: str = ""
+
+
+def steps() -> list[Step]:
+    text = GUIDE.read_text()
+    found: list[Step] = []
+    for block in _BLOCK.finditer(text):
+        kind, status, content = block.groups()
+        line = text[: block.start()].count("\n") + 1
+        if kind == "sh":
+            found.append(Step(line, content))
+        else:
+            assert kind == "json" and status, f"line {line}: a block is a request (sh) or an answer (json STATUS)"
+            assert not found[-1].status, f"line {line}: an answer without a request"
+            found[-1] = Step(found[-1].line, found[-1].shell, status, content)
+    return found
+
+
+def differences(expected: Any, got: Any, at: str = "") -> Iterator[str]:
+    """Where an answer is not as it is written."""
+    if expected == ANY:
+        return
+    if isinstance(expected, dict) and isinstance(got, dict):
+        names = set(expected) - {ANY}
+        if names - set(got) or (ANY not in expected and set(got) - names):
+            yield f"{at or 'the body'} has {sorted(got)}, not {sorted(expected)}"
+        for name in names & set(got):
+            yield from differences(expected[name], got[name], f"{at}.{name}")
+    elif isinstance(expected, list) and isinstance(got, list):
+        known = expected[:-1] if expected and expected[-1] == ANY else expected
+        if len(got) < len(known) or (known is expected and len(got) != len(known)):
+            yield f"{at} has {len(got)} items: {got!r}"
+        for index, (one, other) in enumerate(zip(known, got, strict=False)):
+            yield from differences(one, other, f"{at}[{index}]")
+    elif type(expected) is not type(got) or expected != got:
+        yield f"{at} is {got!r}, not {expected!r}"
+
+
+@pytest.fixture(scope="module")
+def empty() -> Iterator[Ready]:
+    """A server that was never used."""
+    with _up(empty=True) as ready:
+        yield ready
+
+
+def test_every_request_of_the_guide_is_answered_as_it_says(empty: Ready) -> None:
+    wanted = steps()
+    assert len(wanted) > 20
+    environment = {
+        **{"PATH": os.environ["PATH"], "GATEWAY": empty.catalog_uri.removesuffix("/catalog"), "LC_ALL": "C.UTF-8"},
+        **{"ADMIN": empty.users["admin"].token, "ALICE": empty.users["alice"].token},
+        **{"STORE": empty.s3.endpoint, "REGION": empty.s3.region, "BUCKET": empty.s3.bucket},
+        **{"ACCESS_KEY": empty.s3.access_key, "SECRET_KEY": empty.s3.secret_key},
+        "STS_ROLE": str(empty.s3.profile["sts-role-arn"]),
+    }
+    script = f"\necho '{_MARK}'\n".join(step.shell for step in wanted)
+    ran = subprocess.run(
+        ["bash", "-u", "-c", script], env=environment, capture_output=True, text=True, timeout=180, check=False
+    )
+    answers = ran.stdout.split(f"{_MARK}\n")
+    for step, answer in zip(wanted, answers, strict=False):
+        if not step.status:
+            assert answer == "", step
+            continue
+        body, _, status = answer.rstrip("\n").rpartition("\n")
+        where = f"docs/guide.md, line {step.line}: {answer} {ran.stderr}"
+        assert status == step.status, where
+        assert bool(body.strip()) == bool(step.body.strip()), where
+        if body.strip():
+            assert list(differences(json.loads(step.body), json.loads(body))) == [], where
+    assert len(answers) == len(wanted), ran.stderr
+    assert ran.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "same"),
+    [
+        ({"a": ANY}, {"a": [1]}, True),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ({"a": 1, ANY: ANY}, {"a": 1, "b": 2}, True),
+        ({"a": 1, ANY: ANY}, {"b": 2}, False),
+        ([1, ANY], [1, 2, 3], True),
+        ([1, ANY], [2, 3], False),
+        ([1], [1, 2], False),
+        (True, 1, False),
+        ({"a": {"b": "x"}}, {"a": {"b": "y"}}, False),
+    ],
+)
+def test_a_difference_is_seen(expected: Any, got: Any, same: bool) -> None:
+    assert (list(differences(expected, got)) == []) is same
