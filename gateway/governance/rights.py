@@ -7,7 +7,7 @@ from gateway.access.door import Door
 from gateway.access.operations.actions import AskActions, GetUserActions
 from gateway.access.operations.rights import AskRights
 from gateway.access.permit import Permit
-from gateway.access.refs import ServerRef
+from gateway.access.refs import ObjectType, ServerRef
 from gateway.access.refusals import not_found
 from gateway.access.relations import ACTIONS, Can
 from gateway.access.suppositions import Supposition
@@ -23,6 +23,10 @@ _OF_USERS: dict[str, Can | None] = {
     "read_role_assignments": Can.LIST_USERS,
     "update": Can.UPDATE_USERS,
 }
+
+#: Actions of this server alone, and one that others only meet in the relationship model: a client that reads the names
+#: into a closed set must not stumble over them.
+_OWN = frozenset({Can.DELEGATE, Can.LIST_ALL_PROJECTS})
 
 _AUTHORIZER_ONLY = frozenset({Can.ASSUME, Can.CHANGE_OWNERSHIP, Can.READ_ASSIGNMENTS, Can.SET_MANAGED_ACCESS})
 
@@ -49,7 +53,7 @@ class Rights:
         """The allowed actions of the catalog, in alphabetical order."""
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
-        actions = sorted(each for each in ACTIONS[operation.on.type] if not _told(each, authorizer_only=True))
+        actions = sorted(catalog_actions_of(operation.on.type))
         answers = await self._door.would(permit, [Supposition(actor, each, operation.on) for each in actions])
         allowed = [each for each, yes in zip(actions, answers, strict=True) if yes]
         return CatalogActionsAnswer([AllowedAction(each.value.removeprefix("can_")) for each in allowed])
@@ -68,6 +72,11 @@ class Rights:
         return CatalogActionsAnswer(
             [AllowedAction(name) for name, right in _OF_USERS.items() if own or right is None or right in held]
         )
+
+
+def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
+    """The actions that clients of the reference system know of this type (`lakekeeper.md` 3.5)."""
+    return frozenset(each for each in ACTIONS[type] if not _told(each, authorizer_only=True) and each not in _OWN)
 
 
 def _told(action: Can, authorizer_only: bool) -> bool:
