@@ -46,7 +46,7 @@ class Search:
         found: list[AnyRow] = []
         offset, limit = 0, MOST_FOUND if all_seen or within is not None else _MOST_READ
         while len(found) < MOST_FOUND:
-            async with self._database.read() as connection:
+            async with self._database.transaction() as connection:
                 rows = await search.tabulars(
                     connection,
                     within,
