@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -22,6 +23,13 @@ def allowed(person: Person, path: str, **of: str) -> list[str]:
     assert set(body) == {"allowed-actions"}
     assert all(set(each) == {"action"} for each in body["allowed-actions"])
     return [each["action"] for each in body["allowed-actions"]]
+
+
+@pytest.fixture(autouse=True)
+def _nobody_keeps_anything(world: World) -> Iterator[None]:
+    """Other tests rely on her being a stranger."""
+    yield
+    world.strip(world.carol)
 
 
 @pytest.fixture

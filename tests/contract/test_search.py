@@ -49,6 +49,13 @@ def many(world: World, like: Table, stem: str, count: int) -> list[str]:
     return [str(row["id"]) for row in rows]
 
 
+@pytest.fixture(autouse=True)
+def _nobody_keeps_anything(world: World) -> Iterator[None]:
+    """Other tests rely on her being a stranger."""
+    yield
+    world.strip(world.carol)
+
+
 @pytest.fixture
 def forgotten(world: World) -> Iterator[list[str]]:
     """Ids of tables that are removed again."""

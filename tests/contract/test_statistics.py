@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -21,6 +21,13 @@ from tests.contract.world import Person, World, told, unique
 
 CALLS = "/management/v1/endpoint-statistics"
 ALL = {"type": "all"}
+
+
+@pytest.fixture(autouse=True)
+def _nobody_keeps_anything(world: World) -> Iterator[None]:
+    """Other tests rely on her being a stranger."""
+    yield
+    world.strip(world.carol)
 
 
 def ask(person: Person, warehouse: dict[str, Any], **more: Any) -> httpx.Response:
