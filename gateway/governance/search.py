@@ -18,8 +18,8 @@ from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
 from gateway.governance.roles import MOST_FOUND
 
-#: What can be found, and what its id is called.
-_KINDS: Final = {ObjectType.TABLE: "table", ObjectType.VIEW: "view"}
+#: What can be found: whatever has a row in `tables`.
+_KINDS: Final = tuple(type for type in ObjectType if type.value in ("table", "view", "generic_table"))
 
 #: Rows of a later read; the first has as many as are answered with. Who is asked about row by row gets long ones.
 _MOST_READ: Final = 1000
@@ -84,6 +84,6 @@ def _wire(row: AnyRow) -> FoundTabular:
     return FoundTabular(
         namespace_name=list(row.levels),
         tabular_name=row.name,
-        tabular_id=TabularId(type=_KINDS[ObjectType(row.kind)], id=row.id),
+        tabular_id=TabularId(type=row.kind.replace("_", "-"), id=row.id),
         distance=None if row.score is None else round(1 - row.score, 4),
     )
