@@ -65,6 +65,8 @@ from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics
 from gateway.governance.storage_reports import StorageTrials
+from gateway.governance.task_queues import TaskQueues
+from gateway.governance.tasks import Tasks
 from gateway.governance.users import Users
 from gateway.governance.warehouse_changes import WarehouseChanges
 from gateway.governance.warehouse_storage import WarehouseStorage
@@ -413,6 +415,8 @@ def _parts(
         statistics=Statistics(database=database, page_size=settings.pagination_size_max),
         roles=Roles(database=database, delivery=delivery, page_size=settings.pagination_size_max),
         managed_access=ManagedAccess(database=database, delivery=delivery),
+        tasks=Tasks(database=database, door=door, page_size=settings.pagination_size_max),
+        task_queues=TaskQueues(database=database),
         namespace_moves=NamespaceMoves(
             database=database,
             delivery=delivery,

@@ -39,6 +39,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     statistics,
     system,
     tables,
+    tasks,
     transactions,
     users,
     views,

@@ -49,6 +49,8 @@ from gateway.governance.roles import Roles
 from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics
+from gateway.governance.task_queues import TaskQueues
+from gateway.governance.tasks import Tasks
 from gateway.governance.users import Users
 from gateway.governance.warehouse_changes import WarehouseChanges
 from gateway.governance.warehouse_storage import WarehouseStorage
@@ -98,6 +100,8 @@ class Parts:
     search: Search
     statistics: Statistics
     managed_access: ManagedAccess
+    tasks: Tasks
+    task_queues: TaskQueues
     namespace_moves: NamespaceMoves
     protection: Protection
     met: set[str]

@@ -13,9 +13,9 @@ from gateway.access.listing import Holders
 from gateway.access.refs import ObjectType
 from gateway.db import pending_files, retired
 from gateway.db.rows import AnyRow
-from gateway.db.schema import namespaces, tables, tasks
+from gateway.db.schema import namespaces, tables
 from gateway.db.tables import clashes, schedule_purge
-from gateway.db.tasks import ACTIVE, Queue, Status
+from gateway.db.tasks import ACTIVE, Queue, cancel_all
 
 
 async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:
@@ -80,20 +80,7 @@ async def remove(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
 
 async def cancel_end(connection: AsyncConnection, ids: Sequence[UUID], *, reason: str) -> None:
     """Cancel the tasks that would end these; one that is running finds so when it is about to commit."""
-    await connection.execute(
-        update(tasks)
-        .where(
-            tasks.c.queue == Queue.SOFT_DELETION.value,
-            tasks.c.entity_id.in_(list(ids)),
-            tasks.c.status.in_(ACTIVE),
-        )
-        .values(
-            status=Status.CANCELLED.value,
-            finished_at=func.clock_timestamp(),
-            updated_at=func.clock_timestamp(),
-            last_error=reason,
-        )
-    )
+    await cancel_all(connection, Queue.SOFT_DELETION, list(ids), reason=reason, even_running=True)
 
 
 async def leave_files(
@@ -105,8 +92,12 @@ async def leave_files(
     warehouse_id: UUID,
     location: str,
     location_key: str,
+    parent: UUID | None = None,
 ) -> None:
-    """Do with the files of a row that goes as `then` says (`gateway.catalog.drops.Files`, and the `last_file`)."""
+    """Do with the files of a row that goes as `then` says (`gateway.catalog.drops.Files`, and the `last_file`).
+
+    `parent` is the task that has it done.
+    """
     if then["files"] == "purge":
         await schedule_purge(
             connection,
@@ -115,6 +106,7 @@ async def leave_files(
             location=location,
             location_key=location_key,
             kind=kind.value,
+            parent=parent,
         )
     elif "last_file" in then:
         await pending_files.add(connection, warehouse_id, [then["last_file"]])

@@ -135,12 +135,26 @@ def _in_use(location_key: str, ancestors: Sequence[str], other_than: UUID | None
 
 
 async def schedule_purge(
-    connection: AsyncConnection, id: UUID, *, warehouse_id: UUID, location: str, location_key: str, kind: str = "table"
+    connection: AsyncConnection,
+    id: UUID,
+    *,
+    warehouse_id: UUID,
+    location: str,
+    location_key: str,
+    kind: str = "table",
+    parent: UUID | None = None,
 ) -> None:
-    """Have the files below a place deleted, in the transaction that deletes its row."""
-    payload = {"location": location, "location_key": location_key}
+    """Have the files below a place deleted, in the transaction that deletes its row. `parent` is the task that has it
+    done.
+    """
     await add_task(
-        connection, Queue.TABULAR_PURGE, warehouse_id=warehouse_id, entity_id=id, entity_type=kind, payload=payload
+        connection,
+        Queue.TABULAR_PURGE,
+        warehouse_id=warehouse_id,
+        entity_id=id,
+        entity_type=kind,
+        payload={"location": location, "location_key": location_key},
+        parent=parent,
     )
 
 

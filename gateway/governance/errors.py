@@ -149,3 +149,23 @@ class RoleNotManuallyAssignable(CatalogError, code=400):
 
 class ProjectIdMissing(CatalogError, code=400):
     """The request names no project and there is no default one."""
+
+
+class TaskNotFound(CatalogError, code=404):
+    """There is no such task, or the caller does not see it."""
+
+
+class QueueNotFound(CatalogError, code=404):
+    """There is no such queue of tasks here."""
+
+
+class TaskNotSchedulable(CatalogError, code=400):
+    """Tasks of this queue are not made by hand."""
+
+
+class TaskStateConflict(CatalogError, code=409):
+    """What is to be done to a task does not fit how it is; which ones is in the details."""
+
+
+class TaskAlreadyActive(CatalogError, code=409):
+    """Another task of the queue is active for the same thing."""

@@ -15,6 +15,7 @@ from gateway.access.wire import LicenseStatus, ServerInfo
 from gateway.db import grants, outbox, projects, servers, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
+from gateway.db.tasks import Queue
 from gateway.governance.errors import CatalogAlreadyBootstrapped, TermsOfUseNotAccepted
 from gateway.governance.users import display_name, guessed_type
 
@@ -47,7 +48,7 @@ class Servers:
             aws_system_identities_enabled=False,
             azure_system_identities_enabled=False,
             gcp_system_identities_enabled=False,
-            queues=(),
+            queues=tuple(Queue),
             license_status=LicenseStatus(),
         )
 

@@ -54,6 +54,7 @@ class SoftDeletion:
             warehouse_id=task.warehouse_id,
             location=row.location,
             location_key=row.location_key,
+            parent=task.id,
         )
         await deleted.remove(connection, [row.id])
         permit.trail.tell(table_id=str(row.id), location=row.location, files=task.payload["files"])

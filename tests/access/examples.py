@@ -36,6 +36,8 @@ from gateway.access.operations import (
     statistics,
     system,
     tables,
+    task_control,
+    task_queues,
     transactions,
     users,
     views,
@@ -58,6 +60,12 @@ from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.access.wire import BootstrapRequest, CreateWarehouseRequest, HardDelete
 from gateway.access.wire_roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
+from gateway.access.wire_tasks import (
+    ControlTasksRequest,
+    ListProjectTasksRequest,
+    ListTasksRequest,
+    SetQueueConfigRequest,
+)
 from gateway.access.wire_warehouses import FormatVersionPolicyRequest, UpdateCredentialRequest, UpdateStorageRequest
 from gateway.iceberg.codec import decode
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
@@ -535,6 +543,37 @@ def _grant_lists() -> list[Example]:
     return made
 
 
+def _tasks() -> list[Example]:
+    id = str(world.TABLE_ID)
+    warehouse, project = {"warehouse_id": str(world.WAREHOUSE_ID)}, world.PROJECT
+    steer: dict[str, Any] = {"action": {"action-type": "cancel"}, "task-ids": [id]}
+    steering = decode(_body(steer), ControlTasksRequest)
+    listing, listing_own = ListTasksRequest(), ListProjectTasksRequest()
+    on = world.WAREHOUSE
+    return [
+        Example("list tasks", task_control.ListTasks(on, listing), warehouse, body={}),
+        Example("get task", task_control.GetTask(on, world.TABLE_ID), {**warehouse, "task_id": id}),
+        Example("steer task", task_control.ControlTasks(on, steering), warehouse, body=steer),
+        Example("list project tasks", task_control.ListProjectTasks(project, listing_own), body={}),
+        Example("get project task", task_control.GetProjectTask(project, world.TABLE_ID), {"task_id": id}),
+        Example("steer project task", task_control.ControlProjectTasks(project, steering), body=steer),
+    ]
+
+
+def _task_queues() -> list[Example]:
+    queue = "soft_deletion"
+    body: dict[str, Any] = {"queue-config": {}}
+    path, on, project = {"warehouse_id": str(world.WAREHOUSE_ID), "queue_name": queue}, world.WAREHOUSE, world.PROJECT
+    config = decode(_body(body), SetQueueConfigRequest)
+    return [
+        Example("queue config", task_queues.GetQueueConfig(on, queue), path),
+        Example("configure queue", task_queues.SetQueueConfig(on, queue, config), path, body=body),
+        Example("schedule task", task_queues.ScheduleTask(on, queue), path, body={}),
+        Example("clean-up config", task_queues.GetTaskLogCleanupConfig(project)),
+        Example("configure clean-up", task_queues.SetTaskLogCleanupConfig(project, config), body=body),
+    ]
+
+
 def _managed_access() -> list[Example]:
     warehouse, namespace = {"warehouse_id": str(world.WAREHOUSE_ID)}, {"namespace_id": str(world.INNER_ID)}
     on, body = NamespaceIdRef(world.INNER_ID), {"managed-access": True}
@@ -613,6 +652,8 @@ EXAMPLES: Sequence[Example] = (
     *_actions(),
     *_search_and_statistics(),
     *_grant_lists(),
+    *_tasks(),
+    *_task_queues(),
     *_managed_access(),
     *_namespace_moves(),
     *_lifecycle(),

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked about the queues of background tasks (`lakekeeper.md` 3.9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import Durability, Operation
+from gateway.access.refs import ProjectRef, WarehouseRef
+from gateway.access.relations import Can
+from gateway.access.wire_tasks import SetQueueConfigRequest
+
+
+@dataclass(frozen=True)
+class GetQueueConfig(Operation):
+    """What is configured for a queue in a warehouse."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/config"
+    warehouse: WarehouseRef
+    queue: str
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_TASK_QUEUE_CONFIG, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"queue": self.queue}
+
+
+@dataclass(frozen=True)
+class SetQueueConfig(Operation):
+    """Another configuration of a queue in a warehouse, in place of the one before."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/config"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    warehouse: WarehouseRef
+    queue: str
+    request: SetQueueConfigRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.MODIFY_TASK_QUEUE_CONFIG, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"queue": self.queue}
+
+
+@dataclass(frozen=True)
+class ScheduleTask(Operation):
+    """A task by hand. No queue of this server takes any: each task follows from a change, or recurs."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/schedule"
+    reads_because: ClassVar[str] = "no queue takes tasks by hand, so it always ends in an error"
+    warehouse: WarehouseRef
+    queue: str
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CONTROL_ALL_TASKS, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"queue": self.queue}
+
+
+@dataclass(frozen=True)
+class GetTaskLogCleanupConfig(Operation):
+    """How often a project forgets its ended tasks, and how long it keeps them."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/project/task-queue/task_log_cleanup/config"
+    project: ProjectRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_TASK_QUEUE_CONFIG, self.project),)
+
+
+@dataclass(frozen=True)
+class SetTaskLogCleanupConfig(Operation):
+    """How often a project is to forget its ended tasks, and how long it is to keep them."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/project/task-queue/task_log_cleanup/config"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    project: ProjectRef
+    request: SetQueueConfigRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.MODIFY_TASK_QUEUE_CONFIG, self.project),)

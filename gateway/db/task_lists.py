@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on tasks for people: pages of them, one with its attempts, and steering them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, DateTime, Uuid, and_, exists, false, func, literal, or_, select, tuple_, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.db.rows import AnyRow
+from gateway.db.schema import tables, task_log, tasks
+from gateway.db.tasks import Queue, Status
+
+
+class AlreadyActive(Exception):
+    """Another task of the same queue is active for the entity."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which tasks: of one warehouse, or a project's own. None filters nothing. Of `entities`, (type, id), an id of None
+    means tasks about the warehouse itself. `of_what_exists` leaves out those whose entity is gone.
+    """
+
+    warehouse_id: UUID | None = None
+    project_id: str | None = None
+    queues: Collection[str] | None = None
+    statuses: Collection[Status] | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    entities: Collection[tuple[str, UUID | None]] | None = None
+    of_what_exists: bool = False
+
+
+async def page(
+    connection: AsyncConnection, wanted: Wanted, *, after: tuple[datetime, UUID] | None, limit: int
+) -> Sequence[AnyRow]:
+    """Tasks from the newest to the oldest, from the one `after` which the page begins."""
+    conditions = [_owned(wanted.warehouse_id, wanted.project_id)]
+    if wanted.queues is not None:
+        conditions.append(tasks.c.queue.in_(wanted.queues))
+    if wanted.statuses is not None:
+        conditions.append(tasks.c.status.in_([status.value for status in wanted.statuses]))
+    if wanted.created_after is not None:
+        conditions.append(tasks.c.created_at > wanted.created_after)
+    if wanted.created_before is not None:
+        conditions.append(tasks.c.created_at < wanted.created_before)
+    if wanted.entities is not None:
+        conditions.append(_about(wanted.entities))
+    if wanted.of_what_exists:
+        # What is gone has no grants, so nobody sees it by one: asking would be for nothing.
+        conditions.append(exists().where(tables.c.id == tasks.c.entity_id))
+    if after is not None:
+        position = tuple_(literal(after[0], DateTime(timezone=True)), literal(after[1], Uuid()))
+        conditions.append(tuple_(tasks.c.created_at, tasks.c.id) < position)
+    statement = select(tasks).where(*conditions).order_by(tasks.c.created_at.desc(), tasks.c.id.desc()).limit(limit)
+    return (await connection.execute(statement)).all()
+
+
+async def get(
+    connection: AsyncConnection, ids: Sequence[UUID], *, warehouse_id: UUID | None = None, project_id: str | None = None
+) -> dict[UUID, AnyRow]:
+    """Those of these tasks that there are in the warehouse, or of the project itself."""
+    statement = select(tasks).where(tasks.c.id.in_(ids), _owned(warehouse_id, project_id))
+    return {row.id: row for row in await connection.execute(statement)}
+
+
+async def hold(
+    connection: AsyncConnection, ids: Sequence[UUID], *, warehouse_id: UUID | None = None, project_id: str | None = None
+) -> dict[UUID, AnyRow]:
+    """As `get`, and nobody changes them until the transaction ends."""
+    statement = (
+        select(tasks)
+        .where(tasks.c.id.in_(ids), _owned(warehouse_id, project_id))
+        .order_by(tasks.c.id)
+        .with_for_update()
+    )
+    return {row.id: row for row in await connection.execute(statement)}
+
+
+async def attempts(connection: AsyncConnection, id: UUID, *, limit: int) -> Sequence[AnyRow]:
+    """The last attempts that ended, the newest first."""
+    statement = select(task_log).where(task_log.c.task_id == id).order_by(task_log.c.attempt.desc()).limit(limit)
+    return (await connection.execute(statement)).all()
+
+
+async def stop(connection: AsyncConnection, ids: Sequence[UUID], *, again_in: float) -> None:
+    """Ask the workers of running tasks to stop; each is begun again so many seconds from now."""
+    now = func.clock_timestamp()
+    await connection.execute(
+        update(tasks)
+        .where(tasks.c.id.in_(ids), tasks.c.status == Status.RUNNING)
+        .values(
+            status=Status.STOPPING.value,
+            scheduled_for=now + func.make_interval(0, 0, 0, 0, 0, 0, again_in),
+            updated_at=now,
+        )
+    )
+
+
+async def cancel(connection: AsyncConnection, ids: Sequence[UUID], *, reason: str) -> None:
+    """Never begin tasks that wait."""
+    now = func.clock_timestamp()
+    await connection.execute(
+        update(tasks)
+        .where(tasks.c.id.in_(ids), tasks.c.status == Status.SCHEDULED)
+        .values(status=Status.CANCELLED.value, finished_at=now, updated_at=now, last_error=reason)
+    )
+
+
+async def reschedule(connection: AsyncConnection, ids: Sequence[UUID], *, at: datetime | None) -> None:
+    """Have tasks begun at this time, None for now: those that wait, those that are stopping, once they have, and those
+    that had failed for good, with all tries anew. Raises AlreadyActive.
+    """
+    now = func.clock_timestamp()
+    due = now if at is None else literal(at, DateTime(timezone=True))
+    await connection.execute(
+        update(tasks)
+        .where(tasks.c.id.in_(ids), tasks.c.status.in_([Status.SCHEDULED.value, Status.STOPPING.value]))
+        .values(scheduled_for=due, updated_at=now)
+    )
+    try:
+        await connection.execute(
+            update(tasks)
+            .where(tasks.c.id.in_(ids), tasks.c.status == Status.FAILED)
+            .values(
+                status=Status.SCHEDULED.value,
+                scheduled_for=due,
+                updated_at=now,
+                finished_at=None,
+                interruptions=tasks.c.attempt,
+            )
+        )
+    except IntegrityError as clash:
+        raise AlreadyActive("another task is active for the entity") from clash
+
+
+def named_queue(name: str) -> Queue | None:
+    """The queue of this name, or of the name it had in versions of the reference system; None when there is none."""
+    if name == "tabular_expiration":
+        return Queue.SOFT_DELETION
+    return Queue(name) if name in list(Queue) else None
+
+
+def _owned(warehouse_id: UUID | None, project_id: str | None) -> ColumnElement[bool]:
+    if (warehouse_id is None) == (project_id is None):
+        raise ValueError("tasks are of one warehouse or of one project")
+    return tasks.c.project_id == project_id if warehouse_id is None else tasks.c.warehouse_id == warehouse_id
+
+
+def _about(entities: Collection[tuple[str, UUID | None]]) -> ColumnElement[bool]:
+    some = [
+        tasks.c.entity_id.is_(None) if id is None else and_(tasks.c.entity_type == type, tasks.c.entity_id == id)
+        for type, id in entities
+    ]
+    return or_(*some) if some else false()

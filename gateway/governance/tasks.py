@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of background tasks for people: to see them and to steer them (`lakekeeper.md` 3.9)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.door import Door
+from gateway.access.operation import Operation
+from gateway.access.operations.task_control import (
+    ControlProjectTasks,
+    ControlTasks,
+    GetProjectTask,
+    GetTask,
+    ListProjectTasks,
+    ListTasks,
+)
+from gateway.access.permit import Permit
+from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType, TableIdRef, ViewIdRef
+from gateway.access.refusals import forbidden
+from gateway.access.relations import Can
+from gateway.access.trail import Trail
+from gateway.access.wire_tasks import (
+    Cancel,
+    ControlTasksRequest,
+    ListProjectTasksRequest,
+    ProjectTaskDetails,
+    ProjectTaskList,
+    RunAt,
+    RunNow,
+    Stop,
+    TaskAttempt,
+    TaskList,
+    WarehouseTaskDetails,
+)
+from gateway.db import task_lists
+from gateway.db.engine import Connection, Database
+from gateway.db.rows import AnyRow
+from gateway.db.task_lists import AlreadyActive, Wanted
+from gateway.db.tasks import Status
+from gateway.governance.errors import TaskAlreadyActive, TaskNotFound, TaskStateConflict
+from gateway.governance.task_texts import STATUSES, entity_of, filter_of, project_task, told_attempts, warehouse_task
+from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
+
+LONGEST_DELAY: Final = timedelta(days=365)
+"""How far in the future a task may be put off."""
+
+AGAIN_IN_SECONDS: Final = 60.0
+"""When a task that was stopped is begun again, unless it is told otherwise meanwhile."""
+
+_ROWS_AT_ONCE: Final = 1000
+_BY_DEFAULT: Final = 100
+
+
+class _Position(msgspec.Struct, frozen=True, array_like=True):
+    """Where a page ended."""
+
+    created_at: datetime
+    id: UUID
+
+
+class Tasks:
+    """Tasks of warehouses and projects."""
+
+    def __init__(self, *, database: Database, door: Door, page_size: int) -> None:
+        self._database = database
+        self._door = door
+        self._page_size = page_size
+
+    async def list(self, permit: Permit[ListTasks]) -> TaskList:
+        """All tasks for who may see all of the warehouse's, else those whose table or view the caller may see tasks
+        of; complete, whatever was left out between them. Raises the refusal for an outage.
+        """
+        operation = permit.operation
+        warehouse = permit.warehouse(operation.warehouse)
+        all_seen = permit.holds(Can.GET_ALL_TASKS, operation.warehouse)
+        wanted = _wanted(operation.request, warehouse_id=warehouse.id)
+        if operation.request.entities is not None:
+            wanted = replace(wanted, entities=tuple(filter_of(each) for each in operation.request.entities))
+        rows, token = await self._page(
+            permit,
+            operation.request,
+            replace(wanted, of_what_exists=not all_seen),
+            None if all_seen else Can.GET_TASKS,
+        )
+        return TaskList(
+            tasks=[warehouse_task(row, warehouse.project_id) for row in rows],
+            next_page_token=token,
+        )
+
+    async def list_of_project(self, permit: Permit[ListProjectTasks]) -> ProjectTaskList:
+        """The project's own tasks."""
+        operation = permit.operation
+        wanted = _wanted(operation.request, project_id=operation.project.project_id)
+        rows, token = await self._page(permit, operation.request, wanted, None)
+        return ProjectTaskList(tasks=[project_task(row) for row in rows], next_page_token=token)
+
+    async def get(self, permit: Permit[GetTask]) -> WarehouseTaskDetails:
+        """One task with its attempts. Raises TaskNotFound, also when the caller may not see it."""
+        operation = permit.operation
+        warehouse = permit.warehouse(operation.warehouse)
+        async with self._database.read() as connection:
+            found = await task_lists.get(connection, [operation.task_id], warehouse_id=warehouse.id)
+        if not permit.holds(Can.GET_ALL_TASKS, operation.warehouse):
+            [seen] = await self._related(permit, Can.GET_TASKS, [operation.task_id], found)
+            found = found if seen else {}
+        row = _one(found, operation.task_id)
+        task = warehouse_task(row, warehouse.project_id)
+        return WarehouseTaskDetails(
+            **msgspec.structs.asdict(task),
+            task_data=row.payload,
+            execution_details=row.execution_details,
+            message=row.last_error,
+            attempts=await _attempts(self._database, row.id, operation.attempts),
+        )
+
+    async def get_of_project(self, permit: Permit[GetProjectTask]) -> ProjectTaskDetails:
+        """One task with its attempts. Raises TaskNotFound."""
+        operation = permit.operation
+        async with self._database.read() as connection:
+            found = await task_lists.get(connection, [operation.task_id], project_id=operation.project.project_id)
+        row = _one(found, operation.task_id)
+        return ProjectTaskDetails(
+            **msgspec.structs.asdict(project_task(row)),
+            task_data=row.payload,
+            execution_details=row.execution_details,
+            message=row.last_error,
+            attempts=await _attempts(self._database, row.id, operation.attempts),
+        )
+
+    async def control(self, permit: Permit[ControlTasks]) -> None:
+        """Do the action to all of the tasks, or to none.
+
+        Raises TaskNotFound for one that there is not or that the caller may not see, the refusal for one that the
+        caller sees and may not steer, TaskStateConflict for one that the action does not fit, and TaskAlreadyActive.
+        """
+        operation = permit.operation
+        ids = list(dict.fromkeys(operation.request.task_ids))
+        if not permit.holds(Can.CONTROL_ALL_TASKS, operation.warehouse):
+            await self._require_control(permit, ids)
+        _tell(permit.trail, operation.request)
+        async with self._database.change(permit) as connection:
+            found = await task_lists.hold(connection, ids, warehouse_id=operation.warehouse.warehouse_id)
+            await _act(connection, operation.request, ids, found)
+
+    async def control_of_project(self, permit: Permit[ControlProjectTasks]) -> None:
+        """As `control`, of the project's own tasks, which who may steer one may steer all of."""
+        operation = permit.operation
+        ids = list(dict.fromkeys(operation.request.task_ids))
+        _tell(permit.trail, operation.request)
+        async with self._database.change(permit) as connection:
+            found = await task_lists.hold(connection, ids, project_id=operation.project.project_id)
+            await _act(connection, operation.request, ids, found)
+
+    async def _page(
+        self,
+        permit: Permit[ListTasks] | Permit[ListProjectTasks],
+        request: ListProjectTasksRequest,
+        wanted: Wanted,
+        relation: Can | None,
+    ) -> tuple[Sequence[AnyRow], str | None]:
+        """(the rows of one page that the caller has `relation` on the entity of, the token of the next page)."""
+        size = min(request.page_size or _BY_DEFAULT, self._page_size)
+        after, kept, asked = _read(request.page_token), list[AnyRow](), min(_ROWS_AT_ONCE, size + 1)
+        while True:
+            async with self._database.read() as connection:
+                rows = await task_lists.page(connection, wanted, after=after, limit=asked)
+            seen: Sequence[bool] = [True] * len(rows)
+            if relation is not None:
+                seen = await self._related(permit, relation, [row.id for row in rows], {row.id: row for row in rows})
+            for row, yes in zip(rows, seen, strict=True):
+                if yes and len(kept) == size:
+                    return kept, _token(kept[-1])
+                if yes:
+                    kept.append(row)
+            if len(rows) < asked:
+                return kept, None
+            after, asked = (rows[-1].created_at, rows[-1].id), _ROWS_AT_ONCE
+
+    async def _related(
+        self, permit: Permit[Operation], relation: Can, ids: Sequence[UUID], found: Mapping[UUID, AnyRow]
+    ) -> Sequence[bool]:
+        """Which of the tasks the caller has `relation` on the entity of. What is not there costs the same question."""
+        keys = [_entity_key(found.get(id)) for id in ids]
+        distinct = list(dict.fromkeys(keys))
+        answers = dict(zip(distinct, await self._door.visible(permit, relation, distinct), strict=True))
+        return [id in found and answers[key] for id, key in zip(ids, keys, strict=True)]
+
+    async def _require_control(self, permit: Permit[ControlTasks], ids: Sequence[UUID]) -> None:
+        operation = permit.operation
+        async with self._database.read() as connection:
+            found = await task_lists.get(connection, ids, warehouse_id=operation.warehouse.warehouse_id)
+        steered = await self._related(permit, Can.CONTROL_TASKS, ids, found)
+        if all(steered):
+            return
+        seen = await self._related(permit, Can.GET_TASKS, ids, found)
+        if permit.holds(Can.GET_ALL_TASKS, operation.warehouse):
+            seen = [id in found for id in ids]
+        for id, yes in zip(ids, seen, strict=True):
+            if not yes:
+                raise _absent(id)
+        refused = found[next(id for id, yes in zip(ids, steered, strict=True) if not yes)]
+        raise forbidden(permit.actor, operation.name(), _ref_of(refused) or operation.warehouse, ())
+
+
+async def _attempts(database: Database, id: UUID, limit: int) -> list[TaskAttempt]:
+    async with database.read() as connection:
+        return told_attempts(await task_lists.attempts(connection, id, limit=limit))
+
+
+def _tell(trail: Trail, request: ControlTasksRequest) -> None:
+    trail.tell(action=request.action.name, task_ids=" ".join(str(id) for id in dict.fromkeys(request.task_ids)))
+
+
+async def _act(
+    connection: Connection, request: ControlTasksRequest, ids: Sequence[UUID], found: Mapping[UUID, AnyRow]
+) -> None:
+    for id in ids:
+        if id not in found:
+            raise _absent(id)
+    match request.action:
+        case Stop():
+            _require(found, "stopped", {Status.RUNNING, Status.STOPPING}, "is not running")
+            await task_lists.stop(connection, ids, again_in=AGAIN_IN_SECONDS)
+        case Cancel():
+            _require(found, "cancelled", {Status.SCHEDULED, Status.CANCELLED}, "is running or has ended")
+            await task_lists.cancel(connection, ids, reason="cancelled as it was asked to be")
+        case RunNow() | RunAt() as run:
+            at = None if isinstance(run, RunNow) else _soon_enough(run.scheduled_for)
+            fits = {Status.SCHEDULED, Status.STOPPING, Status.FAILED}
+            _require(found, "scheduled", fits, "is running, succeeded or was cancelled")
+            try:
+                await task_lists.reschedule(connection, ids, at=at)
+            except AlreadyActive as clash:
+                raise TaskAlreadyActive("Another task of the queue is active for the same table or view.") from clash
+
+
+def _require(found: Mapping[UUID, AnyRow], what: str, fits: set[Status], otherwise: str) -> None:
+    wrong = [f"{row.id} is {STATUSES[Status(row.status)]}" for row in found.values() if Status(row.status) not in fits]
+    if wrong:
+        raise TaskStateConflict(
+            f"Nothing was {what}: a task that {otherwise} cannot be {what}.", detail=tuple(sorted(wrong))
+        )
+
+
+def _soon_enough(at: datetime) -> datetime:
+    at = _utc(at)
+    if at > datetime.now(UTC) + LONGEST_DELAY:
+        raise BadRequestException(f"scheduled-for is at most {LONGEST_DELAY.days} days from now.")
+    return at
+
+
+def _utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise BadRequestException(f"The time {moment.isoformat()} is in no year from 1 to 9999.") from None
+
+
+def _wanted(
+    request: ListProjectTasksRequest, *, warehouse_id: UUID | None = None, project_id: str | None = None
+) -> Wanted:
+    names = request.queue_name
+    return Wanted(
+        warehouse_id=warehouse_id,
+        project_id=project_id,
+        queues=None if names is None else tuple(_queue_name(name) for name in names),
+        statuses=(
+            None
+            if request.status is None
+            else tuple(status for status, told in STATUSES.items() if told in request.status)
+        ),
+        created_after=None if request.created_after is None else _utc(request.created_after),
+        created_before=None if request.created_before is None else _utc(request.created_before),
+    )
+
+
+def _queue_name(name: str) -> str:
+    """A name that no queue has is that of no task."""
+    queue = task_lists.named_queue(name)
+    return name if queue is None else queue.value
+
+
+def _entity_key(row: AnyRow | None) -> ObjectKey:
+    entity = None if row is None else entity_of(row)
+    return ObjectKey(ObjectType.TABLE, NOBODY_HAS_THIS_ID) if entity is None else entity.key
+
+
+def _ref_of(row: AnyRow) -> TableIdRef | ViewIdRef | None:
+    match row.entity_type:
+        case "table":
+            return TableIdRef(row.warehouse_id, row.entity_id)
+        case "view":
+            return ViewIdRef(row.warehouse_id, row.entity_id)
+        case _:
+            return None
+
+
+def _one(found: Mapping[UUID, AnyRow], id: UUID) -> AnyRow:
+    if id not in found:
+        raise _absent(id)
+    return found[id]
+
+
+def _absent(id: UUID) -> TaskNotFound:
+    return TaskNotFound(f"Task does not exist: {id}")
+
+
+def _token(row: AnyRow) -> str:
+    position = _Position(row.created_at, row.id)
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(position)).decode().rstrip("=")
+
+
+def _read(token: str | None) -> tuple[datetime, UUID] | None:
+    if not token:
+        return None
+    try:
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        position = msgspec.msgpack.decode(raw, type=_Position)
+        return position.created_at.astimezone(UTC), position.id
+    except (ValueError, OverflowError, msgspec.MsgspecError):
+        raise InvalidPaginationToken("The page token is not one this server gave out.") from None
