@@ -355,7 +355,8 @@ idempotency = Table(
 )
 """Requests with an idempotency key: running while `status` is null, else done in the transaction `written_in`."""
 
-_ACTIVE = text("status in ('scheduled', 'running', 'stopping')")
+#: Written into statements as it is: with parameters in its place, a plan for all values cannot use the partial indexes.
+ACTIVE_TASKS = text("status in ('scheduled', 'running', 'stopping')")
 _ACTIVE_OF_PROJECT = text("status in ('scheduled', 'running', 'stopping') and entity_id is null")
 _ONE_OWNER = "(warehouse_id is null) <> (project_id is null)"
 
@@ -387,9 +388,9 @@ tasks = Table(
         "status in ('scheduled', 'running', 'stopping', 'succeeded', 'failed', 'cancelled')", name="status"
     ),
     CheckConstraint(_ONE_OWNER, name="belongs"),
-    Index("tasks_active_key", "queue", "entity_type", "entity_id", unique=True, postgresql_where=_ACTIVE),
+    Index("tasks_active_key", "queue", "entity_type", "entity_id", unique=True, postgresql_where=ACTIVE_TASKS),
     Index("tasks_active_project_key", "queue", "project_id", unique=True, postgresql_where=_ACTIVE_OF_PROJECT),
-    Index("tasks_due_idx", "scheduled_for", postgresql_where=_ACTIVE),
+    Index("tasks_due_idx", "scheduled_for", postgresql_where=ACTIVE_TASKS),
     Index("tasks_warehouse_id_idx", "warehouse_id", "created_at", "id"),
     Index("tasks_project_id_idx", "project_id", "created_at", "id"),
     Index("tasks_entity_id_idx", "entity_id"),

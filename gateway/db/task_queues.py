@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.db.schema import projects, task_log, task_queue_configs, tasks, warehouses
+from gateway.db.schema import ACTIVE_TASKS, projects, task_log, task_queue_configs, tasks, warehouses
 from gateway.db.tasks import ACTIVE, Queue, Status
 
 CLEANUP_PERIOD: Final = timedelta(days=1)
@@ -145,9 +145,7 @@ async def remove_ended(connection: AsyncConnection, project_id: str, *, older_th
 async def count(connection: AsyncConnection) -> dict[tuple[str, str], int]:
     """How many tasks have not ended, by queue and status."""
     statement = (
-        select(tasks.c.queue, tasks.c.status, func.count())
-        .where(tasks.c.status.in_(ACTIVE))
-        .group_by(tasks.c.queue, tasks.c.status)
+        select(tasks.c.queue, tasks.c.status, func.count()).where(ACTIVE_TASKS).group_by(tasks.c.queue, tasks.c.status)
     )
     return {(row[0], row[1]): int(row[2]) for row in await connection.execute(statement)}
 

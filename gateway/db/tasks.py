@@ -34,7 +34,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
 from gateway.db.rows import AnyRow
-from gateway.db.schema import namespaces, tables, task_log, task_queue_configs, tasks
+from gateway.db.schema import ACTIVE_TASKS, namespaces, tables, task_log, task_queue_configs, tasks
 
 MAX_ATTEMPTS: Final = 5
 """How often a task is begun that fails each time (`lakekeeper.md` section 9)."""
@@ -218,15 +218,19 @@ async def unfinished(connection: AsyncConnection, warehouse_id: UUID) -> int:
 async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_seconds: float) -> Task | None:
     """Begin the task that is due longest, or that its worker left without a heartbeat; None when there is none.
 
-    A task that was left is begun again, unless it was tried often enough; one that was asked to stop, at the time that
-    was set then. `stale_seconds` holds where no other silence is configured for the queue.
+    A task that was left is begun again, unless it was tried often enough. `stale_seconds` holds where no other silence
+    is configured for the queue.
     """
     stale = _stale_seconds(stale_seconds)
-    due = and_(tasks.c.status == Status.SCHEDULED, tasks.c.scheduled_for <= func.clock_timestamp())
-    left = and_(tasks.c.status.in_(BEGUN), tasks.c.heartbeat_at < func.clock_timestamp() - _seconds(stale))
     chosen = (
         select(tasks, stale.label("stale_seconds"))
-        .where(tasks.c.queue.in_([queue.value for queue in queues]), or_(due, left))
+        .where(
+            # What is due later is not even looked at, however much of it there is (`tasks_due_idx`).
+            ACTIVE_TASKS,
+            tasks.c.scheduled_for <= func.now(),
+            tasks.c.queue.in_([queue.value for queue in queues]),
+            or_(tasks.c.status == Status.SCHEDULED, _left(stale)),
+        )
         .order_by(tasks.c.scheduled_for)
         .limit(1)
         .with_for_update(skip_locked=True, of=tasks)
@@ -234,10 +238,7 @@ async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_se
     while (row := (await connection.execute(chosen)).one_or_none()) is not None:
         if row.status in BEGUN:
             await _log_attempt(connection, row.id, Status.FAILED, _DIED)
-        if row.status == Status.STOPPING:
-            await _set(connection, row.id, status=Status.SCHEDULED.value, last_error=_DIED)
-            continue
-        if row.status == Status.RUNNING and row.attempt - row.interruptions >= MAX_ATTEMPTS:
+        if row.status in BEGUN and row.attempt - row.interruptions >= MAX_ATTEMPTS:
             await _set(connection, row.id, **_over(Status.FAILED), last_error=_DIED)
             continue
         now = func.clock_timestamp()
@@ -255,6 +256,22 @@ async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_se
         )
         return _task(row)
     return None
+
+
+async def release(connection: AsyncConnection, *, stale_seconds: float) -> int:
+    """Schedule tasks again whose worker was asked to stop and left them without a heartbeat, for the time that was set
+    then; how many. `take` does not find them before.
+    """
+    left = (
+        select(tasks.c.id)
+        .where(ACTIVE_TASKS, tasks.c.status == Status.STOPPING, _left(_stale_seconds(stale_seconds)))
+        .with_for_update(skip_locked=True, of=tasks)
+    )
+    ids = (await connection.execute(left)).scalars().all()
+    for id in ids:
+        await _log_attempt(connection, id, Status.FAILED, _DIED)
+        await _set(connection, id, status=Status.SCHEDULED.value, last_error=_DIED)
+    return len(ids)
 
 
 async def beat(connection: AsyncConnection, task: Task) -> bool:
@@ -381,6 +398,11 @@ def _known_name(entity_id: UUID, parent: UUID | None) -> ColumnElement[Sequence[
     of_parent = select(tasks.c.entity_name).where(tasks.c.id == parent)
     nameless = cast([], ARRAY(Text))
     return func.coalesce(of_row.scalar_subquery(), of_parent.scalar_subquery(), nameless)
+
+
+def _left(stale: ColumnElement[float]) -> ColumnElement[bool]:
+    """Whether a worker has the task and is silent for so long."""
+    return and_(tasks.c.status.in_(BEGUN), tasks.c.heartbeat_at < func.clock_timestamp() - _seconds(stale))
 
 
 def _stale_seconds(default: float) -> ColumnElement[float]:

@@ -98,11 +98,15 @@ class Worker:
         return True
 
     async def keep_books(self) -> None:
-        """Schedule what recurs and count what waits; at most every half a minute. Raises the database's outages."""
+        """Schedule what recurs and what was left while it stopped, and count what waits; at most every half a minute.
+
+        Raises the database's outages.
+        """
         if time.monotonic() - self._kept_books_at < _BOOKS_EVERY_SECONDS:
             return
         async with self._database.transaction() as connection:
             await task_queues.schedule_cleanups(connection)
+            await tasks.release(connection, stale_seconds=self._stale)
             counts = await task_queues.count(connection)
         self._kept_books_at = time.monotonic()
         if self._observer is not None:

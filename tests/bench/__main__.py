@@ -36,6 +36,7 @@ from tests.bench.load import Load, Request, Result
 from tests.bench.people import Company, by_turns
 from tests.bench.searching import TEXT, SearchedTables, questions
 from tests.bench.seeding import SCHEMA, ManyTables, with_snapshots
+from tests.bench.tasks import throughput
 
 _CONNECTIONS = tuple(map(int, os.environ.get("BENCH_CONNECTIONS", "1,8,32").split(",")))
 _SECONDS = float(os.environ.get("BENCH_SECONDS", "2"))
@@ -45,6 +46,7 @@ _LARGE = int(os.environ.get("BENCH_LARGE_SNAPSHOTS", "1340"))
 _TABLES = tuple(map(int, os.environ.get("BENCH_TABLES", "100,1000,10000").split(",")))
 _SEARCHED = int(os.environ.get("BENCH_SEARCHED", "100000"))
 _CHECKS = (1, 100, 1_000)
+_TASKS = int(os.environ.get("BENCH_TASKS", "1000"))
 _ONLY = [word for word in os.environ.get("BENCH_ONLY", "").split(",") if word]
 _FEW = "analyst"
 _MANY = "steward"
@@ -347,6 +349,8 @@ def main() -> None:
         if _wanted("revoke"):
             median, longest = revocations(stack, cases[0].floor_table, _warehouse(stack), 30)
             told.append(f"revoke, until its success: median {median:.0f} ms, longest of 30 {longest:.0f} ms")
+        if _wanted("tasks"):
+            told += [_told_tasks(0, 0), _told_tasks(100_000, 100_000)]
         memory = _worker_memory(stack)
     console.print(shown)
     for line in told:
@@ -354,6 +358,15 @@ def main() -> None:
     console.print(f"a remembered allow: {bytes_of_an_allow(20_000):.0f} bytes")
     console.print(f"memory of a gateway worker: {', '.join(f'{each:.0f} MB' for each in memory)}")
     console.print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+
+
+def _told_tasks(ended: int, waiting: int) -> str:
+    found = throughput(_TASKS, _ROUNDS, ended=ended, waiting=waiting)
+    beside = f", beside {ended:,} that ended and {waiting:,} for later" if ended else ""
+    return (
+        f"tasks that do nothing{beside}: {found.per_second:,.0f}/s in one process; "
+        f"two bare transactions each: {found.floor_per_second:,.0f}/s; of that floor {found.ratio:.3f}"
+    )
 
 
 def _row(rounds: list[Round]) -> list[str]:

@@ -115,11 +115,15 @@ def test_an_entity_has_one_active_task_of_a_queue(there: Tasks) -> None:
 
 def test_a_task_knows_the_path_of_what_it_is_about_and_passes_it_on_when_that_is_gone(there: Tasks) -> None:
     id = there.add(Queue.SOFT_DELETION, entity=there.rows.table)
-    [row] = there.sql("select name from tables where id = :id", id=there.rows.table)
-    assert there.row(id).entity_name == ["n", row.name]
+    [row] = there.sql(
+        "select levels, name from tables t join namespaces n on n.id = t.namespace_id where t.id = :id",
+        id=there.rows.table,
+    )
+    path = [*row.levels, row.name]
+    assert there.row(id).entity_name == path
     there.sql("delete from tables where id = :id", id=there.rows.table)
     purge = there.add(Queue.TABULAR_PURGE, entity=there.rows.table, parent=id)
-    assert there.row(purge).entity_name == ["n", row.name]
+    assert there.row(purge).entity_name == path
     assert there.row(purge).parent_task_id == id
 
 
@@ -226,7 +230,9 @@ def test_a_task_that_was_asked_to_stop_is_begun_again_at_the_time_that_was_set(t
     there.sql("update tasks set status = 'stopping', scheduled_for = :at where id = :id", id=id, at=later)
     assert there.do(tasks.beat, task) is True
     if end == "die":
+        assert there.do(tasks.release, stale_seconds=120) == 0
         there.silent_for(id, 121)
+        assert there.do(tasks.release, stale_seconds=120) == 1
     else:
         there.do(tasks.fail if end == "fail" else tasks.interrupt, task, "broken")
     assert there.take() is None
