@@ -209,12 +209,6 @@ async def cancel_all(
     return outcome
 
 
-async def unfinished(connection: AsyncConnection, warehouse_id: UUID) -> int:
-    """How many tasks of a warehouse have not ended."""
-    statement = select(func.count()).where(tasks.c.warehouse_id == warehouse_id, tasks.c.status.in_(ACTIVE))
-    return int((await connection.execute(statement)).scalar_one())
-
-
 async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_seconds: float) -> Task | None:
     """Begin the task that is due longest, or that its worker left without a heartbeat; None when there is none.
 
