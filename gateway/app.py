@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 from uuid import UUID
 
 from gateway.access.actor import Actor
@@ -192,17 +193,28 @@ def _count(settings: Settings, database: Database, calls: Calls, stack: AsyncExi
     stack.callback(asyncio.create_task(keeper.run(), name="statistics").cancel)
 
 
-async def reconcile(settings: Settings, *, repair: bool, tell: Tell) -> Comparison:
+async def reconcile(
+    settings: Settings, *, repair: bool, tell: Tell, restored: Literal["revoke", "give-back"] | None = None
+) -> Comparison:
     """Compare all tuples with all rows, once, as `lakegate authz reconcile` asks for it.
 
-    Raises what starting a gateway and passing its door raise.
+    `restored` says what becomes of grants in a restored database that OpenFGA does not have, and settles it there.
+    Raises what starting a gateway and passing its door raise, and `NothingToGoBy`.
     """
     metrics = Metrics()
     async with AsyncExitStack() as stack:
-        database, fga, door = await _for_a_command(settings, metrics, stack)
+        anywhere = restored is not None or not repair
+        database, fga, door = await _for_a_command(settings, metrics, stack, anywhere=anywhere)
         delivery = _delivery(settings, database, fga, metrics)
-        _, comparing = _drift(settings, database, fga, delivery, door, metrics)
-        return await comparing.run(repair=repair, tell=tell)
+        revoke = restored == "revoke"
+        _, comparing = _drift(settings, database, fga, delivery, door, metrics, revoke_lost=revoke)
+        if revoke and repair:
+            await comparing.require_some_grants()
+        compared = await comparing.run(repair=repair, tell=tell)
+        if restored is not None and repair:
+            async with database.transaction() as connection:
+                await servers.settle(connection)
+        return compared
 
 
 async def change_keys(settings: Settings, *, seal: bool) -> KeyChange:
@@ -216,11 +228,11 @@ async def change_keys(settings: Settings, *, seal: bool) -> KeyChange:
 
 
 async def _for_a_command(
-    settings: Settings, metrics: Metrics, stack: AsyncExitStack
+    settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, anywhere: bool = False
 ) -> tuple[Database, FgaClient, Door]:
     """What a verb of the command line needs to pass the door."""
     trust = trusted(*certificate_sources())
-    database = await _database(settings, trust, stack)
+    database = await _database(settings, trust, stack, anywhere=anywhere)
     fga = await _openfga(settings, trust, database, stack)
     audit = await _audit(settings, metrics, database, stack)
     return (
@@ -265,7 +277,14 @@ def _delivery(settings: Settings, database: Database, fga: FgaClient, metrics: M
 
 
 def _drift(
-    settings: Settings, database: Database, fga: FgaClient, delivery: TupleDelivery, door: Door, metrics: Metrics
+    settings: Settings,
+    database: Database,
+    fga: FgaClient,
+    delivery: TupleDelivery,
+    door: Door,
+    metrics: Metrics,
+    *,
+    revoke_lost: bool = False,
 ) -> tuple[DriftKeeper, Reconcile]:
     keeper = DriftKeeper(
         database=database,
@@ -274,6 +293,7 @@ def _drift(
         door=door,
         observer=metrics,
         external=External(settings.drift.external_grants),
+        revoke_lost=revoke_lost,
     )
     return keeper, Reconcile(database=database, client=fga, door=door, keeper=keeper)
 
@@ -451,8 +471,8 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-async def _database(settings: Settings, trust: Trust, stack: AsyncExitStack) -> Database:
-    """The primary, which has exactly this version's schema."""
+async def _database(settings: Settings, trust: Trust, stack: AsyncExitStack, *, anywhere: bool = False) -> Database:
+    """The primary, which has exactly this version's schema and, unless it may be `anywhere`, is where it was."""
     url = asyncpg_url(settings.write_url())
     tls = for_postgres(settings.pg_ssl_mode, trust, settings.pg_ssl_root_cert)
     await require_current_schema(url, tls=tls)
@@ -460,6 +480,9 @@ async def _database(settings: Settings, trust: Trust, stack: AsyncExitStack) -> 
         url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout, tls=tls
     )
     stack.push_async_callback(database.close)
+    if not anywhere:
+        async with database.read() as connection:
+            await servers.require_home(connection)
     return database
 
 

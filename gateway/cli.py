@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -78,6 +78,7 @@ async def _require_our_database(settings: Settings) -> None:
     from gateway.db.engine import Database
     from gateway.db.migrate import SchemaMismatch, require_current_schema
     from gateway.db.secrets import Sealer, SecretUnreadable
+    from gateway.db.servers import RestoredDatabase, require_home
     from gateway.settings import asyncpg_url
 
     url = asyncpg_url(settings.write_url())
@@ -90,7 +91,9 @@ async def _require_our_database(settings: Settings) -> None:
     try:
         await require_current_schema(url, tls=tls)
         await StorageCredentials(database, sealer).require_right_key()
-    except (SchemaMismatch, SecretUnreadable) as refused:
+        async with database.read() as connection:
+            await require_home(connection)
+    except (RestoredDatabase, SchemaMismatch, SecretUnreadable) as refused:
         raise click.ClickException(f"cannot serve: {refused}") from None
     except DatabaseUnavailable:
         return
@@ -337,11 +340,17 @@ def authz() -> None:
 
 @authz.command()
 @click.option("--dry-run", is_flag=True, help="Change nothing, only tell.")
-def reconcile(dry_run: bool) -> None:
+@click.option(
+    "--restored",
+    type=click.Choice(["revoke", "give-back"]),
+    help="PostgreSQL was restored: grants that OpenFGA does not have (revoked since the backup) end, or hold again.",
+)
+def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) -> None:
     """Compare all relationships in OpenFGA with all that the rows want, and make both agree.
 
-    Gateways may serve meanwhile. Exit code 0: both agree, or do now; 3: they differ, in a dry run or because a grant
-    is only to be reported; 1: it could not be found out.
+    Gateways may serve meanwhile, but for a restored database: it is refused until `--restored` says what holds. Exit
+    code 0: both agree, or do now; 3: they differ, in a dry run or because a grant is only to be reported; 1: it could
+    not be found out.
     """
     from gateway import app
     from gateway.settings import Settings
@@ -354,7 +363,9 @@ def reconcile(dry_run: bool) -> None:
         click.echo(f"{finding.kind:<16} {finding.text}")
 
     try:
-        compared = asyncio.run(app.reconcile(_settings(Settings.write_url), repair=not dry_run, tell=tell))
+        compared = asyncio.run(
+            app.reconcile(_settings(Settings.write_url), repair=not dry_run, tell=tell, restored=restored)
+        )
     except _start_failures() as error:
         raise click.ClickException(str(error)) from None
     click.echo(compared.summary())
@@ -399,11 +410,15 @@ def _start_failures() -> tuple[type[Exception], ...]:
     """What keeps a verb from starting its parts or from passing the door, each with a text for people."""
     from gateway.access.outage import AuditUnavailable, CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
     from gateway.db.migrate import SchemaMismatch
+    from gateway.db.servers import RestoredDatabase
     from gateway.fga.model import ModelNotReady
     from gateway.iceberg.errors import CatalogError
+    from gateway.tasks.reconcile import NothingToGoBy
+    from gateway.trust import CertificatesUnusable
 
     outages = (AuditUnavailable, CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable)
-    return (CatalogError, ModelNotReady, SchemaMismatch, *outages)
+    refusals = (CatalogError, CertificatesUnusable, ModelNotReady, NothingToGoBy, RestoredDatabase, SchemaMismatch)
+    return (*refusals, *outages)
 
 
 @main.command("settings-table", hidden=True)

@@ -98,6 +98,18 @@ async def adopt(connection: AsyncConnection, key: TupleKey, expires_at: datetime
     return _following(key, (await places(connection, [key.object]))[key.object])
 
 
+async def disown(connection: AsyncConnection, key: TupleKey) -> list[TupleKey]:
+    """End a grant that OpenFGA does not have; the keys that followed from it, its own among them.
+
+    Call it with the key locked.
+    """
+    if key.object.type in (ObjectType.TABLE, ObjectType.VIEW):
+        await tables.containers(connection, UUID(key.object.id))
+    privilege, principal = Privilege(key.relation), Principal(PrincipalType(key.subject.type), key.subject.id)
+    await grants.take(connection, privilege=privilege, principal=principal, on=key.object, by=EXTERNAL)
+    return _following(key, (await places(connection, [key.object]))[key.object])
+
+
 async def now(connection: AsyncConnection) -> datetime:
     """The database's time, which expiries are held against."""
     moment: datetime = (await connection.execute(select(func.clock_timestamp()))).scalar_one()

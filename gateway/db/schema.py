@@ -65,6 +65,7 @@ server = Table(
     Column("bootstrapped_at", DateTime(timezone=True)),
     Column("revision", UUID(as_uuid=True), nullable=False),
     Column("time_boxes", UUID(as_uuid=True), nullable=False, server_default=func.gen_random_uuid()),
+    Column("home", Text),
     CheckConstraint("singleton", name="one_row"),
 )
 """One row. `revision` moves whenever something outside a warehouse may take an allow away, `time_boxes` in the

@@ -5,13 +5,40 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
 from gateway.db.rows import AnyRow
 from gateway.db.schema import server
+
+# The cluster, and this very table in it: a dump that is restored, elsewhere or over the old tables, makes another one.
+_HOME = "select (select system_identifier from pg_control_system())::text || '/' || 'server'::regclass::oid::text"
+
+
+class RestoredDatabase(Exception):
+    """The database was restored from a backup, or moved, since a gateway served it; nobody has said yet what holds."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the database was restored from a backup, or moved, since a gateway last served it: what was revoked after "
+            "the backup is a grant in it again. `lakegate authz reconcile --dry-run` lists what OpenFGA holds "
+            "differently (a `missing` grant was revoked since); then `lakegate authz reconcile --restored revoke` or "
+            '`--restored give-back` decides, and gateways serve again (docs/operator.md, "After a restore")'
+        )
+
+
+async def require_home(connection: AsyncConnection) -> None:
+    """Raise RestoredDatabase when the database is not where it was when a gateway last served it."""
+    stored = (await connection.execute(select(server.c.home))).scalar_one_or_none()
+    if stored is not None and stored != (await connection.execute(text(_HOME))).scalar_one():
+        raise RestoredDatabase
+
+
+async def settle(connection: AsyncConnection) -> None:
+    """Say that the database is where it belongs."""
+    await connection.execute(update(server).values(home=(await connection.execute(text(_HOME))).scalar_one()))
 
 
 async def ensure(connection: AsyncConnection, id: UUID | None) -> UUID:
@@ -22,6 +49,8 @@ async def ensure(connection: AsyncConnection, id: UUID | None) -> UUID:
         insert(server).values(id=id or uuid7(), revision=uuid7()).on_conflict_do_nothing(index_elements=["singleton"])
     )
     stored: UUID = (await connection.execute(select(server.c.id))).scalar_one()
+    if (await connection.execute(select(server.c.home))).scalar_one() is None:
+        await settle(connection)
     if id is not None and stored != id:
         raise ValueError(f"this database belongs to server {stored}, the settings name server {id}")
     return stored

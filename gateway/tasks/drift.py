@@ -66,6 +66,7 @@ class Mended(StrEnum):
     ADOPTED = "adopted"
     WRITTEN = "written"
     LEFT = "left"
+    REVOKED = "revoked"
 
 
 class External(StrEnum):
@@ -97,10 +98,19 @@ class Finding:
 
     @property
     def external_grant(self) -> bool:
+        """Whether it is a grant that no row knows."""
+        return self.kind is Kind.UNWANTED and self._is_grant
+
+    @property
+    def lost_grant(self) -> bool:
+        """Whether it is a grant that OpenFGA does not have."""
+        return self.kind is Kind.MISSING and self._is_grant
+
+    @property
+    def _is_grant(self) -> bool:
         """Whether it is a grant as people give them; edges, flags and what is derived never are."""
         return (
-            self.kind is Kind.UNWANTED
-            and self.key is not None
+            self.key is not None
             and isinstance(self.key.subject, Principal)
             and self.key.relation in GRANTABLE.get(self.key.object.type, ())
         )
@@ -134,7 +144,10 @@ class DriftKeeper:
         door: Door,
         observer: DriftObserver,
         external: External,
+        revoke_lost: bool = False,
     ) -> None:
+        """`revoke_lost`: a grant that OpenFGA does not have is ended instead of written there again."""
+        self._revoke_lost = revoke_lost
         self._database = database
         self._client = client
         self._delivery = delivery
@@ -254,6 +267,8 @@ class DriftKeeper:
     async def _decide(self, connection: Connection, finding: Finding) -> tuple[Mended, Sequence[TupleKey]]:
         """(what is to be done, the keys that follow from a grant that was adopted)."""
         match finding.kind:
+            case Kind.MISSING if self._revoke_lost and finding.lost_grant and finding.key is not None:
+                return Mended.REVOKED, await drift.disown(connection, finding.key)
             case Kind.MISSING | Kind.OTHER_CONDITION:
                 return Mended.WRITTEN, ()
             case Kind.UNWANTED if finding.external_grant:

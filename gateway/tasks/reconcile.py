@@ -58,6 +58,10 @@ class Comparison:
         return f"{self.tuples} tuples: {found}" + (f"; {mended}" if mended else "")
 
 
+class NothingToGoBy(Exception):
+    """OpenFGA holds nothing, so it cannot tell what was revoked."""
+
+
 Tell = Callable[[Finding], None]
 Beat = Callable[[], Awaitable[None]]
 
@@ -74,6 +78,15 @@ class Reconcile:
         self._client = client
         self._door = door
         self._keeper = keeper
+
+    async def require_some_grants(self) -> None:
+        """Raise NothingToGoBy for an empty store: every grant would be taken for a revoked one."""
+        async for _ in self._client.read():
+            return
+        raise NothingToGoBy(
+            "OpenFGA holds no relationship at all, it is new or was emptied: it cannot tell what was revoked since the "
+            "backup. Use `--restored give-back`."
+        )
 
     async def run(self, *, repair: bool, tell: Tell | None = None, beat: Beat = _no_beat) -> Comparison:
         """Compare everything and, with `repair`, make both agree; then all revisions have moved.

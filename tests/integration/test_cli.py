@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 from gateway.embedded.ready import Ready
@@ -92,7 +93,7 @@ def test_a_port_that_is_taken_is_named(stack: Ready) -> None:
             METRICS__PORT=port,
             OPENID_PROVIDER_URI=stack.issuer,
             OPENID_AUDIENCE="lakegate",
-            PG_ENCRYPTION_KEY="k",
+            PG_ENCRYPTION_KEY=psutil.Process(stack.pids["gateway"][0]).environ()["LAKEGATE__PG_ENCRYPTION_KEY"],
             PG_DATABASE_URL_WRITE=stack.postgres,
         )
     assert done.returncode == 1
