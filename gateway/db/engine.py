@@ -164,13 +164,20 @@ class Database:
         await self._engine.dispose()
 
 
+class Deadlocked(DatabaseUnavailable):
+    """PostgreSQL gave the transaction up because another one waited for it: nothing happened, and trying again helps."""
+
+
 async def retry_serialization(attempt: Callable[[], Awaitable[Answer]], *, tries: int = 3) -> Answer:
-    """Repeat a transaction that PostgreSQL gave up for a deadlock; safe because nothing of it was committed."""
+    """Repeat a transaction that PostgreSQL gave up for a deadlock; safe because nothing of it was committed.
+
+    Raises Deadlocked after the last try.
+    """
     for left in range(tries - 1, -1, -1):
         try:
             return await attempt()
-        except DBAPIError as error:
-            if left == 0 or getattr(error.orig, "sqlstate", None) not in ("40001", "40P01"):
+        except Deadlocked:
+            if left == 0:
                 raise
             await asyncio.sleep(0.02 * (tries - left))
     raise AssertionError("unreachable: the last try returns or raises")
@@ -193,6 +200,8 @@ class _outage:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, (PoolTimeoutError, ConnectionError, OSError, TimeoutError)):
             raise DatabaseUnavailable("the database does not answer") from error
+        if isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in ("40001", "40P01"):
+            raise Deadlocked("another transaction was in the way") from error
         if isinstance(error, DBAPIError) and _is_connection_loss(error):
             raise DatabaseUnavailable("the connection to the database was lost") from error
 

@@ -261,3 +261,26 @@ def test_drops_that_race_with_creates_leave_nothing_in_a_dead_namespace(world: W
         "and not exists (select 1 from namespaces n where n.id::text = g.object_id)"
     )
     assert world.sql(orphans) == []
+
+
+@pytest.mark.parametrize("count", [1500, pytest.param(10_000, marks=pytest.mark.long)])
+def test_thousands_of_namespaces_go_in_one_drop(world: World, ns: str, count: int) -> None:
+    top = world.namespace_id(ns)
+    world.sql(
+        "insert into namespaces (id, warehouse_id, parent_id, ancestors, levels, path_key, properties) "
+        "select gen_random_uuid(), $1, $2, array[$2::uuid], array[$3, 'n' || i], lower($3) || chr(31) || 'n' || i, "
+        "'{}' "
+        "from generate_series(1, $4::int) i",
+        world.warehouse,
+        top,
+        ns,
+        count,
+    )
+    started = time.monotonic()
+    assert _drop(world, ns, recursive=True).status_code == 204
+    assert time.monotonic() - started < 25
+    assert world.sql("select 1 from namespaces where id = $1 or parent_id = $1", top) == []
+    records = world.sql("select convert_from(record, 'UTF8') as r from audit_log where operation = 'drop_namespace'")
+    [record] = [json.loads(row["r"]) for row in records if top in row["r"]]
+    assert len(record["detail"]["namespaces"].split()) == count + 1
+    world.delivered()

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway killed in the middle of drops, returns, moves and purges does each thing once or not at all (invariant 5).
+
+One worker or the whole gateway gets SIGKILL, again and again, while users make tables, views and trees of namespaces,
+rename them, move them, drop them, bring them back and let their time run out. Afterwards every request whose end nobody
+knew is sent again, and what the database, the store and OpenFGA hold is compared with what was acknowledged, and with
+each other. The stack is this module's own.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway.embedded.ready import Ready
+from tests.contract.lifecycle import keys, soft_world
+from tests.contract.world import World
+from tests.integration.appends import client
+from tests.integration.conftest import _up
+from tests.integration.kills import Killable
+from tests.integration.lifecycles import GONE, KEPT, LIVE, Thing, Walker, definite
+from tests.integration.relations import Relations
+
+pytestmark = pytest.mark.slow
+
+_SOON = 120.0
+
+
+@pytest.fixture
+def killed_stack() -> Iterator[Ready]:
+    """A stack to kill the gateway of."""
+    with _up() as running:
+        yield running
+
+
+@pytest.fixture
+def world(killed_stack: Ready) -> Iterator[World]:
+    """Its people, and a warehouse that keeps what is dropped."""
+    own = World(killed_stack)
+    soft = soft_world(own)
+    yield soft
+    soft.close()
+    own.close()
+
+
+@pytest.fixture
+def gateway(killed_stack: Ready, tmp_path: Path) -> Iterator[Killable]:
+    """Its gateway."""
+    gateway = Killable(killed_stack, tmp_path / "gateway.log")
+    yield gateway
+    gateway.close()
+
+
+@pytest.mark.parametrize(
+    "kills",
+    [
+        pytest.param(8, id="short", marks=pytest.mark.timeout(400)),
+        pytest.param(200, id="long", marks=[pytest.mark.long, pytest.mark.timeout(3000)]),
+    ],
+)
+def test_what_was_acknowledged_happened_once_whatever_was_killed(world: World, gateway: Killable, kills: int) -> None:
+    one_at_a_time = threading.Lock()
+
+    def end_now(id: str) -> None:
+        with one_at_a_time:
+            world.sql("update tasks set scheduled_for = now() where entity_id = $1 and queue = 'soft_deletion'", id)
+
+    walkers = [
+        Walker(
+            client(world.base, world.admin.token),
+            world.warehouse,
+            (world.namespace(), world.namespace()),
+            end_now,
+            seed,
+        )
+        for seed in range(4)
+    ]
+    over = threading.Event()
+    threads = [threading.Thread(target=walker.run, args=(over,), daemon=True) for walker in walkers]
+    for thread in threads:
+        thread.start()
+    _kill_again_and_again(gateway, kills)
+    over.set()
+    for thread in threads:
+        thread.join(90)
+        assert not thread.is_alive()
+    # Whatever runs now dies too: nobody drains, and what is found afterwards is what the killed ones left.
+    gateway.kill()
+    _nobody_is_left(world)
+    gateway.start(METADATA_CLEANUP_WINDOW="1s")
+    _tell(walkers, kills)
+    for walker in walkers:
+        _settle(walker)
+    things = [thing for walker in walkers for thing in walker.things]
+    assert not any(status >= 500 and status not in (500, 503) for walker in walkers for _, status in walker.answers)
+    _soon(lambda: world.sql("select 1 from outbox") == [], "the outbox does not empty")
+    _soon(lambda: world.sql("select 1 from pending_files") == [], "files are still noted")
+    world.quiet()
+    assert [dict(row) for row in world.sql("select queue, last_error from tasks where status = 'failed'")] == []
+    for thing in things:
+        _as_acknowledged(world, thing)
+    _every_file_is_somebodys(world, things)
+    _nothing_lies_in_nothing(world)
+    relations = Relations(world)
+    compared = relations.reconcile("--dry-run")
+    relations.close()
+    assert compared.returncode == 0, compared.stdout
+    _lists_agree(world)
+
+
+def _kill_again_and_again(gateway: Killable, kills: int) -> None:
+    chance = random.Random(20)
+    for number in range(kills):
+        time.sleep(chance.uniform(0.3, 1.5))
+        if number % 2:
+            gateway.kill()
+            gateway.start()
+        else:
+            gateway.kill_worker(chance)
+
+
+def _nobody_is_left(world: World) -> None:
+    """What waits for a dead process by the clock is due now: leases of idempotency keys and heartbeats of tasks."""
+    world.sql("update idempotency set expires_at = now() where status is null")
+    world.sql("update tasks set heartbeat_at = now() - interval '1 hour' where status in ('running', 'stopping')")
+    world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and queue = 'tabular_purge'")
+    world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and attempt > 0")
+
+
+def _settle(walker: Walker) -> None:
+    """Send again what nobody knows the end of, in the order in which it was sent first."""
+    for thing in walker.things:
+        while thing.pending is not None:
+            answer = walker.send(thing.pending)
+            if answer is not None and definite(answer):
+                thing.settle(answer)
+                thing.done.append(f"settled {answer.status_code}")
+            else:
+                time.sleep(0.5)
+
+
+def _tell(walkers: list[Walker], kills: int) -> None:
+    answers: Counter[tuple[str, int]] = Counter()
+    for walker in walkers:
+        answers.update(walker.answers)
+    things = [thing for walker in walkers for thing in walker.things]
+    unknown = sum(thing.pending is not None for thing in things)
+    print(f"{kills} kills, {len(things)} things, {unknown} of unknown end; {dict(sorted(answers.items()))}")
+
+
+def _soon(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _SOON
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.3)
+
+
+def _as_acknowledged(world: World, thing: Thing) -> None:
+    """The row, its tuples and its files are as its last acknowledged change left them."""
+    if thing.now is None or thing.id is None:
+        return
+    state = thing.now.state
+    taken_along = thing.within is not None and thing.within.now is not None and thing.within.now.state == GONE
+    told = f"{thing.kind} {thing.id}: {thing.done}"
+    if thing.kind == "namespace":
+        found = world.sql("select levels from namespaces where id = $1", thing.id)
+        assert len(found) == (0 if state == GONE or taken_along else 1), told
+        if found and thing.within is None:
+            assert tuple(found[0]["levels"]) == thing.now.namespace, told
+        assert bool(world.tuples(f"namespace:{thing.id}")) == bool(found), told
+        return
+    rows = world.sql(
+        "select t.name, t.deleted_at is not null as deleted, n.levels from tables t "
+        "join namespaces n on n.id = t.namespace_id where t.id = $1",
+        thing.id,
+    )
+    if state == GONE or taken_along:
+        assert rows == [], told
+        assert world.tuples(f"{thing.kind}:{thing.id}") == set(), told
+        assert world.sql("select 1 from grants where object_id = $1", thing.id) == [], told
+        if thing.now.purged or taken_along:
+            _soon(lambda: keys(world, thing.location) == set(), f"files are left: {told}")
+        else:
+            assert keys(world, thing.location), f"files are gone: {told}"
+        return
+    [row] = rows
+    assert row["deleted"] == (state == KEPT), told
+    assert row["name"] == thing.now.name, told
+    if thing.within is None:
+        assert tuple(row["levels"]) == thing.now.namespace, told
+    held = {relation for _, relation in world.tuples(f"{thing.kind}:{thing.id}")}
+    assert held == {"parent", "ownership"}, told
+    assert keys(world, thing.location), f"files are gone: {told}"
+    ends = world.sql(
+        "select 1 from tasks where entity_id = $1 and queue = 'soft_deletion' and status = 'scheduled'", thing.id
+    )
+    assert len(ends) == (1 if state == KEPT else 0), told
+    assert state in (LIVE, KEPT), told
+
+
+def _every_file_is_somebodys(world: World, things: list[Thing]) -> None:
+    """What the store holds lies at the place of a row, or of a thing that went without its files."""
+    left = {thing.location for thing in things if thing.location and thing.now and not thing.now.purged}
+    places = left | {row["location"] for row in world.sql("select location from tables")}
+    base = world.admin.get(f"/management/v1/warehouse/{world.warehouse}").json()["storage-profile"]["key-prefix"]
+    strays = {
+        key
+        for key, _ in world.objects(f"{base}/")
+        if not any(f"s3://{world.bucket}/{key}".startswith(f"{place}/") for place in places)
+    }
+    assert strays == set()
+
+
+def _nothing_lies_in_nothing(world: World) -> None:
+    """No grant on a thing that does not exist, and every thing is owned."""
+    orphans = """
+        select g.object_type, g.object_id from grants g where
+            g.object_type in ('table', 'view') and not exists (select 1 from tables t where t.id::text = g.object_id)
+            or g.object_type = 'namespace' and not exists (select 1 from namespaces n where n.id::text = g.object_id)
+    """
+    assert world.sql(orphans) == []
+    unowned = """
+        select id from tables where staged_by is null
+            and not exists (select 1 from grants g where g.object_id = tables.id::text and g.privilege = 'ownership')
+    """
+    assert world.sql(unowned) == []
+
+
+def _lists_agree(world: World) -> None:
+    """What is listed as dropped is what is marked so, and each of it can come back."""
+    path = f"/management/v1/warehouse/{world.warehouse}/deleted-tabulars"
+    listed = {each["id"]: each["typ"] for each in world.admin.get(path).json()["tabulars"]}
+    marked = {
+        row["id"]: row["kind"] for row in world.sql("select id::text, kind from tables where deleted_at is not null")
+    }
+    assert listed == marked
+    for id, kind in list(listed.items())[:20]:
+        back: httpx.Response = world.admin.post(f"{path}/undrop", {"targets": [{"type": kind, "id": id}]})
+        assert back.status_code == 204, back.text

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a purge can reach on a real store that enforces session policies, and a store that goes silent in its middle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import AsyncMock
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from gateway.access.resolved import ResolvedWarehouse
+from gateway.scope.credential import TemporaryCredential
+from gateway.scope.errors import InvalidLocation
+from gateway.scope.location import Location
+from gateway.scope.profile import S3Profile
+from gateway.storage.files import Files, StorageUnavailable
+from gateway.tasks import purge as purges
+from gateway.tasks.purge import Purge
+from gateway.vending.sts import Sts
+from gateway.vending.vendor import Vendor
+from tests.integration.test_object_store_scope import (  # noqa: F401 - fixtures
+    BUCKET,
+    Store,
+    _allowed,
+    _delete,
+    _list,
+    store,
+    sts,
+)
+from tests.integration.toxic import BEFORE, SILENT, WELL, Toxic
+
+pytestmark = pytest.mark.integration
+
+PLACE = Location("s3", BUCKET, ("base", "ns", "purged"))
+INSIDE = ["base/ns/purged/data/a.parquet", "base/ns/purged/metadata/00000-x.metadata.json"]
+SIBLINGS = ["base/ns/purged2/data/a.parquet", "base/ns/purged.bak", "base/ns/other/data/a.parquet", "base/purged/x"]
+
+
+def _purge(store: Store, sts: Sts, files: Files | None = None) -> Purge:  # noqa: F811 - the fixtures' values
+    """A purge of a warehouse on this store; nothing of it asks a database."""
+    storage = SimpleNamespace(of=AsyncMock(return_value=store.credential))
+    return Purge(
+        database=cast(Any, None),
+        door=cast(Any, None),
+        files=files or Files(),
+        storage=cast(Any, storage),
+        vendor=Vendor(sts),
+    )
+
+
+def _warehouse(profile: S3Profile) -> ResolvedWarehouse:
+    return ResolvedWarehouse(
+        id=uuid4(),
+        project_id="p",
+        name="w",
+        active=True,
+        profile=msgspec.json.encode(profile),
+        profile_version=1,
+        credential_id=None,
+        allowed_format_versions=(2,),
+        default_format_version=None,
+    )
+
+
+def _put(store: Store, keys: list[str]) -> None:  # noqa: F811
+    client = store.client("s3", store.credential)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda key: client.put_object(Bucket=BUCKET, Key=key, Body=b"x"), keys))
+
+
+def _there(store: Store, prefix: str) -> set[str]:  # noqa: F811
+    pages = store.client("s3", store.credential).get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+    return {each["Key"] for page in pages for each in page.get("Contents", ())}
+
+
+async def test_the_credential_of_a_purge_reaches_its_place_and_no_sibling(store: Store, sts: Sts) -> None:  # noqa: F811
+    _put(store, [*INSIDE, *SIBLINGS])
+    profile = store.profile()
+    credential = await _purge(store, sts)._credential(_warehouse(profile), profile, PLACE)
+    assert isinstance(credential, TemporaryCredential), "it is not the warehouse's own"
+    client = store.client("s3", credential)
+    for key in SIBLINGS:
+        assert not _delete(client, key)
+        assert not _allowed(lambda key=key: client.get_object(Bucket=BUCKET, Key=key))  # type: ignore[misc]
+        assert not _allowed(lambda key=key: client.put_object(Bucket=BUCKET, Key=key, Body=b"y"))  # type: ignore[misc]
+    for prefix in (None, "base/", "base/ns/", "base/ns/purged", "base/ns/purged2/"):
+        assert not _list(client, prefix)
+    assert set(SIBLINGS) <= _there(store, "base/")
+    assert _list(client, "base/ns/purged/")
+    assert all(_delete(client, key) for key in INSIDE)
+    assert not any(key in _there(store, "base/") for key in INSIDE)
+
+
+async def test_a_purge_that_was_told_of_a_siblings_key_deletes_nothing(store: Store, sts: Sts) -> None:  # noqa: F811
+    _put(store, [*INSIDE, *SIBLINGS])
+    profile = store.profile()
+    purge = _purge(store, sts)
+    credential = await purge._credential(_warehouse(profile), profile, PLACE)
+    for key in SIBLINGS:
+        with pytest.raises(InvalidLocation):
+            await purge._files.delete_below(profile, credential, PLACE, [INSIDE[0], key])
+    assert {*INSIDE, *SIBLINGS} <= _there(store, "base/")
+
+
+@pytest.fixture
+def proxy(store: Store) -> Iterator[Toxic]:  # noqa: F811
+    """Stands before the store."""
+    toxic = Toxic(urlsplit(store.url).port or 0)
+    yield toxic
+    toxic.close()
+
+
+async def test_a_store_that_goes_silent_in_the_middle_is_purged_by_the_next_run(
+    store: Store,  # noqa: F811
+    sts: Sts,  # noqa: F811
+    proxy: Toxic,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(purges, "report", AsyncMock())
+    _put(store, [f"base/ns/purged/data/{number}.parquet" for number in range(1500)])
+    _put(store, SIBLINGS)
+    profile = store.profile(endpoint=f"http://127.0.0.1:{proxy.port}")
+    warehouse = _warehouse(profile)
+    permit = SimpleNamespace(warehouse=lambda _: warehouse, operation=SimpleNamespace(warehouse=None))
+    purge = _purge(store, sts, Files(request_seconds=5.0, total_seconds=6.0))
+    deletions = 0
+
+    def after_the_first_page(_: int, sent: bytes) -> str | None:
+        nonlocal deletions
+        deletions += sent.startswith(b"POST") and b"delete" in sent[:300]
+        return BEFORE if deletions > 1 else None
+
+    proxy.cut, proxy.afterwards = after_the_first_page, SILENT
+    with pytest.raises(StorageUnavailable):
+        await purge._delete(cast(Any, permit), PLACE, cast(Any, None))
+    left = _there(store, "base/ns/purged/")
+    assert 0 < len(left) < 1500, "some were deleted and some were not"
+    proxy.become(WELL)
+    again = _purge(store, sts)
+    assert await again._delete(cast(Any, permit), PLACE, cast(Any, None)) == len(left)
+    assert _there(store, "base/ns/purged/") == set()
+    assert await again._delete(cast(Any, permit), PLACE, cast(Any, None)) == 0, "doing it again does nothing"
+    assert set(SIBLINGS) <= _there(store, "base/")
