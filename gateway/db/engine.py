@@ -165,7 +165,7 @@ class Database:
 
 
 class Deadlocked(DatabaseUnavailable):
-    """PostgreSQL gave the transaction up because another one waited for it: nothing happened, and trying again helps."""
+    """PostgreSQL gave the transaction up because others waited for it: nothing happened, and trying again helps."""
 
 
 async def retry_serialization(attempt: Callable[[], Awaitable[Answer]], *, tries: int = 3) -> Answer:

@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -65,6 +66,17 @@ class Killable:
             )
         self._main = psutil.Process(self._own.pid)
         self.serves()
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """A command of `lakegate` with the gateway's own settings."""
+        return subprocess.run(
+            [sys.executable, "-m", "gateway.cli", *command],
+            env=self._environment,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
 
     def serves(self) -> None:
         """Return once it answers."""

@@ -18,7 +18,7 @@ import httpx
 from tests.contract.test_views import body as view_body
 from tests.contract.world import SCHEMA, unique
 
-_PATIENCE = 15.0
+_PATIENCE = 60.0
 
 LIVE, KEPT, GONE = "live", "kept", "gone"
 
@@ -108,6 +108,7 @@ class Walker:
         self._random = random.Random(seed)
         self.things: list[Thing] = []
         self.answers: dict[tuple[str, int], int] = {}
+        self.acknowledged = 0
 
     def run(self, until: threading.Event) -> None:
         """Walk until the event is set."""
@@ -139,6 +140,7 @@ class Walker:
             self.answers[what, status] = self.answers.get((what, status), 0) + 1
             if answer is not None and definite(answer):
                 done = thing.settle(answer)
+                self.acknowledged += 1
                 thing.done.append(f"{what} {status}")
                 return done
             if answer is not None and status == 409:
