@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import delete, exists, func, insert, select, text, update
+from sqlalchemy import case, delete, exists, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey, ObjectType
@@ -158,9 +158,12 @@ async def due(connection: AsyncConnection, *, limit: int) -> list[Pending]:
     """
     earlier = outbox.alias("earlier")
     soon = func.clock_timestamp() + _seconds(_HOLDS_BACK_SECONDS)
-    held_back = exists().where(
+    before = exists().where(
         earlier.c.written_in == outbox.c.written_in, earlier.c.step < outbox.c.step, earlier.c.not_before < soon
     )
+    # Nothing comes before a first step. Without saying so, each of the thousands of keys that a dropped tree leaves
+    # would be held against all the others.
+    held_back = case((outbox.c.step > 0, before), else_=False)
     statement = (
         select(outbox)
         .where(outbox.c.not_before <= func.clock_timestamp(), ~held_back)

@@ -576,3 +576,23 @@ async def test_a_refused_step_of_a_move_holds_back_nothing_for_long(rig: Rig) ->
 
 def _ids(client: FgaClient) -> tuple[str, str]:
     return client._url.rpartition("/")[2], client.model_id
+
+
+async def test_what_is_due_is_found_at_once_however_much_one_change_left(rig: Rig) -> None:
+    """A dropped tree leaves thousands of keys of one transaction; none of them is held against all the others."""
+    left = """
+        insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away, not_before)
+        select 'warehouse', gen_random_uuid()::text, 'parent', 'namespace', gen_random_uuid()::text, true,
+            clock_timestamp() - interval '1 second' from generate_series(1, 10000)
+    """
+    async with rig.database.transaction() as connection:
+        await connection.execute(text(left))
+    started = asyncio.get_running_loop().time()
+    async with rig.database.transaction() as connection:
+        due = await outbox.due(connection, limit=90)
+    assert len(due) == 90
+    assert asyncio.get_running_loop().time() - started < 3
+    async with rig.database.transaction() as connection:
+        await connection.execute(
+            text("delete from outbox where object_type = 'namespace' and subject_type = 'warehouse'")
+        )
