@@ -28,6 +28,7 @@ from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.deleted import DeletedTables
+from gateway.catalog.generic_tables import GenericTables
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.namespaces import Namespaces
@@ -409,6 +410,9 @@ def _parts(
         commits=Commits(database=database, delivery=delivery, files=metadata_files, tables=tables, turns=turns),
         views=views,
         renames=Renames(database=database, delivery=delivery),
+        generic_tables=GenericTables(
+            database=database, delivery=delivery, files=metadata_files, credentials=credentials, lists=lists
+        ),
         registrations=Registrations(
             database=database, delivery=delivery, files=metadata_files, tables=tables, views=views
         ),

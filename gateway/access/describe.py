@@ -15,6 +15,7 @@ from gateway.access.policy import Obligations, PolicyResource
 from gateway.access.resolved import (
     Resolution,
     Resolved,
+    ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedProject,
     ResolvedRole,
@@ -82,7 +83,11 @@ def audited_obligations(obligations: Obligations | None) -> Mapping[str, int | b
 
 def _stored_name(row: Resolved | None) -> str | None:
     match row:
-        case ResolvedTable(identifier=identifier) | ResolvedView(identifier=identifier):
+        case (
+            ResolvedTable(identifier=identifier)
+            | ResolvedView(identifier=identifier)
+            | ResolvedGenericTable(identifier=identifier)
+        ):
             return identifier.name
         case ResolvedNamespace(namespace=namespace):
             return namespace.dotted
@@ -94,7 +99,7 @@ def _stored_name(row: Resolved | None) -> str | None:
 
 def _stored_levels(row: Resolved | None) -> list[str] | None:
     match row:
-        case ResolvedTable(namespace=parent) | ResolvedView(namespace=parent):
+        case ResolvedTable(namespace=parent) | ResolvedView(namespace=parent) | ResolvedGenericTable(namespace=parent):
             return list(parent.namespace.levels)
         case ResolvedNamespace(namespace=namespace):
             return list(namespace.levels)
@@ -108,20 +113,20 @@ def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:
         case (
             refs.TableRef(warehouse_id=warehouse_id, identifier=identifier)
             | refs.ViewRef(warehouse_id=warehouse_id, identifier=identifier)
+            | refs.GenericTableRef(warehouse_id=warehouse_id, identifier=identifier)
         ):
             return identifier.name, list(identifier.namespace.levels), str(warehouse_id)
         case refs.NamespaceRef(warehouse_id=warehouse_id, namespace=namespace):
             return namespace.dotted, list(namespace.levels), str(warehouse_id)
         case (
-            refs.TableIdRef(warehouse_id=warehouse_id, table_id=table_id)
-            | refs.KeptTableRef(warehouse_id=warehouse_id, table_id=table_id)
+            refs.TableIdRef(warehouse_id=warehouse_id, table_id=id)
+            | refs.KeptTableRef(warehouse_id=warehouse_id, table_id=id)
+            | refs.ViewIdRef(warehouse_id=warehouse_id, view_id=id)
+            | refs.KeptViewRef(warehouse_id=warehouse_id, view_id=id)
+            | refs.GenericTableIdRef(warehouse_id=warehouse_id, generic_table_id=id)
+            | refs.KeptGenericTableRef(warehouse_id=warehouse_id, generic_table_id=id)
         ):
-            return str(table_id), None, str(warehouse_id)
-        case (
-            refs.ViewIdRef(warehouse_id=warehouse_id, view_id=view_id)
-            | refs.KeptViewRef(warehouse_id=warehouse_id, view_id=view_id)
-        ):
-            return str(view_id), None, str(warehouse_id)
+            return str(id), None, str(warehouse_id)
         case refs.NamespaceIdRef(namespace_id=namespace_id, warehouse_id=within):
             return str(namespace_id), None, None if within is None else str(within)
         case refs.WarehouseRef(warehouse_id=warehouse_id):

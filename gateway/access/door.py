@@ -60,7 +60,6 @@ from gateway.iceberg.errors import CatalogError
 Op = TypeVar("Op", bound=Operation)
 Extra = TypeVar("Extra", bound=Operation)
 
-_IN_A_WAREHOUSE = frozenset({ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW})
 _DURABILITY_ORDER = (Durability.BUFFERED, Durability.BEFORE_ANSWER, Durability.WITH_CHANGE)
 
 

@@ -107,7 +107,7 @@ class Operation:
     def is_catalog_mutation(cls) -> bool:
         """True when clients of the catalog protocol would read a 5xx answer as "state unknown"."""
         method, path = cls.endpoint.split(" ", 1)
-        return path.startswith("/catalog/") and method not in ("GET", "HEAD")
+        return path.startswith(("/catalog/", "/lakekeeper/")) and method not in ("GET", "HEAD")
 
     @classmethod
     def changes(cls) -> bool:

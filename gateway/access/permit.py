@@ -13,6 +13,9 @@ from gateway.access.decision import Decision
 from gateway.access.operation import Operation
 from gateway.access.policy import Obligations
 from gateway.access.refs import (
+    GenericTableIdRef,
+    GenericTableRef,
+    KeptGenericTableRef,
     KeptTableRef,
     KeptViewRef,
     NamespaceIdRef,
@@ -139,6 +142,12 @@ class Permit(Generic[OpCo]):
     def view(self, ref: ViewRef | ViewIdRef | KeptViewRef) -> resolved.ResolvedView:
         """The view row behind `ref`."""
         return self._row(ref, resolved.ResolvedView)
+
+    def generic_table(
+        self, ref: GenericTableRef | GenericTableIdRef | KeptGenericTableRef
+    ) -> resolved.ResolvedGenericTable:
+        """The generic table row behind `ref`."""
+        return self._row(ref, resolved.ResolvedGenericTable)
 
     def namespace(self, ref: NamespaceRef | NamespaceIdRef) -> resolved.ResolvedNamespace:
         """The namespace row behind `ref`."""

@@ -57,6 +57,7 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
     ObjectType.NAMESPACE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY),
     ObjectType.TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.VIEW: (*_BELOW_PROJECT, Privilege.MODIFY),
+    ObjectType.GENERIC_TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),
 }
 

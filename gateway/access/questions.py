@@ -10,11 +10,19 @@ from gateway.access.decision import DemandAnswer
 from gateway.access.demand import Demand
 from gateway.access.operation import Operation
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import NOBODY_HAS_THIS_ID, NamespaceRef, ObjectKey, ObjectType, Ref, TableRef, ViewRef
+from gateway.access.refs import (
+    IN_A_WAREHOUSE,
+    NOBODY_HAS_THIS_ID,
+    GenericTableRef,
+    NamespaceRef,
+    ObjectKey,
+    ObjectType,
+    Ref,
+    TableRef,
+    ViewRef,
+)
 from gateway.access.relations import VISIBLE_BY
 from gateway.access.resolved import Resolution, warehouse_of
-
-_IN_A_WAREHOUSE = frozenset({ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW})
 
 
 def refs_of(asked: Sequence[Operation]) -> list[Ref]:
@@ -37,7 +45,7 @@ def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
     as for something that is there and cannot be seen: the time of an answer tells of neither (threats, E01).
     """
     where = resolution.absent.get(ref)
-    if where is None or not isinstance(ref, (NamespaceRef, TableRef, ViewRef)):
+    if where is None or not isinstance(ref, (NamespaceRef, TableRef, ViewRef, GenericTableRef)):
         return ()
     levels = ref.namespace.levels[:-1] if isinstance(ref, NamespaceRef) else ref.identifier.namespace.levels
     missing = range(len(levels) - len(where.namespaces), 0, -1)
@@ -72,7 +80,7 @@ def only_warehouse(resolution: Resolution) -> UUID | None:
 
 def revision_of(key: ObjectKey, within: UUID | None) -> UUID | None:
     """`within` for what lies in a warehouse and is listed with it; a list of warehouses resolves none of them."""
-    return within if key.type in _IN_A_WAREHOUSE else None
+    return within if key.type in IN_A_WAREHOUSE else None
 
 
 def in_inactive_warehouse(operation: Operation, resolution: Resolution) -> Demand | None:

@@ -24,6 +24,7 @@ class ObjectType(StrEnum):
     NAMESPACE = "namespace"
     TABLE = "table"
     VIEW = "view"
+    GENERIC_TABLE = "generic_table"
     USER = "user"
     ROLE = "role"
 
@@ -133,6 +134,33 @@ class KeptViewRef:
 
 
 @dataclass(frozen=True, slots=True)
+class GenericTableRef:
+    """A generic table by its name."""
+
+    type: ClassVar[ObjectType] = ObjectType.GENERIC_TABLE
+    warehouse_id: UUID
+    identifier: TableIdentifier
+
+
+@dataclass(frozen=True, slots=True)
+class GenericTableIdRef:
+    """A generic table by its id, as the management API names it."""
+
+    type: ClassVar[ObjectType] = ObjectType.GENERIC_TABLE
+    warehouse_id: UUID
+    generic_table_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class KeptGenericTableRef:
+    """As `KeptTableRef`, for a generic table."""
+
+    type: ClassVar[ObjectType] = ObjectType.GENERIC_TABLE
+    warehouse_id: UUID
+    generic_table_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class UserRef:
     """A user by its id `<idp>~<subject>`."""
 
@@ -161,6 +189,9 @@ Ref = (
     | ViewIdRef
     | KeptTableRef
     | KeptViewRef
+    | GenericTableRef
+    | GenericTableIdRef
+    | KeptGenericTableRef
     | UserRef
     | RoleRef
 )
@@ -173,6 +204,12 @@ class ObjectKey:
     type: ObjectType
     id: str
 
+
+#: What lies in a warehouse, and so under its revision: answers about it are remembered under that.
+IN_A_WAREHOUSE = frozenset({ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW, ObjectType.GENERIC_TABLE})
+
+#: What lies in a namespace; they share one name space, and the rows of `tables` have these as their kinds.
+TABULARS = frozenset({ObjectType.TABLE, ObjectType.VIEW, ObjectType.GENERIC_TABLE})
 
 #: Asked about in place of an object that does not exist, so that absence costs the same calls as invisibility.
 #: No row ever gets this id and the model's tuples never name it.

@@ -10,7 +10,9 @@ from gateway.access.actor import Actor
 from gateway.iceberg.errors import (
     CatalogError,
     ForbiddenException,
+    GenericTableActionForbidden,
     NamespaceActionForbidden,
+    NoSuchGenericTableException,
     NoSuchNamespaceException,
     NoSuchTableException,
     NoSuchViewException,
@@ -97,6 +99,7 @@ _FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
     refs.ObjectType.NAMESPACE: NamespaceActionForbidden,
     refs.ObjectType.TABLE: TableActionForbidden,
     refs.ObjectType.VIEW: ViewActionForbidden,
+    refs.ObjectType.GENERIC_TABLE: GenericTableActionForbidden,
     refs.ObjectType.USER: UserActionForbidden,
     refs.ObjectType.ROLE: RoleActionForbidden,
 }
@@ -114,6 +117,9 @@ def not_found(ref: refs.Ref) -> CatalogError:
         case refs.ViewRef() | refs.ViewIdRef() | refs.KeptViewRef():
             named = ref.identifier.dotted if isinstance(ref, refs.ViewRef) else ref.view_id
             return NoSuchViewException(f"View does not exist: {named}")
+        case refs.GenericTableRef() | refs.GenericTableIdRef() | refs.KeptGenericTableRef():
+            named = ref.identifier.dotted if isinstance(ref, refs.GenericTableRef) else ref.generic_table_id
+            return NoSuchGenericTableException(f"Generic table does not exist: {named}")
         case refs.NamespaceRef(namespace=namespace):
             return NoSuchNamespaceException(f"Namespace does not exist: {namespace.dotted}")
         case refs.NamespaceIdRef(namespace_id=namespace_id):

@@ -107,6 +107,7 @@ VISIBLE_BY: dict[ObjectType, Can] = {
     ObjectType.NAMESPACE: Can.GET_METADATA,
     ObjectType.TABLE: Can.GET_METADATA,
     ObjectType.VIEW: Can.GET_METADATA,
+    ObjectType.GENERIC_TABLE: Can.GET_METADATA,
     ObjectType.ROLE: Can.READ,
 }
 
@@ -196,6 +197,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
     ObjectType.NAMESPACE: _GRANTING_BELOW_PROJECT
     | {
         Can.ACCEPT_MOVED_NAMESPACE,
+        Can.CREATE_GENERIC_TABLE,
         Can.CREATE_NAMESPACE,
         Can.CREATE_TABLE,
         Can.CREATE_VIEW,
@@ -204,6 +206,7 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
         Can.GRANT_CREATE,
         Can.INCLUDE_IN_LIST,
         Can.LIST_EVERYTHING,
+        Can.LIST_GENERIC_TABLES,
         Can.LIST_NAMESPACES,
         Can.LIST_TABLES,
         Can.LIST_VIEWS,
@@ -219,6 +222,17 @@ DEMANDED: dict[ObjectType, frozenset[Can]] = {
         Can.DROP,
         Can.GET_METADATA,
         Can.GET_TASKS,
+        Can.INCLUDE_IN_LIST,
+        Can.READ_DATA,
+        Can.RENAME,
+        Can.SET_PROTECTION,
+        Can.UNDROP,
+        Can.WRITE_DATA,
+    },
+    ObjectType.GENERIC_TABLE: _GRANTING_BELOW_PROJECT
+    | {
+        Can.DROP,
+        Can.GET_METADATA,
         Can.INCLUDE_IN_LIST,
         Can.READ_DATA,
         Can.RENAME,
@@ -378,6 +392,7 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
     },
     ObjectType.TABLE: _ON_LEAVES | {Can.READ_DATA, Can.WRITE_DATA},
     ObjectType.VIEW: _ON_LEAVES | {Can.SELECT},
+    ObjectType.GENERIC_TABLE: _ON_LEAVES - {Can.COMMIT} | {Can.READ_DATA, Can.WRITE_DATA},
     ObjectType.ROLE: frozenset(
         {
             Can.ASSUME,

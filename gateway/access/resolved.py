@@ -126,6 +126,25 @@ class ResolvedView(msgspec.Struct, frozen=True, kw_only=True):
         return self.namespace.warehouse
 
 
+class ResolvedGenericTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A generic table row; `document` is what its creator told of it (`gateway.catalog.generic_documents`)."""
+
+    id: UUID
+    namespace: ResolvedNamespace
+    identifier: TableIdentifier
+    location: str
+    format: str
+    document: bytes
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.GENERIC_TABLE, str(self.id))
+
+    @property
+    def warehouse(self) -> ResolvedWarehouse:
+        return self.namespace.warehouse
+
+
 class ResolvedUser(msgspec.Struct, frozen=True, kw_only=True):
     """A user row."""
 
@@ -161,6 +180,7 @@ Resolved = (
     | ResolvedNamespace
     | ResolvedTable
     | ResolvedView
+    | ResolvedGenericTable
     | ResolvedUser
     | ResolvedRole
 )
@@ -231,6 +251,6 @@ def warehouse_of(row: Resolved | None) -> ResolvedWarehouse | None:
     """The warehouse a row is or lies in."""
     if isinstance(row, ResolvedWarehouse):
         return row
-    if isinstance(row, (ResolvedNamespace, ResolvedTable, ResolvedView)):
+    if isinstance(row, (ResolvedNamespace, ResolvedTable, ResolvedView, ResolvedGenericTable)):
         return row.warehouse
     return None

@@ -40,7 +40,7 @@ class DeletedTabulars(Answer, frozen=True, omit_defaults=True):
 class UndropTarget(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
     """What is to come back."""
 
-    type: Literal["table", "view"]
+    type: Literal["table", "view", "generic-table"]
     id: UUID
 
 

@@ -109,6 +109,7 @@ class GrantedOn(Answer, frozen=True, omit_defaults=True):
     namespace_id: str | None = None
     table_id: str | None = None
     view_id: str | None = None
+    generic_table_id: str | None = None
     role_id: str | None = None
 
 

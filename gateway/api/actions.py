@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from gateway.access.operations.actions import (
     AskActions,
+    GetGenericTableActions,
     GetNamespaceActions,
     GetProjectActions,
     GetRoleActions,
@@ -34,6 +35,7 @@ _serve(GetWarehouseActions, targets.warehouse)
 _serve(GetNamespaceActions, targets.namespace_within)
 _serve(GetTableActions, targets.table)
 _serve(GetViewActions, targets.view)
+_serve(GetGenericTableActions, targets.generic_table)
 _serve(GetRoleActions, targets.role)
 
 

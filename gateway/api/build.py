@@ -23,6 +23,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     credentials,
     deleted,
     docs,
+    generic_tables,
     grant_lists,
     grants,
     managed_access,

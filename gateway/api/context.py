@@ -17,7 +17,7 @@ from gateway.access.door import Door
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
-from gateway.access.refs import NamespaceRef, ProjectRef, RoleRef, TableRef, ViewRef, WarehouseRef
+from gateway.access.refs import GenericTableRef, NamespaceRef, ProjectRef, RoleRef, TableRef, ViewRef, WarehouseRef
 from gateway.access.refusals import AssumeRoleForbidden, DecisionUnavailable, InvalidAssumeRoleId, unavailable
 from gateway.access.repetition import Claim, Remembered, RepeatableRequest, Repetitions
 from gateway.access.tuples import Principal
@@ -29,6 +29,7 @@ from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.deleted import DeletedTables
+from gateway.catalog.generic_tables import GenericTables
 from gateway.catalog.namespaces import Namespaces
 from gateway.catalog.registrations import Registrations
 from gateway.catalog.renames import Renames
@@ -83,6 +84,7 @@ class Parts:
     commits: Commits
     views: Views
     renames: Renames
+    generic_tables: GenericTables
     registrations: Registrations
     credentials: Credentials
     deleted: DeletedTables
@@ -258,6 +260,10 @@ class Ctx:
     def view(self, prefix: str, namespace: str, view: str) -> ViewRef:
         """A view of the path."""
         return ViewRef(_uuid(prefix), TableIdentifier(Namespace.parse(namespace), view))
+
+    def generic_table(self, prefix: str, namespace: str, table: str) -> GenericTableRef:
+        """A generic table of the path."""
+        return GenericTableRef(_uuid(prefix), TableIdentifier(Namespace.parse(namespace), table))
 
     def project(self, given: str | None = None) -> ProjectRef:
         """The project of a management request.

@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from gateway.access.operations.deleted import ListDeletedTabulars, UndropTabulars
-from gateway.access.refs import KeptTableRef, KeptViewRef
+from gateway.access.operations.deleted import Kept, ListDeletedTabulars, UndropTabulars
+from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef
 from gateway.access.wire_lifecycle import DeletedTabulars, UndropRequest
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.iceberg.errors import BadRequestException
+
+_KEPT: Mapping[str, Callable[[UUID, UUID], Kept]] = {
+    "table": KeptTableRef,
+    "view": KeptViewRef,
+    "generic-table": KeptGenericTableRef,
+}
 
 
 @serves(ListDeletedTabulars)
@@ -26,12 +33,7 @@ async def list_deleted_tabulars(ctx: Ctx) -> DeletedTabulars:
 async def undrop_tabulars(ctx: Ctx) -> None:
     """Bring tables and views back."""
     warehouse, request = targets.warehouse(ctx), await ctx.body(UndropRequest)
-    wanted = tuple(
-        KeptTableRef(warehouse.warehouse_id, each.id)
-        if each.type == "table"
-        else KeptViewRef(warehouse.warehouse_id, each.id)
-        for each in dict.fromkeys(request.targets)
-    )
+    wanted = tuple(_KEPT[each.type](warehouse.warehouse_id, each.id) for each in dict.fromkeys(request.targets))
     await ctx.parts.deleted.undrop(await ctx.admit(UndropTabulars(warehouse, wanted)))
 
 

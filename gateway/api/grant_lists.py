@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from gateway.access.operations.grant_lists import (
+    ChangeGenericTableGrants,
     ChangeGrants,
     ChangeNamespaceGrants,
     ChangeProjectGrants,
@@ -12,6 +13,9 @@ from gateway.access.operations.grant_lists import (
     ChangeTableGrants,
     ChangeViewGrants,
     ChangeWarehouseGrants,
+    ListGenericTableGrantHistory,
+    ListGenericTableGrants,
+    ListGenericTablePrivileges,
     ListGrantHistory,
     ListGrants,
     ListNamespaceGrantHistory,
@@ -83,6 +87,7 @@ _serve_lists(ListWarehouseGrants, ListWarehouseGrantHistory, ListWarehousePrivil
 _serve_lists(ListNamespaceGrants, ListNamespaceGrantHistory, ListNamespacePrivileges, targets.namespace_within)
 _serve_lists(ListTableGrants, ListTableGrantHistory, ListTablePrivileges, targets.table)
 _serve_lists(ListViewGrants, ListViewGrantHistory, ListViewPrivileges, targets.view)
+_serve_lists(ListGenericTableGrants, ListGenericTableGrantHistory, ListGenericTablePrivileges, targets.generic_table)
 _serve_lists(ListRoleGrants, ListRoleGrantHistory, ListRolePrivileges, targets.role)
 _serve_change(ChangeServerGrants, targets.server)
 _serve_change(ChangeProjectGrants, targets.default_project)
@@ -90,4 +95,5 @@ _serve_change(ChangeWarehouseGrants, targets.warehouse)
 _serve_change(ChangeNamespaceGrants, targets.namespace_within)
 _serve_change(ChangeTableGrants, targets.table)
 _serve_change(ChangeViewGrants, targets.view)
+_serve_change(ChangeGenericTableGrants, targets.generic_table)
 _serve_change(ChangeRoleGrants, targets.role)

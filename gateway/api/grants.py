@@ -6,6 +6,7 @@ from __future__ import annotations
 from gateway.access.operations.grants import (
     ReadAssignments,
     ReadDefaultProjectAssignments,
+    ReadGenericTableAssignments,
     ReadNamespaceAssignments,
     ReadProjectAssignments,
     ReadRoleAssignments,
@@ -15,6 +16,7 @@ from gateway.access.operations.grants import (
     ReadWarehouseAssignments,
     WriteAssignments,
     WriteDefaultProjectAssignments,
+    WriteGenericTableAssignments,
     WriteNamespaceAssignments,
     WriteProjectAssignments,
     WriteRoleAssignments,
@@ -52,4 +54,5 @@ _serve(ReadWarehouseAssignments, WriteWarehouseAssignments, targets.warehouse)
 _serve(ReadNamespaceAssignments, WriteNamespaceAssignments, targets.namespace)
 _serve(ReadTableAssignments, WriteTableAssignments, targets.table)
 _serve(ReadViewAssignments, WriteViewAssignments, targets.view)
+_serve(ReadGenericTableAssignments, WriteGenericTableAssignments, targets.generic_table)
 _serve(ReadRoleAssignments, WriteRoleAssignments, targets.role)

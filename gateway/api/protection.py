@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from gateway.access.operations.protection import (
+    GetGenericTableProtection,
     GetNamespaceProtection,
     GetTableProtection,
     GetViewProtection,
+    SetGenericTableProtection,
     SetNamespaceProtection,
     SetTableProtection,
     SetViewProtection,
@@ -54,3 +56,16 @@ async def set_view_protection(ctx: Ctx) -> ProtectionAnswer:
     """Protect a view, or no longer."""
     on, request = targets.view(ctx), await ctx.body(SetProtectionRequest)
     return await ctx.parts.protection.set(await ctx.admit(SetViewProtection(on, request.protected)))
+
+
+@serves(GetGenericTableProtection)
+async def get_generic_table_protection(ctx: Ctx) -> ProtectionAnswer:
+    """Whether a generic table is protected."""
+    return await ctx.parts.protection.get(await ctx.admit(GetGenericTableProtection(targets.generic_table(ctx))))
+
+
+@serves(SetGenericTableProtection)
+async def set_generic_table_protection(ctx: Ctx) -> ProtectionAnswer:
+    """Protect a generic table, or no longer."""
+    on, request = targets.generic_table(ctx), await ctx.body(SetProtectionRequest)
+    return await ctx.parts.protection.set(await ctx.admit(SetGenericTableProtection(on, request.protected)))

@@ -7,6 +7,8 @@ from gateway.access.operations.rights import (
     AskRights,
     GetDefaultProjectAccess,
     GetDefaultProjectAuthorizerActions,
+    GetGenericTableAccess,
+    GetGenericTableAuthorizerActions,
     GetNamespaceAccess,
     GetNamespaceAuthorizerActions,
     GetProjectAccess,
@@ -48,6 +50,8 @@ _serve(GetNamespaceAuthorizerActions, targets.namespace)
 _serve(GetTableAccess, targets.table)
 _serve(GetTableAuthorizerActions, targets.table)
 _serve(GetViewAccess, targets.view)
+_serve(GetGenericTableAccess, targets.generic_table)
 _serve(GetViewAuthorizerActions, targets.view)
+_serve(GetGenericTableAuthorizerActions, targets.generic_table)
 _serve(GetRoleAccess, targets.role)
 _serve(GetRoleAuthorizerActions, targets.role)

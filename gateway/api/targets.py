@@ -5,7 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.access.refs import NamespaceIdRef, ProjectRef, Ref, RoleRef, ServerRef, TableIdRef, ViewIdRef, WarehouseRef
+from gateway.access.refs import (
+    GenericTableIdRef,
+    NamespaceIdRef,
+    ProjectRef,
+    Ref,
+    RoleRef,
+    ServerRef,
+    TableIdRef,
+    ViewIdRef,
+    WarehouseRef,
+)
 from gateway.api.context import Ctx
 
 Target = Callable[[Ctx], Ref]
@@ -49,6 +59,11 @@ def table(ctx: Ctx) -> TableIdRef:
 def view(ctx: Ctx) -> ViewIdRef:
     """The view in the path."""
     return ViewIdRef(ctx.uuid("warehouse_id"), ctx.uuid("view_id"))
+
+
+def generic_table(ctx: Ctx) -> GenericTableIdRef:
+    """The generic table in the path."""
+    return GenericTableIdRef(ctx.uuid("warehouse_id"), ctx.uuid("generic_table_id"))
 
 
 def role(ctx: Ctx) -> RoleRef:

@@ -15,6 +15,11 @@ import structlog
 
 from gateway.access.door import Door
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
+from gateway.access.operations.generic_tables import (
+    CreateGenericTable,
+    VendGenericTableCreationCredentials,
+    VendGenericTableCredentials,
+)
 from gateway.access.operations.tables import CreateTable
 from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.permit import Permit
@@ -33,6 +38,14 @@ from gateway.vending.errors import BelowCredentialFloor
 from gateway.vending.properties import client_properties
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vendor
+
+Vending = (
+    Permit[VendCredentials]
+    | Permit[VendCreationCredentials]
+    | Permit[VendGenericTableCredentials]
+    | Permit[VendGenericTableCreationCredentials]
+)
+"""What lets keys out: nothing else does, by type."""
 
 _log = structlog.get_logger("catalog.credentials")
 
@@ -69,10 +82,7 @@ class Credentials:
 
     async def vend(self, permit: Permit[VendCredentials]) -> LoadCredentialsResponse:
         """The credentials of a table. Raises 403 when the warehouse or a policy lets none out."""
-        handed = await self.for_load(permit)
-        if not handed.credentials:
-            raise NoCredentialsVended(f"No credentials are handed out here: {handed.reason}")
-        return LoadCredentialsResponse(storage_credentials=handed.credentials)
+        return _required(await self.for_load(permit))
 
     async def for_load(self, permit: Permit[VendCredentials]) -> Handed:
         """As `vend` for a load, which answers without credentials when there are none to hand out."""
@@ -81,7 +91,8 @@ class Credentials:
         level = load_level(permit)
         profile = stored_profile(table.warehouse.profile)
         location = Location.parse(table.location, escapes_known=True)
-        handed = await self._hand_out(permit, table.warehouse, location, level, ref.identifier)
+        refresh = refresh_endpoint(table.warehouse.id, ref.identifier)
+        handed = await self._hand_out(permit, table.warehouse, location, level, refresh)
         # Committed before anything leaves: an audit that cannot be written keeps the credentials in.
         permit.trail.tell(**dict(handed.told))
         await permit.trail.commit()
@@ -93,7 +104,10 @@ class Credentials:
         return _plain(stored_profile(warehouse.profile), "the client manages its own credentials")
 
     async def for_creation(
-        self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, table_location: str
+        self,
+        permit: Permit[CreateTable] | Permit[CreateGenericTable],
+        vend: Permit[VendCreationCredentials] | Permit[VendGenericTableCreationCredentials] | None,
+        table_location: str,
     ) -> Handed:
         """The creator's credentials for a table that was just created or staged, with an audit record of their own.
 
@@ -106,9 +120,13 @@ class Credentials:
             return _plain(profile, "the caller may not have credentials for what it creates")
         level = creation_level(vend)
         location = Location.parse(table_location, escapes_known=True)
-        identifier = TableIdentifier(vend.operation.namespace.namespace, vend.operation.table)
+        asked = vend.operation
+        generic = isinstance(asked, VendGenericTableCreationCredentials)
+        name = asked.generic_table if isinstance(asked, VendGenericTableCreationCredentials) else asked.table
+        identifier = TableIdentifier(asked.namespace.namespace, name)
         try:
-            handed = await self._hand_out(vend, warehouse, location, level, identifier)
+            refresh = refresh_endpoint(warehouse.id, identifier, generic=generic)
+            handed = await self._hand_out(vend, warehouse, location, level, refresh)
             await vend.trail.also(**dict(handed.told))
         except Exception as failed:
             # Whatever it is: an error now would tell the client that nothing was created.
@@ -116,13 +134,29 @@ class Credentials:
             return _plain(profile, "the credentials could not be made or recorded")
         return handed if handed.credentials else _plain(profile, handed.reason)
 
+    async def for_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> Handed:
+        """As `for_load`, for a generic table."""
+        ref = permit.operation.table
+        row = permit.generic_table(ref)
+        level = _level(permit.holds(Can.WRITE_DATA, ref), append_only=permit.obligations.append_only)
+        location = Location.parse(row.location, escapes_known=True)
+        refresh = refresh_endpoint(row.warehouse.id, ref.identifier, generic=True)
+        handed = await self._hand_out(permit, row.warehouse, location, level, refresh)
+        permit.trail.tell(**dict(handed.told))
+        await permit.trail.commit()
+        return handed if handed.credentials else _plain(stored_profile(row.warehouse.profile), handed.reason)
+
+    async def vend_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> LoadCredentialsResponse:
+        """As `vend`, for a generic table."""
+        return _required(await self.for_generic_table(permit))
+
     async def _hand_out(
         self,
-        permit: Permit[VendCredentials] | Permit[VendCreationCredentials],
+        permit: Vending,
         warehouse: ResolvedWarehouse,
         location: Location,
         level: AccessLevel,
-        identifier: TableIdentifier,
+        refresh: str,
     ) -> Handed:
         obligations = permit.obligations
         if obligations.no_vending:
@@ -156,9 +190,7 @@ class Credentials:
             return _nothing(vended.reason)
         if ends is not None and vended.expires_at > ends:
             return _nothing("the store took so long that the credential would outlive the grant behind it")
-        properties = client_properties(
-            profile, vended.temporary, refresh_endpoint=_refresh_endpoint(warehouse.id, identifier)
-        )
+        properties = client_properties(profile, vended.temporary, refresh_endpoint=refresh)
         told = (
             ("vended", vended.level.value),
             ("prefix", vended.prefix),
@@ -170,7 +202,7 @@ class Credentials:
 
     async def _life(
         self,
-        permit: Permit[VendCredentials] | Permit[VendCreationCredentials],
+        permit: Vending,
         profile: S3Profile,
         standing_on: Resolution,
     ) -> tuple[int, datetime | None]:
@@ -213,9 +245,17 @@ def load_level(permit: Permit[VendCredentials]) -> AccessLevel:
     return _level(may_write, append_only=permit.obligations.append_only)
 
 
-def creation_level(permit: Permit[VendCreationCredentials]) -> AccessLevel:
+def creation_level(
+    permit: Permit[VendCreationCredentials] | Permit[VendGenericTableCreationCredentials],
+) -> AccessLevel:
     """What the credentials of a table's creator allow."""
     return _level(True, append_only=permit.obligations.append_only)
+
+
+def _required(handed: Handed) -> LoadCredentialsResponse:
+    if not handed.credentials:
+        raise NoCredentialsVended(f"No credentials are handed out here: {handed.reason}")
+    return LoadCredentialsResponse(storage_credentials=handed.credentials)
 
 
 def _nothing(reason: str) -> Handed:
@@ -234,7 +274,10 @@ def _level(may_write: bool, *, append_only: bool) -> AccessLevel:
     return AccessLevel.READ_WRITE if append_only else AccessLevel.READ_WRITE_DELETE
 
 
-def _refresh_endpoint(warehouse_id: UUID, identifier: TableIdentifier) -> str:
-    """Where a client gets new credentials, relative to the catalog's URI."""
+def refresh_endpoint(warehouse_id: UUID, identifier: TableIdentifier, *, generic: bool = False) -> str:
+    """Where a client gets new credentials: of a table relative to the catalog's URI, which Iceberg's clients know, of a
+    generic table from the top of this server.
+    """
     namespace = quote(SEPARATOR.join(identifier.namespace.levels), safe="")
-    return f"v1/{warehouse_id}/namespaces/{namespace}/tables/{quote(identifier.name, safe='')}/credentials"
+    top, kind = ("/lakekeeper/v1", "generic-tables") if generic else ("v1", "tables")
+    return f"{top}/{warehouse_id}/namespaces/{namespace}/{kind}/{quote(identifier.name, safe='')}/credentials"

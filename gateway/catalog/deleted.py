@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from gateway.access.operations.deleted import ListDeletedTabulars, UndropTabulars
+from gateway.access.operations.deleted import Kept, ListDeletedTabulars, UndropTabulars
 from gateway.access.permit import Permit
-from gateway.access.refs import KeptTableRef, KeptViewRef
+from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef
 from gateway.access.refusals import not_found
-from gateway.access.resolved import ResolvedTable, ResolvedView
+from gateway.access.resolved import ResolvedGenericTable, ResolvedTable, ResolvedView
 from gateway.access.wire_lifecycle import DeletedTabular, DeletedTabulars
 from gateway.catalog.lists import Lists
 from gateway.db import deleted, namespaces, tables
@@ -34,7 +34,7 @@ class DeletedTables:
                     id=row.id,
                     name=row.name,
                     namespace=row.levels,
-                    typ=row.kind,
+                    typ=row.kind.replace("_", "-"),
                     warehouse_id=warehouse_id,
                     created_at=row.created_at,
                     deleted_at=row.deleted_at,
@@ -71,8 +71,14 @@ class DeletedTables:
             raise AlreadyExistsException("Two of the targets have one name, or somebody took one just now.") from clash
 
 
-def _row(permit: Permit[UndropTabulars], ref: KeptTableRef | KeptViewRef) -> ResolvedTable | ResolvedView:
-    return permit.table(ref) if isinstance(ref, KeptTableRef) else permit.view(ref)
+def _row(permit: Permit[UndropTabulars], ref: Kept) -> ResolvedTable | ResolvedView | ResolvedGenericTable:
+    match ref:
+        case KeptTableRef():
+            return permit.table(ref)
+        case KeptViewRef():
+            return permit.view(ref)
+        case KeptGenericTableRef():
+            return permit.generic_table(ref)
 
 
 async def _refuse_taken_names(connection: Connection, ids: list[UUID]) -> None:

@@ -9,8 +9,7 @@ from enum import StrEnum
 from gateway.access.operation import Operation
 from gateway.access.outage import DatabaseUnavailable
 from gateway.access.permit import Permit
-from gateway.access.refs import ObjectType
-from gateway.access.resolved import ResolvedTable, ResolvedView
+from gateway.access.resolved import ResolvedGenericTable, ResolvedTable, ResolvedView
 from gateway.catalog.containers import above_table
 from gateway.catalog.metadata_files import own_files
 from gateway.db import deleted, namespaces, tables, tasks
@@ -20,6 +19,7 @@ from gateway.db.ownership import record_gone
 from gateway.db.tasks import Queue
 from gateway.iceberg.errors import (
     CatalogError,
+    NoSuchGenericTableException,
     NoSuchTableException,
     NoSuchViewException,
     ProtectedTabularDeletionWithoutForce,
@@ -40,7 +40,7 @@ class Files(StrEnum):
 async def let_go(
     connection: Connection,
     permit: Permit[Operation],
-    dropped: ResolvedTable | ResolvedView,
+    dropped: ResolvedTable | ResolvedView | ResolvedGenericTable,
     asked: TableIdentifier,
     *,
     files: Files,
@@ -103,6 +103,11 @@ async def let_go(
     )
 
 
-def _gone(dropped: ResolvedTable | ResolvedView, asked: TableIdentifier) -> CatalogError:
-    kind = NoSuchTableException if dropped.key.type is ObjectType.TABLE else NoSuchViewException
-    return kind.of(asked)
+def _gone(dropped: ResolvedTable | ResolvedView | ResolvedGenericTable, asked: TableIdentifier) -> CatalogError:
+    match dropped:
+        case ResolvedTable():
+            return NoSuchTableException.of(asked)
+        case ResolvedView():
+            return NoSuchViewException.of(asked)
+        case ResolvedGenericTable():
+            return NoSuchGenericTableException.of(asked)

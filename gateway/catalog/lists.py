@@ -15,11 +15,12 @@ from gateway.access.door import Door
 from gateway.access.listing import Reach, ReachesInUse, holders_of, reach_of
 from gateway.access.operation import Operation
 from gateway.access.operations.deleted import ListDeletedTabulars
+from gateway.access.operations.generic_tables import ListGenericTables
 from gateway.access.operations.namespaces import ListNamespaces
 from gateway.access.operations.tables import ListTables
 from gateway.access.operations.views import ListViews
 from gateway.access.permit import Permit
-from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType, WarehouseRef
+from gateway.access.refs import TABULARS, NamespaceRef, ObjectKey, ObjectType, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.pages import Position, visible_page
@@ -39,7 +40,10 @@ class Lists:
     reaches: ReachesInUse
 
     async def tabulars(
-        self, permit: Permit[ListTables] | Permit[ListViews], type: ObjectType, namespace: ResolvedNamespace
+        self,
+        permit: Permit[ListTables] | Permit[ListViews] | Permit[ListGenericTables],
+        type: ObjectType,
+        namespace: ResolvedNamespace,
     ) -> tuple[list[AnyRow], str | None]:
         """(tables or views (id, name) of the namespace, token of the next page). Raises the refusal for an outage."""
         operation = permit.operation
@@ -116,7 +120,7 @@ class Lists:
         """(rows of `deleted.dropped`, token of the next page). Raises the refusal for an outage."""
         operation = permit.operation
         seen = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
-        known = seen or all([await reach_of(self.reaches, type) for type in (ObjectType.TABLE, ObjectType.VIEW)])
+        known = seen or all([await reach_of(self.reaches, type) for type in sorted(TABULARS)])
         holders = holders_of(permit.actor, permit.resolution) if known and not seen else None
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from gateway.access.operations.namespaces import DropNamespace
 from gateway.access.permit import Permit
+from gateway.access.refs import ObjectType
 from gateway.catalog.containers import above_namespace, parent_of
 from gateway.db import namespaces, trees
 from gateway.db.engine import Connection
@@ -20,6 +21,7 @@ from gateway.iceberg.errors import (
     NamespaceProtected,
     NoSuchNamespaceException,
 )
+from gateway.iceberg.generic_tables import owns_its_files, read_document
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.iceberg.metadata import decode_stored_table_metadata
 from gateway.iceberg.properties import GC_ENABLED, flag
@@ -94,14 +96,18 @@ def _refuse_protected(tree: Tree) -> None:
     for each in tree.tabulars:
         if each.protected:
             named = TableIdentifier(Namespace(levels[each.namespace_id]), each.name).dotted
-            raise ChildTabularProtected(f"The {each.kind} {named} is protected; say force.")
+            raise ChildTabularProtected(f"The {each.kind.replace('_', ' ')} {named} is protected; say force.")
 
 
 def _purged(row: AnyRow, purge: bool) -> bool:
     """Staged tables own what lies at their places; others unless they say that their files may be others' too."""
     if row.staged_by is not None:
         return True
-    if not purge or row.metadata is None or row.kind != "table":
+    if not purge or row.metadata is None:
+        return purge
+    if row.kind == ObjectType.GENERIC_TABLE:
+        return owns_its_files(read_document(row.metadata))
+    if row.kind != ObjectType.TABLE:
         return purge
     return flag(decode_stored_table_metadata(row.metadata).properties, GC_ENABLED, default=True)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renaming tables and views. Nothing moves in the store; what moves is whose rights count.
+"""Renaming tables, views and generic tables. Nothing moves in the store; what moves is whose rights count.
 
 A rename into another namespace gives the object another parent in the relationship model: who reads the new namespace
 sees it, who read it by the old one no longer does. The answer leaves when OpenFGA has confirmed that.
@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import TypeVar
 
 from gateway.access.operation import Operation
+from gateway.access.operations.generic_tables import RenameGenericTable
 from gateway.access.operations.renames import RenameTable, RenameView, arrival
 from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
-from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedView
+from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedView
 from gateway.catalog.containers import above_table
+from gateway.catalog.tables import spoken
 from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
@@ -23,6 +25,7 @@ from gateway.iceberg.errors import (
     AlreadyExistsException,
     CatalogError,
     CommitStateUnknownException,
+    NoSuchGenericTableException,
     NoSuchNamespaceException,
     NoSuchTableException,
     NoSuchViewException,
@@ -31,9 +34,11 @@ from gateway.iceberg.identifiers import TableIdentifier, fold, validate_new_name
 
 Rename = TypeVar("Rename", bound=Operation)
 
+Moved = ResolvedTable | ResolvedView | ResolvedGenericTable
+
 
 class Renames:
-    """Names of tables and views."""
+    """Names of tables, views and generic tables."""
 
     def __init__(self, *, database: Database, delivery: TupleDelivery) -> None:
         self._database = database
@@ -60,17 +65,25 @@ class Renames:
         to = moved.namespace if at is None else permit.namespace(at)
         await self._rename(permit, moved, operation.source.identifier, to, operation.destination, noun="view")
 
+    async def generic_table(self, permit: Permit[RenameGenericTable]) -> None:
+        """Rename a generic table; raises what `table` raises, with NoSuchGenericTableException."""
+        operation = permit.operation
+        at = arrival(operation.source, operation.destination)
+        moved = permit.generic_table(operation.source)
+        to = moved.namespace if at is None else permit.namespace(at)
+        await self._rename(permit, moved, operation.source.identifier, to, operation.destination, noun="generic_table")
+
     async def _rename(
         self,
         permit: Permit[Rename],
-        moved: ResolvedTable | ResolvedView,
+        moved: Moved,
         source: TableIdentifier,
         to: ResolvedNamespace,
         destination: TableIdentifier,
         *,
         noun: str,
     ) -> None:
-        validate_new_name(destination.name, noun=noun)
+        validate_new_name(destination.name, noun=spoken(noun))
         permit.trail.tell(**{f"{noun}_id": str(moved.id), "from": source.dotted, "to": destination.dotted})
         try:
             async with self._database.change(permit) as connection:
@@ -82,13 +95,13 @@ class Renames:
         except tables.Clash as clash:
             async with self._database.read() as connection:
                 kind = await tables.name_taken(connection, to.id, destination.name) or noun
-            raise AlreadyExistsException.rename(source, destination, taken_by=kind.capitalize()) from clash
+            raise AlreadyExistsException.rename(source, destination, taken_by=spoken(kind).capitalize()) from clash
         await self._deliver(steps)
 
     async def _record(
         self,
         connection: Connection,
-        moved: ResolvedTable | ResolvedView,
+        moved: Moved,
         source: TableIdentifier,
         to: ResolvedNamespace,
         destination: TableIdentifier,
@@ -122,7 +135,12 @@ class Renames:
             ) from outage
 
 
-def _gone(moved: ResolvedTable | ResolvedView, source: TableIdentifier) -> CatalogError:
+def _gone(moved: Moved, source: TableIdentifier) -> CatalogError:
     """Somebody dropped or renamed it since the request was decided."""
-    kind = NoSuchTableException if isinstance(moved, ResolvedTable) else NoSuchViewException
-    return kind.of(source)
+    match moved:
+        case ResolvedTable():
+            return NoSuchTableException.of(source)
+        case ResolvedView():
+            return NoSuchViewException.of(source)
+        case ResolvedGenericTable():
+            return NoSuchGenericTableException.of(source)

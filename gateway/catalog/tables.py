@@ -339,9 +339,14 @@ async def refuse_taken_location(
 
 def taken(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
     """The protocol's text for a name that a table or a view has (REST compatibility kit)."""
-    if kind == "view":
-        return AlreadyExistsException(f"View with same name already exists: {identifier.dotted}")
+    if kind != "table":
+        return AlreadyExistsException(f"{spoken(kind).capitalize()} with same name already exists: {identifier.dotted}")
     return AlreadyExistsException(f"Table already exists: {identifier.dotted}")
+
+
+def spoken(kind: str) -> str:
+    """The kind of a row as people say it: `generic table`."""
+    return kind.replace("_", " ")
 
 
 def answer(metadata_location: str | None, metadata: bytes, handed: Handed) -> LoadTableResult:

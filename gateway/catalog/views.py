@@ -30,6 +30,7 @@ from gateway.catalog.tables import (
     place,
     refuse_chosen_location,
     refuse_taken_location,
+    taken,
 )
 from gateway.db import namespaces, pending_files, retired, tables, views
 from gateway.db.delivery import TupleDelivery
@@ -306,7 +307,9 @@ def taken_for_view(kind: str, identifier: TableIdentifier) -> AlreadyExistsExcep
     """The protocol's text for a name that a view was to have (REST compatibility kit)."""
     if kind == "view":
         return AlreadyExistsException.view(identifier)
-    return AlreadyExistsException.table_where_view_wanted(identifier)
+    if kind == "table":
+        return AlreadyExistsException.table_where_view_wanted(identifier)
+    return taken(kind, identifier)
 
 
 def answer(metadata_location: str, metadata: bytes) -> LoadViewResult:

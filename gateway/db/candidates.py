@@ -48,7 +48,7 @@ _PLACED = """
     select h.object_type, h.privilege, n.warehouse_id, n.ancestors || n.id as path
     from held h
     left join tables t on t.kind = h.object_type
-        and t.id = case when h.object_type in ('table', 'view') then h.object_id::uuid end
+        and t.id = case when h.object_type in ('table', 'view', 'generic_table') then h.object_id::uuid end
     join namespaces n on n.id = coalesce(
         t.namespace_id, case h.object_type when 'namespace' then h.object_id::uuid end)
 """
@@ -57,7 +57,8 @@ _CHILDREN = text(
     f"""
     with held as materialized (
         {HELD} and (g.object_type = 'namespace' and g.privilege = any(cast(:own as text[]))
-            or g.object_type in ('namespace', 'table', 'view') and g.privilege = any(cast(:below as text[])))),
+            or g.object_type in ('namespace', 'table', 'view', 'generic_table')
+                and g.privilege = any(cast(:below as text[])))),
     placed as ({_PLACED}),
     candidates as (
         select p.path[cast(:depth as int)] as id, min(p.privilege) filter (
@@ -79,7 +80,7 @@ _WAREHOUSES = text(
         select h.object_id::uuid as id, min(h.privilege) as by from held h
         where h.object_type = 'warehouse' and h.privilege = any(cast(:own as text[])) group by h.object_id),
     inside as materialized (
-        select * from held h where h.object_type in ('namespace', 'table', 'view')
+        select * from held h where h.object_type in ('namespace', 'table', 'view', 'generic_table')
             and h.privilege = any(cast(:below as text[]))),
     ways as (select distinct p.warehouse_id as id from ({_PLACED.replace("held h", "inside h")}) p),
     everything as (
@@ -98,7 +99,7 @@ _PROJECTS = text(
         select h.object_id as id, min(h.privilege) as by from held h
         where h.object_type = 'project' and h.privilege = any(cast(:own as text[])) group by h.object_id),
     inside as materialized (
-        select * from held h where h.object_type in ('warehouse', 'namespace', 'table', 'view')
+        select * from held h where h.object_type in ('warehouse', 'namespace', 'table', 'view', 'generic_table')
             and h.privilege = any(cast(:below as text[]))),
     reached as (
         select p.warehouse_id as id from ({_PLACED.replace("held h", "inside h")}) p

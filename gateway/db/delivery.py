@@ -30,7 +30,7 @@ from gateway.access.outage import (
     DecisionEngineUnavailable,
     WriteOutcomeUnknown,
 )
-from gateway.access.refs import ObjectType
+from gateway.access.refs import IN_A_WAREHOUSE, ObjectType
 from gateway.access.tuples import MANAGED_ACCESS, TupleKey
 from gateway.db import outbox
 from gateway.db.engine import Database, commit
@@ -248,7 +248,7 @@ class _Sending:
 
 
 #: A cached answer about one of these is held under its warehouse's revision, about anything else under the global one.
-_IN_WAREHOUSE = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW})
+_IN_WAREHOUSE = IN_A_WAREHOUSE | {ObjectType.WAREHOUSE}
 
 
 async def _move_revisions(

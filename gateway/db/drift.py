@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
 from gateway.access.privileges import TRAVERSE_REASONS, Privilege
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refs import TABULARS, ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, managed_access, tables
 from gateway.db.rows import AnyRow
@@ -88,7 +88,7 @@ async def adopt(connection: AsyncConnection, key: TupleKey, expires_at: datetime
 
     Call it with the object held (`grants.hold_object`) and the key locked.
     """
-    if key.object.type in (ObjectType.TABLE, ObjectType.VIEW):
+    if key.object.type in TABULARS:
         # Held with the namespace it lies in, so that no move makes the way that is read here an old one.
         await tables.containers(connection, UUID(key.object.id))
     privilege, principal = Privilege(key.relation), Principal(PrincipalType(key.subject.type), key.subject.id)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from gateway.access.resolved import (
+    ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedTable,
     ResolvedUser,
@@ -66,6 +67,19 @@ def view_from(row: AnyRow) -> ResolvedView:
         metadata_location=row.t_metadata_location,
         metadata=row.t_metadata,
         version=row.t_version,
+    )
+
+
+def generic_table_from(row: AnyRow) -> ResolvedGenericTable:
+    """The generic table in a row of all three groups of columns."""
+    namespace = namespace_from(row)
+    return ResolvedGenericTable(
+        id=row.t_id,
+        namespace=namespace,
+        identifier=TableIdentifier(namespace.namespace, row.t_name),
+        location=row.t_location,
+        format=row.t_format,
+        document=row.t_metadata,
     )
 
 

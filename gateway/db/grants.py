@@ -30,6 +30,7 @@ _TABLES = {
     ObjectType.NAMESPACE: namespaces,
     ObjectType.TABLE: tables,
     ObjectType.VIEW: tables,
+    ObjectType.GENERIC_TABLE: tables,
     ObjectType.ROLE: roles,
 }
 
@@ -146,7 +147,8 @@ _OF_PRINCIPAL = text(
     """
     select g.* from grants g
     left join roles r on r.id = case g.object_type when 'role' then g.object_id::uuid end
-    left join tables t on t.id = case when g.object_type in ('table', 'view') then g.object_id::uuid end
+    left join tables t
+        on t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid end
     left join namespaces n on n.id = case g.object_type when 'namespace' then g.object_id::uuid end
     left join warehouses w on w.id = coalesce(
         t.warehouse_id, n.warehouse_id, case g.object_type when 'warehouse' then g.object_id::uuid end)

@@ -8,11 +8,11 @@ from uuid import UUID
 from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refs import TABULARS, ObjectKey, ObjectType
 from gateway.db.rows import AnyRow
 from gateway.db.schema import LIVE, namespaces, tables
 
-_TABLES = {ObjectType.NAMESPACE: namespaces, ObjectType.TABLE: tables, ObjectType.VIEW: tables}
+_TABLES = {ObjectType.NAMESPACE: namespaces, **dict.fromkeys(TABULARS, tables)}
 
 
 async def of(connection: AsyncConnection, on: ObjectKey) -> AnyRow | None:

@@ -45,7 +45,7 @@ from gateway.access.resolved import (
 from gateway.access.tuples import PrincipalType
 from gateway.db.direct import DirectRead
 from gateway.db.engine import Database
-from gateway.db.found import namespace_from, table_from, user_from, view_from, warehouse_from
+from gateway.db.found import generic_table_from, namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.rows import AnyRow
 from gateway.db.schema import grants, namespaces, projects, roles, server, tables, users, warehouses
 from gateway.iceberg.identifiers import Namespace, fold
@@ -81,6 +81,7 @@ _TABLE = (
     tables.c.location.label("t_location"),
     tables.c.metadata_location.label("t_metadata_location"),
     tables.c.metadata.label("t_metadata"),
+    tables.c.format.label("t_format"),
     tables.c.version.label("t_version"),
 )
 
@@ -307,10 +308,13 @@ def _by_id(kind: str, *, kept: bool = False) -> Select[Any]:
 _STATEMENTS: dict[type[refs.Ref], DirectRead] = {
     refs.TableRef: _named_direct(_named("table"), "t_id"),
     refs.ViewRef: _named_direct(_named("view"), "t_id"),
+    refs.GenericTableRef: _named_direct(_named("generic_table"), "t_id"),
     refs.TableIdRef: _direct(_by_id("table")),
     refs.ViewIdRef: _direct(_by_id("view")),
     refs.KeptTableRef: _direct(_by_id("table", kept=True)),
     refs.KeptViewRef: _direct(_by_id("view", kept=True)),
+    refs.KeptGenericTableRef: _direct(_by_id("generic_table", kept=True)),
+    refs.GenericTableIdRef: _direct(_by_id("generic_table")),
     refs.NamespaceRef: _named_direct(
         _namespace_columns().where(
             namespaces.c.warehouse_id == bindparam("warehouse_id"),
@@ -352,6 +356,9 @@ _SEVERAL: dict[type[refs.Ref], tuple[Select[Any], tuple[Column[Any], ...]]] = {
     refs.ViewIdRef: (_table_columns("view"), (tables.c.id, tables.c.warehouse_id)),
     refs.KeptTableRef: (_kept_columns("table"), (tables.c.id, tables.c.warehouse_id)),
     refs.KeptViewRef: (_kept_columns("view"), (tables.c.id, tables.c.warehouse_id)),
+    refs.KeptGenericTableRef: (_kept_columns("generic_table"), (tables.c.id, tables.c.warehouse_id)),
+    refs.GenericTableRef: (_table_columns("generic_table"), _KEYS_OF_TABULAR),
+    refs.GenericTableIdRef: (_table_columns("generic_table"), (tables.c.id, tables.c.warehouse_id)),
     refs.NamespaceRef: (_namespace_columns(), _KEYS_OF_TABULAR[:2]),
     refs.NamespaceIdRef: (_namespace_columns(), (namespaces.c.id,)),
     refs.WarehouseRef: (_warehouse_columns(), (warehouses.c.id,)),
@@ -367,7 +374,7 @@ _SEVERAL: dict[type[refs.Ref], tuple[Select[Any], tuple[Column[Any], ...]]] = {
 
 def _parameters(ref: refs.Ref) -> dict[str, Any]:
     match ref:
-        case refs.TableRef() | refs.ViewRef():
+        case refs.TableRef() | refs.ViewRef() | refs.GenericTableRef():
             identifier = ref.identifier
             named = {"path_key": identifier.namespace.key, "name_key": fold(identifier.name)}
             return {"warehouse_id": ref.warehouse_id, **named, "above_keys": _keys_above(identifier.namespace)}
@@ -375,6 +382,8 @@ def _parameters(ref: refs.Ref) -> dict[str, Any]:
             return {"id": ref.table_id, "warehouse_id": ref.warehouse_id}
         case refs.ViewIdRef() | refs.KeptViewRef():
             return {"id": ref.view_id, "warehouse_id": ref.warehouse_id}
+        case refs.GenericTableIdRef() | refs.KeptGenericTableRef():
+            return {"id": ref.generic_table_id, "warehouse_id": ref.warehouse_id}
         case refs.NamespaceRef():
             above = _keys_above(ref.namespace.parent)
             return {"warehouse_id": ref.warehouse_id, "path_key": ref.namespace.key, "above_keys": above}
@@ -421,6 +430,8 @@ def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
             return table_from(row)
         case refs.ObjectType.VIEW:
             return view_from(row)
+        case refs.ObjectType.GENERIC_TABLE:
+            return generic_table_from(row)
         case refs.ObjectType.NAMESPACE:
             return namespace_from(row)
         case refs.ObjectType.WAREHOUSE:
@@ -438,6 +449,7 @@ def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
 _KEY_COLUMN = {
     refs.ObjectType.TABLE: "t_id",
     refs.ObjectType.VIEW: "t_id",
+    refs.ObjectType.GENERIC_TABLE: "t_id",
     refs.ObjectType.NAMESPACE: "n_id",
     refs.ObjectType.WAREHOUSE: "w_id",
     refs.ObjectType.PROJECT: "id",

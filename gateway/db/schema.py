@@ -168,6 +168,7 @@ tables = Table(
     Column("location_key", Text, nullable=False, unique=True),
     Column("metadata_location", Text),
     Column("metadata", LargeBinary),
+    Column("format", Text),
     Column("version", BigInteger, nullable=False, server_default="1"),
     Column("staged_by", Text),
     Column("deleted_at", DateTime(timezone=True)),
@@ -176,14 +177,16 @@ tables = Table(
     _search_key("searchable(name_key)"),
     _now("created_at"),
     _now("updated_at", nullable=True),
-    CheckConstraint("kind in ('table', 'view')", name="kind"),
+    CheckConstraint("kind in ('table', 'view', 'generic_table')", name="kind"),
+    CheckConstraint("(kind = 'generic_table') = (format is not null)", name="format_of_generic_tables"),
     CheckConstraint("(staged_by is null) = (metadata is not null)", name="staged_without_metadata"),
     CheckConstraint("staged_by is null or deleted_at is null", name="staged_or_deleted"),
 )
-"""Tables and views share one name space. A staged table has no metadata yet, no claim on its name, and is seen by
-nobody. One that was dropped in a warehouse that keeps what is dropped (`deleted_at`) has no claim on its name either,
-and its place and its grants until its time is over. Triggers (migration 0011) list its place as retired from the drop
-on, and move its warehouse's revision in the transaction of the drop.
+"""Tables, views and generic tables share one name space. A generic table has no metadata file: `metadata` is what its
+creator told of it, and `format` says what it is. A staged table has no metadata yet, no claim on its name, and is seen
+by nobody. One that was dropped in a warehouse that keeps what is dropped (`deleted_at`) has no claim on its name
+either, and its place and its grants until its time is over. Triggers (migration 0011) list its place as retired from
+the drop on, and move its warehouse's revision in the transaction of the drop.
 """
 
 #: What there is for everybody who may see it: neither staged nor dropped.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on tables: their rows, their pointer, their locations."""
+"""Statements on tables, views and generic tables: their rows, their pointer, their locations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def clashes() -> Iterator[None]:
 
 
 async def name_taken(connection: AsyncConnection, namespace_id: UUID, name: str) -> str | None:
-    """The kind (`table`, `view`) of what has this name in the namespace, or None."""
+    """The kind (`table`, `view`, `generic_table`) of what has this name in the namespace, or None."""
     statement = select(tables.c.kind).where(
         tables.c.namespace_id == namespace_id, tables.c.name_key == fold(name), LIVE
     )
@@ -59,6 +59,7 @@ async def create(
     metadata: bytes | None,
     staged_by: str | None,
     kind: str = "table",
+    format: str | None = None,
 ) -> None:
     """Insert a table or view, or a staged one without metadata. Raises IntegrityError when name or location is
     taken.
@@ -76,6 +77,7 @@ async def create(
         metadata_location=metadata_location,
         metadata=metadata,
         staged_by=staged_by,
+        format=format,
     )
     with clashes():
         await connection.execute(statement)
@@ -281,6 +283,12 @@ async def in_namespace(
     if after is not None:
         statement = statement.where(tuple_(tables.c.name_key, tables.c.id) > tuple_(*after))
     return (await connection.execute(statement.order_by(tables.c.name_key, tables.c.id).limit(limit))).all()
+
+
+async def formats(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, str]:
+    """The formats of these generic tables, of those that are there."""
+    found = await connection.execute(select(tables.c.id, tables.c.format).where(tables.c.id.in_(list(ids))))
+    return {row.id: row.format for row in found}
 
 
 async def wait_for_writers(connection: AsyncConnection, id: UUID) -> None:

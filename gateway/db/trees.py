@@ -55,11 +55,14 @@ _LEVEL = text(
 
 _TOP = text(_LEVEL.text.replace("parent_id = any(cast(:parents as uuid[]))", "id = :id"))
 
-# The document of a table is read only where it may say that its files are not the table's own.
+# The document of a table is read only where it may say that its files are not the table's own; a generic table says so
+# too of files that were there before it (`gateway.iceberg.generic_tables`).
 _TABULARS = text(
     """
     select id, kind, name, namespace_id, protected, staged_by, deleted_at, location, location_key,
-        case when position(convert_to('gc.enabled', 'UTF8') in metadata) > 0 then metadata end as metadata
+        case when position(convert_to('gc.enabled', 'UTF8') in metadata) > 0
+            or kind = 'generic_table' and position(convert_to('"adopted"', 'UTF8') in metadata) > 0
+            then metadata end as metadata
     from tables where namespace_id = any(cast(:namespaces as uuid[])) order by id for update
     """
 )

@@ -75,6 +75,9 @@ _EDGES = text(
             where t.id = a.object_id::uuid and t.namespace_id = a.subject_id::uuid and t.kind = 'table')
         when 'view' then a.relation = 'parent' and a.subject_type = 'namespace' and exists (select 1 from tables t
             where t.id = a.object_id::uuid and t.namespace_id = a.subject_id::uuid and t.kind = 'view')
+        when 'generic_table' then a.relation = 'parent' and a.subject_type = 'namespace' and exists (
+            select 1 from tables t where t.id = a.object_id::uuid and t.namespace_id = a.subject_id::uuid
+                and t.kind = 'generic_table')
         else false end
     """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 )
@@ -110,7 +113,7 @@ _REASONS = ", ".join(f"'{privilege.value}'" for privilege in sorted(TRAVERSE_REA
 _BELOW = f"""
     from grants g
     left join tables t on t.kind = g.object_type
-        and t.id = case when g.object_type in ('table', 'view') then g.object_id::uuid end
+        and t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid end
     left join namespaces n on n.id = coalesce(
         t.namespace_id, case g.object_type when 'namespace' then g.object_id::uuid end)
     left join warehouses w on w.id = coalesce(
@@ -187,7 +190,8 @@ _PLACES = text(
     """
     select a.ord, w.project_id, w.id as warehouse_id, n.id as namespace_id, n.ancestors
     from unnest(cast(:types as text[]), cast(:ids as text[])) with ordinality as a(type, id, ord)
-    left join tables t on t.kind = a.type and t.id = case when a.type in ('table', 'view') then a.id::uuid end
+    left join tables t on t.kind = a.type
+        and t.id = case when a.type in ('table', 'view', 'generic_table') then a.id::uuid end
     left join namespaces n on n.id = coalesce(t.namespace_id, case a.type when 'namespace' then a.id::uuid end)
     left join warehouses w on w.id = coalesce(n.warehouse_id, case a.type when 'warehouse' then a.id::uuid end)
     order by a.ord

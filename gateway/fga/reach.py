@@ -29,6 +29,7 @@ _LISTED: Final = (
     ObjectType.NAMESPACE,
     ObjectType.TABLE,
     ObjectType.VIEW,
+    ObjectType.GENERIC_TABLE,
 )
 _CONTAINERS: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 # A list of what lies in these is read by grants only after `can_list_everything` was refused on it.

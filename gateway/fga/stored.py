@@ -32,6 +32,7 @@ _EDGES: Final[Mapping[tuple[ObjectType, str], tuple[ObjectType, ...]]] = {
     (ObjectType.NAMESPACE, "parent"): (ObjectType.WAREHOUSE, ObjectType.NAMESPACE),
     (ObjectType.TABLE, "parent"): (ObjectType.NAMESPACE,),
     (ObjectType.VIEW, "parent"): (ObjectType.NAMESPACE,),
+    (ObjectType.GENERIC_TABLE, "parent"): (ObjectType.NAMESPACE,),
 }
 _TRAVERSED: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 _FLAGGED: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})

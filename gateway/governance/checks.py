@@ -13,6 +13,8 @@ from gateway.access.door import Door
 from gateway.access.operations.checks import BatchCheck, Check, CheckPermission
 from gateway.access.permit import Permit
 from gateway.access.refs import (
+    GenericTableIdRef,
+    GenericTableRef,
     NamespaceIdRef,
     NamespaceRef,
     ObjectType,
@@ -163,6 +165,7 @@ _NAME_FACTS = {
     Can.CREATE_WAREHOUSE: "warehouse_name",
     Can.CREATE_TABLE: "table",
     Can.CREATE_VIEW: "view",
+    Can.CREATE_GENERIC_TABLE: "generic_table",
 }
 
 
@@ -217,6 +220,17 @@ def _view(fields: dict[str, Any], default: str | None) -> Ref:
     return ViewRef(warehouse, TableIdentifier(_levels(fields.pop("namespace")), _text(fields.pop("view"))))
 
 
+def _generic_table(fields: dict[str, Any], default: str | None) -> Ref:
+    """By id or by name, under the names of tables or its own."""
+    warehouse = UUID(fields.pop("warehouse-id"))
+    for id in ("generic-table-id", "table-id"):
+        if id in fields:
+            return GenericTableIdRef(warehouse, UUID(fields.pop(id)))
+    namespace = _levels(fields.pop("namespace"))
+    name = fields.pop("generic-table") if "generic-table" in fields else fields.pop("table")
+    return GenericTableRef(warehouse, TableIdentifier(namespace, _text(name)))
+
+
 def _levels(value: object) -> Namespace:
     if not isinstance(value, list):
         raise TypeError("a namespace is a list of names")
@@ -240,5 +254,6 @@ _REFS: dict[str, Callable[[dict[str, Any], str | None], Ref]] = {
     "namespace": _namespace,
     "table": _table,
     "view": _view,
+    "generic-table": _generic_table,
     "role": _role,
 }

@@ -22,7 +22,7 @@ from gateway.db import grants
 from gateway.db.engine import Database
 from gateway.db.places import Place, places
 from gateway.governance.principals import own_principal, told_principal
-from gateway.governance.privilege_texts import told_privilege
+from gateway.governance.privilege_texts import told_privilege, told_type
 from gateway.iceberg.errors import InvalidPaginationToken
 
 _KNOWN = frozenset(Privilege)
@@ -138,7 +138,7 @@ def _object(row: Any) -> ObjectKey:
 def _resource(key: ObjectKey, where: Mapping[ObjectKey, Place]) -> GrantedOn:
     place = where.get(key, Place())
     own = {} if key.type in (ObjectType.PROJECT, ObjectType.WAREHOUSE) else {f"{key.type.value}_id": key.id}
-    return GrantedOn(type=key.type.value, project_id=place.project_id, warehouse_id=place.warehouse_id, **own)
+    return GrantedOn(type=told_type(key.type), project_id=place.project_id, warehouse_id=place.warehouse_id, **own)
 
 
 def _row(permit: Permit[Operation], ref: Ref) -> Resolved:

@@ -18,6 +18,7 @@ from gateway.access.refs import ObjectKey, ObjectType, Ref, RoleRef
 from gateway.access.refusals import RoleActionForbidden, not_found
 from gateway.access.resolved import (
     Resolved,
+    ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedProject,
     ResolvedRole,
@@ -327,7 +328,7 @@ def _warehouse_id(row: Resolved) -> UUID | None:
     match row:
         case ResolvedWarehouse(id=id):
             return id
-        case ResolvedNamespace() | ResolvedTable() | ResolvedView():
+        case ResolvedNamespace() | ResolvedTable() | ResolvedView() | ResolvedGenericTable():
             return row.warehouse.id
         case _:
             return None
@@ -346,7 +347,7 @@ def _keys(row: Resolved, above: Sequence[ObjectKey], entries: Sequence[Assignmen
 async def _above_now(connection: Connection, row: Resolved) -> list[ObjectKey]:
     """The containers above, read again under the hold: a rename, or a move of a namespace, may have been faster."""
     match row:
-        case ResolvedTable(id=id) | ResolvedView(id=id):
+        case ResolvedTable(id=id) | ResolvedView(id=id) | ResolvedGenericTable(id=id):
             return await tables.containers(connection, id)
         case ResolvedNamespace(id=id):
             return await namespaces.containers(connection, id)

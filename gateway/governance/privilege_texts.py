@@ -28,6 +28,11 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
 }
 
 
+def told_type(type: ObjectType) -> str:
+    """The type as bodies name it: `generic-table`."""
+    return type.value.replace("_", "-")
+
+
 def told_privilege(privilege: Privilege, type: ObjectType) -> PrivilegeTold:
     """The privilege on this type of object."""
     name, description, category = _TEXTS[privilege]
@@ -36,5 +41,5 @@ def told_privilege(privilege: Privilege, type: ObjectType) -> PrivilegeTold:
         display_name=name,
         description=description,
         category=category,
-        resource_type=type.value,
+        resource_type=told_type(type),
     )

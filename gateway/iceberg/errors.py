@@ -213,6 +213,10 @@ class ViewActionForbidden(ForbiddenException):
     """Refused action on a visible view."""
 
 
+class GenericTableActionForbidden(ForbiddenException):
+    """Refused on a generic table."""
+
+
 class NamespaceActionForbidden(ForbiddenException):
     """Refused action on a visible namespace."""
 
@@ -261,6 +265,15 @@ class NoSuchTableException(CatalogError, code=404):
     def of(cls, identifier: Dotted) -> Self:
         """`Table does not exist: ns.tbl`."""
         return cls(f"Table does not exist: {identifier.dotted}")
+
+
+class NoSuchGenericTableException(CatalogError, code=404):
+    """No such generic table, or none the caller may see."""
+
+    @classmethod
+    def of(cls, identifier: Dotted) -> Self:
+        """`Generic table does not exist: ns.t`."""
+        return cls(f"Generic table does not exist: {identifier.dotted}")
 
 
 class NoSuchViewException(CatalogError, code=404):

@@ -20,6 +20,7 @@ from gateway.access.operations import (
     credentials,
     deleted,
     docs,
+    generic_tables,
     grant_lists,
     grants,
     managed_access,
@@ -47,6 +48,8 @@ from gateway.access.operations.checks import Check
 from gateway.access.operations.grants import Assignment
 from gateway.access.privileges import GRANTABLE, Privilege
 from gateway.access.refs import (
+    GenericTableIdRef,
+    KeptGenericTableRef,
     KeptTableRef,
     KeptViewRef,
     NamespaceIdRef,
@@ -68,6 +71,7 @@ from gateway.access.wire_tasks import (
 )
 from gateway.access.wire_warehouses import FormatVersionPolicyRequest, UpdateCredentialRequest, UpdateStorageRequest
 from gateway.iceberg.codec import decode
+from gateway.iceberg.generic_tables import CreateGenericTableRequest
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.iceberg.wire import (
     CommitReport,
@@ -195,6 +199,33 @@ def _tables() -> list[Example]:
             _T,
             body=_COMMITTED,
         ),
+    ]
+
+
+def _generic_tables() -> list[Example]:
+    new = {"name": "images", "format": "lance"}
+    creating = generic_tables.CreateGenericTable(world.NAMESPACE, decode(_body(new), CreateGenericTableRequest))
+    keys = generic_tables.VendGenericTableCreationCredentials(world.NAMESPACE, "images")
+
+    def renaming(to: Namespace) -> tuple[Operation, dict[str, Any]]:
+        body = {
+            "source": {"namespace": list(world.INNER.levels), "name": "vectors"},
+            "destination": {"namespace": list(to.levels), "name": "renamed"},
+        }
+        return generic_tables.RenameGenericTable(world.GENERIC_TABLE, TableIdentifier(to, "renamed")), body
+
+    (within, body_within), (away, body_away) = renaming(world.INNER), renaming(world.OUTER)
+    path = {**_N, "table": "vectors"}
+    return [
+        Example("list generic tables", generic_tables.ListGenericTables(world.NAMESPACE), _N),
+        Example("create generic table", creating, _N, body=new),
+        Example("keys for that", keys, _N, body=new),
+        Example("load", generic_tables.LoadGenericTable(world.GENERIC_TABLE), path),
+        Example("exists", generic_tables.GenericTableExists(world.GENERIC_TABLE), path),
+        Example("vend", generic_tables.VendGenericTableCredentials(world.GENERIC_TABLE), path),
+        Example("drop", generic_tables.DropGenericTable(world.GENERIC_TABLE), path),
+        Example("rename", within, _W, body=body_within),
+        Example("move", away, _W, body=body_away),
     ]
 
 
@@ -456,6 +487,11 @@ _HELD_ON: Sequence[tuple[str, Ref, Mapping[str, str]]] = (
         ViewIdRef(world.WAREHOUSE_ID, world.VIEW_ID),
         {"warehouse_id": str(world.WAREHOUSE_ID), "view_id": str(world.VIEW_ID)},
     ),
+    (
+        "GenericTable",
+        GenericTableIdRef(world.WAREHOUSE_ID, world.GENERIC_TABLE_ID),
+        {"warehouse_id": str(world.WAREHOUSE_ID), "generic_table_id": str(world.GENERIC_TABLE_ID)},
+    ),
     ("Role", world.ROLE, {"role_id": str(world.ROLE_ID)}),
 )
 
@@ -604,6 +640,11 @@ def _lifecycle() -> list[Example]:
     kept = (
         ("table", KeptTableRef(world.WAREHOUSE_ID, world.TABLE_ID), world.TABLE_ID),
         ("view", KeptViewRef(world.WAREHOUSE_ID, world.VIEW_ID), world.VIEW_ID),
+        (
+            "generic-table",
+            KeptGenericTableRef(world.WAREHOUSE_ID, world.GENERIC_TABLE_ID),
+            world.GENERIC_TABLE_ID,
+        ),
     )
     made = [Example("deleted", deleted.ListDeletedTabulars(world.WAREHOUSE), within)]
     for kind, ref, id in kept:
@@ -613,8 +654,13 @@ def _lifecycle() -> list[Example]:
         ("Namespace", NamespaceIdRef(world.INNER_ID, world.WAREHOUSE_ID), world.INNER_ID),
         ("Table", TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID), world.TABLE_ID),
         ("View", ViewIdRef(world.WAREHOUSE_ID, world.VIEW_ID), world.VIEW_ID),
+        (
+            "GenericTable",
+            GenericTableIdRef(world.WAREHOUSE_ID, world.GENERIC_TABLE_ID),
+            world.GENERIC_TABLE_ID,
+        ),
     ):
-        path = {**within, f"{name.lower()}_id": str(id)}
+        path = {**within, f"{on.type}_id": str(id)}
         protect = getattr(protection, f"Set{name}Protection")(on, True)
         made += [
             Example("protection", getattr(protection, f"Get{name}Protection")(on), path),
@@ -641,6 +687,7 @@ def _giving(privilege: Privilege) -> dict[str, Any]:
 EXAMPLES: Sequence[Example] = (
     *_tables(),
     *_views(),
+    *_generic_tables(),
     *_renames(),
     *_transactions(),
     *_registrations(),

@@ -41,6 +41,7 @@ LEVELS: Sequence[tuple[str, Resolved]] = (
     ("namespace", world.inner_row),
     ("table", world.table_row),
     ("view", world.view_row),
+    ("generic table", world.generic_table_row),
     ("role", world.role_row),
 )
 
@@ -53,6 +54,7 @@ ABOVE = {
     "namespace": _PATH[:3],
     "table": _PATH,
     "view": _PATH,
+    "generic table": _PATH,
 }
 
 HIERARCHY: Sequence[TupleKey] = (
@@ -63,6 +65,7 @@ HIERARCHY: Sequence[TupleKey] = (
     TupleKey(world.project_row.key, "project", world.role_row.key),
     TupleKey(world.inner_row.key, "parent", world.table_row.key),
     TupleKey(world.inner_row.key, "parent", world.view_row.key),
+    TupleKey(world.inner_row.key, "parent", world.generic_table_row.key),
 )
 
 
@@ -241,8 +244,8 @@ Made by `python -m pytest tests/access/test_lock_6_matrix.py --update-matrix`; a
 its differences.
 
 Each row is a person who holds exactly one grant, on a level of: server - project - warehouse - outer namespace -
-namespace - table or view, and a role of the project. Each column is an operation on the thing of that level (the
-namespace is the inner one). ✓ is done, ✗ is refused with 403, 404 is answered as if there were nothing, 401 needs a
-token. Operations that fare alike share a column. A title with a colon is a right that only decides how the operation is
-done. The policies of OPA, which can only take away, allow everything here.
+namespace - table, view or generic table, and a role of the project. Each column is an operation on the thing of that
+level (the namespace is the inner one). ✓ is done, ✗ is refused with 403, 404 is answered as if there were nothing, 401
+needs a token. Operations that fare alike share a column. A title with a colon is a right that only decides how the
+operation is done. The policies of OPA, which can only take away, allow everything here.
 """

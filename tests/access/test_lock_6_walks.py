@@ -11,6 +11,7 @@ import re
 import pytest
 
 from gateway.access.operation import OPERATIONS, Durability, Operation
+from gateway.access.operations.generic_tables import LoadGenericTable
 from gateway.access.operations.tables import LoadTable
 from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyRequest
@@ -26,7 +27,7 @@ from tests.access.world import DENIED, House
 WITHOUT_USE_CASE = {"GetApiAsset", "GetApiDocument", "GetHealth", "ShowApi", "SignRequest"}
 
 #: Asked together with the operation of the same endpoint and never first.
-EXTRAS = {"VendCreationCredentials"}
+EXTRAS = {"VendCreationCredentials", "VendGenericTableCreationCredentials"}
 
 #: Paths of which nothing needs a token.
 OPEN = ("/health", "/swagger-ui", "/api-docs/")
@@ -133,7 +134,7 @@ async def test_nothing_happens_while_an_engine_or_the_audit_is_down(broken: str)
         if broken == "audit":
             # The records of the others are written by the use case itself: it is reached, and its answer is not sent.
             guarded = [e for e in guarded if e.operation.durability is Durability.BUFFERED]
-            guarded = [e for e in guarded if not isinstance(e.operation, LoadTable)]
+            guarded = [e for e in guarded if not isinstance(e.operation, LoadTable | LoadGenericTable)]
         for example in guarded:
             answer = await app.send(example)
             mutating = any(o.is_catalog_mutation() for o in SERVED[type(example.operation)].opt["operations"])

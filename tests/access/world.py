@@ -23,6 +23,9 @@ from gateway.access.outage import AuditUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import (
+    GenericTableIdRef,
+    GenericTableRef,
+    KeptGenericTableRef,
     KeptTableRef,
     KeptViewRef,
     NamespaceIdRef,
@@ -43,6 +46,7 @@ from gateway.access.refs import (
 from gateway.access.resolved import (
     Resolution,
     Resolved,
+    ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedProject,
     ResolvedRole,
@@ -63,6 +67,7 @@ INNER_ID = UUID("00000000-0000-4000-8000-000000000005")
 TABLE_ID = UUID("00000000-0000-4000-8000-000000000006")
 ROLE_ID = UUID("00000000-0000-4000-8000-000000000007")
 VIEW_ID = UUID("00000000-0000-4000-8000-000000000008")
+GENERIC_TABLE_ID = UUID("00000000-0000-4000-8000-000000000009")
 ALICE = Actor.user("oidc~alice", name="Alice")
 BOB_ID = "oidc~bob"
 
@@ -70,6 +75,7 @@ OUTER = Namespace(("sales",))
 INNER = Namespace(("sales", "eu"))
 ORDERS = TableIdentifier(INNER, "orders")
 RECENT = TableIdentifier(INNER, "recent")
+VECTORS = TableIdentifier(INNER, "vectors")
 
 SERVER = ServerRef()
 PROJECT = ProjectRef(PROJECT_ID)
@@ -78,6 +84,7 @@ WAREHOUSE_BY_NAME = WarehouseNameRef(PROJECT_ID, "lake")
 NAMESPACE = NamespaceRef(WAREHOUSE_ID, INNER)
 TABLE = TableRef(WAREHOUSE_ID, ORDERS)
 VIEW = ViewRef(WAREHOUSE_ID, RECENT)
+GENERIC_TABLE = GenericTableRef(WAREHOUSE_ID, VECTORS)
 ROLE = RoleRef(ROLE_ID)
 BOB = UserRef(BOB_ID)
 
@@ -116,6 +123,14 @@ view_row = ResolvedView(
     metadata=b"{}",
     version=1,
 )
+generic_table_row = ResolvedGenericTable(
+    id=GENERIC_TABLE_ID,
+    namespace=inner_row,
+    identifier=VECTORS,
+    location="s3://lake/vectors",
+    format="lance",
+    document=b"{}",
+)
 role_row = ResolvedRole(id=ROLE_ID, project_id=PROJECT_ID, name="analysts")
 bob_row = ResolvedUser(
     id=BOB_ID, name="Bob", email=None, user_type="human", created_at=NOW, updated_at=None, last_updated_with="test"
@@ -139,6 +154,9 @@ ROWS: dict[Ref, Resolved] = {
     VIEW: view_row,
     ViewIdRef(WAREHOUSE_ID, VIEW_ID): view_row,
     KeptViewRef(WAREHOUSE_ID, VIEW_ID): view_row,
+    GENERIC_TABLE: generic_table_row,
+    GenericTableIdRef(WAREHOUSE_ID, GENERIC_TABLE_ID): generic_table_row,
+    KeptGenericTableRef(WAREHOUSE_ID, GENERIC_TABLE_ID): generic_table_row,
     ROLE: role_row,
     BOB: bob_row,
     UserRef(ALICE.id): alice_row,
@@ -152,6 +170,7 @@ TARGETS: dict[ObjectType, Resolved] = {
     ObjectType.NAMESPACE: inner_row,
     ObjectType.TABLE: table_row,
     ObjectType.VIEW: view_row,
+    ObjectType.GENERIC_TABLE: generic_table_row,
     ObjectType.ROLE: role_row,
     ObjectType.USER: bob_row,
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import pytest
@@ -247,3 +248,74 @@ def test_who_holds_just_this_may_do_just_that(world: World, row: Row) -> None:
                 world.revoke(privilege, subject, "server", "")
         world.strip(subject)
         world.strip(other)
+
+
+#: The columns about T that a generic table has, each with the actions tried; it has no commits.
+_GENERIC = {
+    "see T": ("can_get_metadata",),
+    "T: read data": ("can_read_data",),
+    "T: write, commit, rename, drop": ("can_write_data", "can_rename", "can_drop"),
+    "N: create in it": ("can_create_generic_table",),
+    "see who holds what": ("can_read_assignments",),
+}
+
+
+def _keys_of(made: dict[str, Any], world: World, person: Person, path: str, *, write: bool) -> bool:
+    """With vended keys, on the store itself."""
+    answer = person.get(f"{path}/credentials")
+    if not _verdict(answer):
+        return False
+    keys = world.store_of(answer.json()["storage-credentials"][0]["config"])
+    key = f"{made['table']['base-location'].removeprefix(f's3://{world.bucket}/').rstrip('/')}/golden"
+    try:
+        keys.put_object(Bucket=world.bucket, Key=key, Body=b"1") if write else keys.get_object(
+            Bucket=world.bucket, Key=key
+        )
+    except ClientError as refused:
+        assert refused.response["ResponseMetadata"]["HTTPStatusCode"] == 403, refused
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.on in ("N", "T") and _possible(row)], ids=lambda row: row.title
+)
+def test_who_holds_just_this_may_do_just_that_with_a_generic_table(world: World, row: Row) -> None:
+    """A generic table in the place of T: the table says the same of it, but for commits."""
+    person = world.contractor
+    world.strip(person)
+    namespace, name = world.namespace(), unique("g")
+    top = f"/lakekeeper/v1/{world.warehouse}"
+    within = f"{top}/namespaces/{namespace}/generic-tables"
+    path = f"{within}/{name}"
+    made = world.admin.post(within, {"name": name, "format": "lance"}).json()
+    assert _keys_of(made, world, world.admin, path, write=True)
+    [found] = world.sql("select id::text from tables where name = $1", name)
+    kind, id = ("generic-table", found["id"]) if row.on == "T" else ("namespace", world.namespace_id(namespace))
+    for privilege in row.privileges:
+        world.grant(privilege, person, kind, id)
+
+    def renames() -> bool:
+        sides = [{"namespace": [namespace], "name": each} for each in (name, f"{name}_")]
+        there, back = ({"source": a, "destination": b} for a, b in (sides, sides[::-1]))
+        return all(_verdict(person.post(f"{top}/generic-tables/rename", body)) for body in (there, back))
+
+    tried: dict[str, Callable[[], bool]] = {
+        "can_get_metadata": lambda: _verdict(person.get(path)),
+        "can_read_data": lambda: _keys_of(made, world, person, path, write=False),
+        "can_write_data": lambda: _keys_of(made, world, person, path, write=True),
+        "can_rename": renames,
+        "can_create_generic_table": lambda: _verdict(person.post(within, {"name": unique("g"), "format": "csv"})),
+        "can_read_assignments": lambda: _verdict(person.get(world.grants_path(kind, id))),
+        "can_drop": lambda: _verdict(person.delete(path)),
+    }
+    try:
+        wrong = {}
+        # What drops the table comes last.
+        for column in sorted(COLUMNS, key=lambda column: "drop" in column.title):
+            said = row.holds(column)
+            found_out = {action: tried[action]() for action in _GENERIC.get(column.title, ())}
+            wrong.update({action: got for action, got in found_out.items() if got != said})
+        assert wrong == {}, f"{row.title}: these are otherwise than the golden table says: {wrong}"
+    finally:
+        world.strip(person)

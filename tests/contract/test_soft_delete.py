@@ -218,8 +218,6 @@ def test_a_list_holds_all_that_its_reader_sees_and_nothing_else(soft: World, pla
     assert set(deleted(soft.carol, soft)) == {own.uuid, below.uuid}
     assert hidden.uuid in deleted(soft.admin, soft)
     soft.revoke("select", soft.carol, "namespace", soft.namespace_id(inner))
-    assert undrop(soft.admin, soft, ("table", own.uuid)).status_code == 204
-    soft.revoke("describe", soft.carol, "table", own.uuid)
 
 
 def test_pages_of_what_was_dropped_are_complete(soft: World, place: str) -> None:

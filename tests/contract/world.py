@@ -194,7 +194,7 @@ class World:
 
     def grants_path(self, kind: str, id: str) -> str:
         """Where the assignments of an object are read and written."""
-        if kind in ("table", "view"):
+        if kind in ("table", "view", "generic-table"):
             return f"/management/v1/permissions/warehouse/{self.warehouse}/{kind}/{id}/assignments"
         if kind == "server":
             return "/management/v1/permissions/server/assignments"
@@ -220,12 +220,12 @@ class World:
         """Take away every grant of a person: who comes out of this is a stranger."""
         held = self.sql(
             "select g.id, g.privilege, g.object_type, g.object_id, t.warehouse_id::text as warehouse from grants g "
-            "left join tables t on g.object_type in ('table', 'view') and t.id::text = g.object_id "
+            "left join tables t on g.object_type = t.kind and t.id::text = g.object_id "
             "where g.principal_type = 'user' and g.principal_id = $1",
             person.id,
         )
         for row in held:
-            kind, id = row["object_type"], row["object_id"]
+            kind, id = row["object_type"].replace("_", "-"), row["object_id"]
             within = f"warehouse/{row['warehouse']}/{kind}" if row["warehouse"] else kind
             path = f"/management/v1/permissions/{within}/{id}/assignments"
             gone = self.admin.post(path, {"deletes": [{"type": row["privilege"], "user": person.id}]})

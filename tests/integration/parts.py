@@ -248,12 +248,13 @@ async def add_role(connection: AsyncConnection, id: UUID, project: str) -> None:
 async def add_table(
     connection: AsyncConnection, id: UUID, warehouse: UUID, namespace: UUID, *, kind: str = "table"
 ) -> None:
-    """A table's row, or a view's."""
+    """A table's row, or another kind's."""
     statement = (
         "insert into tables (id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, location_key, "
-        "metadata) values (:id, :warehouse, :namespace, :kind, :name, :name, :id, :name, :name, '{}')"
+        "metadata, format) values (:id, :warehouse, :namespace, :kind, :name, :name, :id, :name, :name, '{}', :format)"
     )
-    values = {"id": id, "warehouse": warehouse, "namespace": namespace, "kind": kind, "name": str(id)}
+    format = "lance" if kind == "generic_table" else None
+    values = {"format": format, "id": id, "warehouse": warehouse, "namespace": namespace, "kind": kind, "name": str(id)}
     await connection.execute(text(statement), values)
 
 

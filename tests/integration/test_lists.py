@@ -22,6 +22,7 @@ from sqlalchemy import text
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.listing import Holders, Reach, holders_of
 from gateway.access.privileges import GRANTABLE, Privilege
+from gateway.access.refs import TABULARS as KINDS
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db import candidates, grants
@@ -36,7 +37,16 @@ REACHES = reaches_of(MODEL)
 NOBODY = "user:in-the-assumed-role-and-nothing-else"
 PRINCIPALS = ("ann", "ben", "role", "role_above")
 OBJECTS = ("server", "project", "warehouse", "second", "outer", "inner", "other", "role", "role_above")
-TABULARS = (("table", "outer"), ("table", "inner"), ("table", "other"), ("view", "outer"), ("view", "inner"))
+TABULARS = (
+    ("table", "outer"),
+    ("table", "inner"),
+    ("table", "other"),
+    ("view", "outer"),
+    ("view", "inner"),
+    ("generic_table", "outer"),
+    ("generic_table", "inner"),
+    ("generic_table", "other"),
+)
 EXPIRY = {"over": -60.0, "later": 600.0}
 
 Grant = tuple[str, str, Privilege, str | None]
@@ -101,7 +111,7 @@ class Lists:
         for name in ("outer", "inner", "other"):
             if self.everything(of[name]):
                 continue
-            for type in (ObjectType.TABLE, ObjectType.VIEW):
+            for type in sorted(KINDS):
                 ids = [str(id) for at, id in self._tabulars.items() if at == (type.value, name)]
                 found = await _by_pages(_tabulars_of(connection, holders, REACHES[type], of[name], type))
                 self._same(type, ids, found)

@@ -66,11 +66,12 @@ def test_ids_of_another_warehouse_in_the_path_name_nothing(world: World, ns: str
 
 
 def test_a_project_named_twice_is_not_two_readings(world: World, tenant: dict[str, str]) -> None:
-    """D02: the header counts, for the decision and for what is made."""
+    """D02: nobody chooses between two that differ, neither for the decision nor for what is made."""
     body = {"warehouse-name": unique("w"), "project-id": world.project, "storage-profile": {"type": "s3"}}
     header = {"x-project-id": tenant["project"]}
-    assert world.alice.post("/management/v1/warehouse", body, headers=header).status_code in (400, 404)
-    listed = world.admin.get(f"/management/v1/warehouse?projectId={world.project}", headers=header).json()
+    assert world.admin.post("/management/v1/warehouse", body, headers=header).status_code == 400
+    assert world.admin.get(f"/management/v1/warehouse?projectId={world.project}", headers=header).status_code == 400
+    listed = world.admin.get(f"/management/v1/warehouse?projectId={tenant['project']}", headers=header).json()
     assert {each["warehouse-id"] for each in listed["warehouses"]} == {tenant["warehouse"]}
 
 
@@ -152,3 +153,88 @@ def test_nobody_brings_along_relationships_of_their_own(world: World, smuggled: 
     operation = {"warehouse": {"warehouse-id": world.warehouse, "action": "use"}}
     answer = world.carol.post("/management/v1/permissions/check", {"operation": operation, **smuggled})
     assert answer.status_code == 400
+
+
+def _generic_table(world: World, ns: str, *, by: Person | None = None) -> dict[str, Any]:
+    path = f"/lakekeeper/v1/{world.warehouse}/namespaces/{ns}/generic-tables"
+    made = (by or world.admin).post(path, {"name": unique("g"), "format": "lance"})
+    assert made.status_code == 200, made.text
+    return dict(made.json())
+
+
+def _below(world: World, location: str, name: str = "data/new") -> str:
+    return f"{location.removeprefix(f's3://{world.bucket}/').rstrip('/')}/{name}"
+
+
+def test_the_keys_of_a_generic_table_reach_its_place_and_no_other(world: World, ns: str) -> None:
+    """Invariant 2, on the store itself: no neighbour of either kind, nothing that begins like it, nothing above."""
+    mine, beside, table = _generic_table(world, ns), _generic_table(world, ns), world.table(ns)
+    place = mine["table"]["base-location"].rstrip("/")
+    keys = world.store_of(mine["config"])
+    own = _below(world, place)
+    keys.put_object(Bucket=world.bucket, Key=own, Body=b"x")
+    assert keys.get_object(Bucket=world.bucket, Key=own)["Body"].read() == b"x"
+    others = (
+        _below(world, beside["table"]["base-location"]),
+        _below(world, table.location),
+        table.answer["metadata-location"].removeprefix(f"s3://{world.bucket}/"),
+        _below(world, f"{place}2"),
+        _below(world, place.rpartition("/")[0], "new"),
+    )
+    for key in others:
+        if key != others[2]:
+            world.s3.put_object(Bucket=world.bucket, Key=key, Body=b"theirs")
+        for tried in (
+            lambda key=key: keys.get_object(Bucket=world.bucket, Key=key),
+            lambda key=key: keys.put_object(Bucket=world.bucket, Key=key, Body=b"y"),
+            lambda key=key: keys.delete_object(Bucket=world.bucket, Key=key),
+        ):
+            with pytest.raises(ClientError):
+                tried()
+    with pytest.raises(ClientError):
+        keys.list_objects_v2(Bucket=world.bucket, Prefix=_below(world, place.rpartition("/")[0], ""))
+
+
+def test_the_keys_of_a_table_reach_no_generic_table(world: World, ns: str) -> None:
+    made, table = _generic_table(world, ns), world.table(ns)
+    keys = world.store_of(table.answer["config"])
+    with pytest.raises(ClientError):
+        keys.put_object(Bucket=world.bucket, Key=_below(world, made["table"]["base-location"]), Body=b"y")
+
+
+def test_keys_of_a_reader_of_a_generic_table_only_read_and_are_nobody_elses(world: World, ns: str) -> None:
+    made = _generic_table(world, ns)
+    [row] = world.sql("select id::text from tables where name = $1", made["table"]["name"])
+    key = _below(world, made["table"]["base-location"])
+    world.store_of(made["config"]).put_object(Bucket=world.bucket, Key=key, Body=b"x")
+    world.strip(world.steward)
+    world.grant("select", world.steward, "generic-table", row["id"])
+    path = f"/lakekeeper/v1/{world.warehouse}/namespaces/{ns}/generic-tables/{made['table']['name']}"
+    config = world.steward.get(path).json()["config"]
+    assert config["s3.access-key-id"] not in (
+        made["config"]["s3.access-key-id"],
+        world.admin.get(path).json()["config"]["s3.access-key-id"],
+    )
+    keys = world.store_of(config)
+    assert keys.get_object(Bucket=world.bucket, Key=key)["Body"].read() == b"x"
+    for tried in (
+        lambda: keys.put_object(Bucket=world.bucket, Key=key, Body=b"y"),
+        lambda: keys.delete_object(Bucket=world.bucket, Key=key),
+    ):
+        with pytest.raises(ClientError):
+            tried()
+    world.strip(world.steward)
+    assert world.steward.get(f"{path}/credentials").status_code == 404
+
+
+def test_a_place_that_a_generic_table_left_is_nobodys_while_its_keys_live(world: World, ns: str) -> None:
+    """K8: whoever dropped it may still hold keys, so nobody else gets the place."""
+    made = _generic_table(world, ns)
+    place = made["table"]["base-location"]
+    path = f"/lakekeeper/v1/{world.warehouse}/namespaces/{ns}/generic-tables"
+    dropped = world.admin.delete(f"{path}/{made['table']['name']}?purgeRequested=false")
+    assert dropped.status_code == 204
+    body = {"name": unique("g"), "format": "lance", "base-location": place}
+    assert told(world.admin.post(path, body))[:2] == (409, "LocationAlreadyTaken")
+    wanted = {"name": unique("t"), "schema": SCHEMA, "location": place}
+    assert told(world.admin.post(f"{world.root}/namespaces/{ns}/tables", wanted))[:2] == (409, "LocationAlreadyTaken")

@@ -23,6 +23,7 @@ _ASKED_BY: dict[ObjectType, Can] = {
     ObjectType.NAMESPACE: Can.INCLUDE_IN_LIST,
     ObjectType.TABLE: Can.INCLUDE_IN_LIST,
     ObjectType.VIEW: Can.INCLUDE_IN_LIST,
+    ObjectType.GENERIC_TABLE: Can.INCLUDE_IN_LIST,
     ObjectType.ROLE: Can.READ_METADATA,
 }
 
@@ -88,6 +89,13 @@ class GetViewActions(_AskingActions, Operation):
 
 
 @dataclass(frozen=True)
+class GetGenericTableActions(_AskingActions, Operation):
+    """Which actions somebody is allowed on a generic table."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/actions"
+
+
+@dataclass(frozen=True)
 class GetRoleActions(_AskingActions, Operation):
     """Which actions somebody is allowed on a role."""
 
@@ -123,5 +131,6 @@ AskActions = (
     | GetNamespaceActions
     | GetTableActions
     | GetViewActions
+    | GetGenericTableActions
     | GetRoleActions
 )

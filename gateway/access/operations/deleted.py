@@ -9,8 +9,10 @@ from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
-from gateway.access.refs import KeptTableRef, KeptViewRef, Ref, WarehouseRef
+from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef, Ref, WarehouseRef
 from gateway.access.relations import Can
+
+Kept = KeptTableRef | KeptViewRef | KeptGenericTableRef
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class UndropTabulars(Operation):
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     warehouse: WarehouseRef
-    targets: tuple[KeptTableRef | KeptViewRef, ...]
+    targets: tuple[Kept, ...]
 
     def demands(self) -> tuple[Demand, ...]:
         return tuple(Demand(Can.UNDROP, target) for target in self.targets)

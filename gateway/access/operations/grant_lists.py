@@ -229,10 +229,24 @@ class ListViewGrants(ListingGrants, Operation):
 
 
 @dataclass(frozen=True)
+class ListGenericTableGrants(ListingGrants, Operation):
+    """The live grants on a generic table."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/grants"
+
+
+@dataclass(frozen=True)
 class ChangeViewGrants(WritingGrants, Operation):
     """Give and take privileges on a view; what is so already stays so."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/view/{view_id}/grants"
+
+
+@dataclass(frozen=True)
+class ChangeGenericTableGrants(WritingGrants, Operation):
+    """Give and take privileges on a generic table; what is so already stays so."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/grants"
 
 
 @dataclass(frozen=True)
@@ -243,10 +257,28 @@ class ListViewPrivileges(ListingPrivileges, Operation):
 
 
 @dataclass(frozen=True)
+class ListGenericTablePrivileges(ListingPrivileges, Operation):
+    """The privileges that exist on a generic table, and which of them the caller may give."""
+
+    endpoint: ClassVar[str] = (
+        "GET /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/grants/grantable-privileges"
+    )
+
+
+@dataclass(frozen=True)
 class ListViewGrantHistory(ListingGrants, Operation):
     """The grants on a view that ended, and why."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/view/{view_id}/grants/history"
+
+
+@dataclass(frozen=True)
+class ListGenericTableGrantHistory(ListingGrants, Operation):
+    """The grants on a generic table that ended, and why."""
+
+    endpoint: ClassVar[str] = (
+        "GET /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/grants/history"
+    )
 
 
 @dataclass(frozen=True)
@@ -284,6 +316,7 @@ ListGrants = (
     | ListNamespaceGrants
     | ListTableGrants
     | ListViewGrants
+    | ListGenericTableGrants
     | ListRoleGrants
 )
 ChangeGrants = (
@@ -293,6 +326,7 @@ ChangeGrants = (
     | ChangeNamespaceGrants
     | ChangeTableGrants
     | ChangeViewGrants
+    | ChangeGenericTableGrants
     | ChangeRoleGrants
 )
 ListPrivileges = (
@@ -302,6 +336,7 @@ ListPrivileges = (
     | ListNamespacePrivileges
     | ListTablePrivileges
     | ListViewPrivileges
+    | ListGenericTablePrivileges
     | ListRolePrivileges
 )
 ListGrantHistory = (
@@ -311,5 +346,6 @@ ListGrantHistory = (
     | ListNamespaceGrantHistory
     | ListTableGrantHistory
     | ListViewGrantHistory
+    | ListGenericTableGrantHistory
     | ListRoleGrantHistory
 )

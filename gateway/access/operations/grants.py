@@ -180,10 +180,28 @@ class ReadViewAssignments(ReadingAssignments, Operation):
 
 
 @dataclass(frozen=True)
+class ReadGenericTableAssignments(ReadingAssignments, Operation):
+    """Who holds what on a generic table."""
+
+    endpoint: ClassVar[str] = (
+        "GET /management/v1/permissions/warehouse/{warehouse_id}/generic-table/{generic_table_id}/assignments"
+    )
+
+
+@dataclass(frozen=True)
 class WriteViewAssignments(WritingGrants, Operation):
     """Give and take privileges on a view."""
 
     endpoint: ClassVar[str] = "POST /management/v1/permissions/warehouse/{warehouse_id}/view/{view_id}/assignments"
+
+
+@dataclass(frozen=True)
+class WriteGenericTableAssignments(WritingGrants, Operation):
+    """Give and take privileges on a generic table."""
+
+    endpoint: ClassVar[str] = (
+        "POST /management/v1/permissions/warehouse/{warehouse_id}/generic-table/{generic_table_id}/assignments"
+    )
 
 
 @dataclass(frozen=True)
@@ -208,6 +226,7 @@ ReadAssignments = (
     | ReadNamespaceAssignments
     | ReadTableAssignments
     | ReadViewAssignments
+    | ReadGenericTableAssignments
     | ReadRoleAssignments
 )
 WriteAssignments = (
@@ -218,5 +237,6 @@ WriteAssignments = (
     | WriteNamespaceAssignments
     | WriteTableAssignments
     | WriteViewAssignments
+    | WriteGenericTableAssignments
     | WriteRoleAssignments
 )

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
-from gateway.access.refs import NamespaceIdRef, TableIdRef, ViewIdRef
+from gateway.access.refs import GenericTableIdRef, NamespaceIdRef, TableIdRef, ViewIdRef
 from gateway.access.relations import Can
 
 
@@ -16,7 +16,7 @@ from gateway.access.relations import Can
 class _Reading:
     """For who sees it."""
 
-    on: NamespaceIdRef | TableIdRef | ViewIdRef
+    on: NamespaceIdRef | TableIdRef | ViewIdRef | GenericTableIdRef
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.on),)
@@ -27,7 +27,7 @@ class _Setting:
     """For who may change it."""
 
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    on: NamespaceIdRef | TableIdRef | ViewIdRef
+    on: NamespaceIdRef | TableIdRef | ViewIdRef | GenericTableIdRef
     protected: bool
 
     def demands(self) -> tuple[Demand, ...]:
@@ -73,11 +73,25 @@ class GetViewProtection(_Reading, Operation):
 
 
 @dataclass(frozen=True)
+class GetGenericTableProtection(_Reading, Operation):
+    """Whether a generic table is protected."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/protection"
+
+
+@dataclass(frozen=True)
 class SetViewProtection(_Setting, Operation):
     """Protect a view, or no longer."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/view/{view_id}/protection"
 
 
-GetProtection = GetNamespaceProtection | GetTableProtection | GetViewProtection
-SetProtection = SetNamespaceProtection | SetTableProtection | SetViewProtection
+@dataclass(frozen=True)
+class SetGenericTableProtection(_Setting, Operation):
+    """Protect a generic table, or no longer."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/protection"
+
+
+GetProtection = GetNamespaceProtection | GetTableProtection | GetViewProtection | GetGenericTableProtection
+SetProtection = SetNamespaceProtection | SetTableProtection | SetViewProtection | SetGenericTableProtection

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
-from gateway.access.refs import NamespaceRef, TableRef, ViewRef
+from gateway.access.refs import GenericTableRef, NamespaceRef, TableRef, ViewRef
 from gateway.access.relations import Can
 from gateway.iceberg.identifiers import TableIdentifier
 
@@ -49,7 +49,7 @@ class RenameView(Operation):
         return _told(self.destination)
 
 
-def arrival(source: TableRef | ViewRef, destination: TableIdentifier) -> NamespaceRef | None:
+def arrival(source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier) -> NamespaceRef | None:
     """The namespace that a rename leads to, None when it stays in its own."""
     if destination.namespace.key == source.identifier.namespace.key:
         return None

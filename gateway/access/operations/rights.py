@@ -147,11 +147,31 @@ class GetViewAccess(AskingRights, Operation):
 
 
 @dataclass(frozen=True)
+class GetGenericTableAccess(AskingRights, Operation):
+    """Which of all actions somebody is allowed on a generic table."""
+
+    endpoint: ClassVar[str] = (
+        "GET /management/v1/permissions/warehouse/{warehouse_id}/generic-table/{generic_table_id}/access"
+    )
+    authorizer_only: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
 class GetViewAuthorizerActions(AskingRights, Operation):
     """Which of the actions of the relationship model somebody is allowed on a view."""
 
     endpoint: ClassVar[str] = (
         "GET /management/v1/permissions/warehouse/{warehouse_id}/view/{view_id}/authorizer-actions"
+    )
+    authorizer_only: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class GetGenericTableAuthorizerActions(AskingRights, Operation):
+    """Which of the actions of the relationship model somebody is allowed on a generic table."""
+
+    endpoint: ClassVar[str] = (
+        "GET /management/v1/permissions/warehouse/{warehouse_id}/generic-table/{generic_table_id}/authorizer-actions"
     )
     authorizer_only: ClassVar[bool] = True
 
@@ -186,7 +206,9 @@ AskRights = (
     | GetTableAccess
     | GetTableAuthorizerActions
     | GetViewAccess
+    | GetGenericTableAccess
     | GetViewAuthorizerActions
+    | GetGenericTableAuthorizerActions
     | GetRoleAccess
     | GetRoleAuthorizerActions
 )

@@ -84,7 +84,7 @@ _applies(rule, resource) if {
 # METADATA
 # description: The name of a table; anything else has none, so a rule for named tables is kept for it as well.
 _table_name(resource) := resource.name if {
-	resource.type == "table"
+	resource.type in {"table", "generic_table"}
 } else := null
 
 # METADATA

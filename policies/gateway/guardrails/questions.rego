@@ -9,7 +9,7 @@ package gateway.guardrails.questions
 
 # METADATA
 # description: The types of things that can be asked about, as the relationship model names them.
-known_types := {"server", "project", "warehouse", "namespace", "table", "view", "user", "role"}
+known_types := {"server", "project", "warehouse", "namespace", "table", "view", "generic_table", "user", "role"}
 
 # METADATA
 # description: The time changes nothing here.

@@ -10,7 +10,7 @@ denied(asked) := object.keys(found) if {
 }
 
 test_every_known_type_is_understood if {
-	every type in ["server", "project", "warehouse", "namespace", "table", "view", "user", "role"] {
+	every type in ["server", "project", "warehouse", "namespace", "table", "view", "generic_table", "user", "role"] {
 		denied([{"operation": "load", "resource": {"type": type}}]) == set()
 	}
 }

@@ -16,7 +16,7 @@ from gateway.fga.compiled import compiled_model
 from gateway.fga.reach import reaches_of
 
 T = ObjectType
-LISTED = (T.PROJECT, T.WAREHOUSE, T.NAMESPACE, T.TABLE, T.VIEW)
+LISTED = (T.PROJECT, T.WAREHOUSE, T.NAMESPACE, T.TABLE, T.VIEW, T.GENERIC_TABLE)
 ANY_USER = {"type": "user", "wildcard": {}}
 
 
@@ -65,7 +65,7 @@ def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:
         assert reach.own <= {each.value for each in GRANTABLE[type]}
         assert reach.below == (type in (T.PROJECT, T.WAREHOUSE, T.NAMESPACE))
     tabular = {"describe", "select", "modify", "ownership"}
-    assert reaches[T.TABLE].own == reaches[T.VIEW].own == tabular
+    assert reaches[T.TABLE].own == reaches[T.VIEW].own == reaches[T.GENERIC_TABLE].own == tabular
     assert reaches[T.NAMESPACE].own == reaches[T.WAREHOUSE].own == tabular | {"create"}
     assert not reaches[T.TABLE].above and not reaches[T.VIEW].above and not reaches[T.NAMESPACE].above
     assert reaches[T.PROJECT].above == {"admin", "operator"}
@@ -110,7 +110,10 @@ def test_each_certain_relation_alone_shows_the_row() -> None:
         (Edited().also("table", "can_include_in_list", above("traverse")), {T.TABLE}),
         (Edited().also("table", "can_include_in_list", above("manages_tags")), {T.TABLE}),
         # Seeing everything does not follow from describing any more, so those who describe are not known before.
-        (Edited().rule("namespace", "can_list_everything", computed("modifies")), {T.TABLE, T.VIEW, T.NAMESPACE}),
+        (
+            Edited().rule("namespace", "can_list_everything", computed("modifies")),
+            {T.TABLE, T.VIEW, T.GENERIC_TABLE, T.NAMESPACE},
+        ),
         (Edited().also("warehouse", "can_include_in_list", computed("managed_access")), {T.WAREHOUSE}),
         (Edited().also("project", "describes", computed("server")), {T.PROJECT, T.WAREHOUSE}),
         (Edited().rule("table", "can_include_in_list", {"somethingNew": {}}), {T.TABLE}),

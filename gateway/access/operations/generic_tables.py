@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked about generic tables, at the reference system's paths (`lakekeeper.md` 1.5).
+
+The catalog keeps what their creators tell and commits nothing to them; who may write writes to their place with keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import Durability, Operation
+from gateway.access.refs import GenericTableRef, NamespaceRef, WarehouseRef
+from gateway.access.relations import Can
+from gateway.iceberg.generic_tables import CreateGenericTableRequest
+from gateway.iceberg.identifiers import TableIdentifier
+
+_ALL = "/lakekeeper/v1/{prefix}/namespaces/{namespace}/generic-tables"
+
+
+@dataclass(frozen=True)
+class ListGenericTables(Operation):
+    """The generic tables of a namespace that the caller sees."""
+
+    endpoint: ClassVar[str] = f"GET {_ALL}"
+    namespace: NamespaceRef
+    page_token: str | None = None
+    page_size: int | None = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (
+            Demand(Can.LIST_GENERIC_TABLES, self.namespace),
+            Demand(Can.LIST_EVERYTHING, self.namespace, required=False),
+        )
+
+
+@dataclass(frozen=True)
+class CreateGenericTable(Operation):
+    """A new generic table; the creator owns it.
+
+    A place that holds files already becomes one only by who has the warehouse's storage in hand: its creator gets keys
+    for whatever lies there.
+    """
+
+    endpoint: ClassVar[str] = f"POST {_ALL}"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    namespace: NamespaceRef
+    request: CreateGenericTableRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (
+            Demand(Can.CREATE_GENERIC_TABLE, self.namespace),
+            Demand(Can.UPDATE_STORAGE, WarehouseRef(self.namespace.warehouse_id), required=False),
+        )
+
+    def facts(self) -> Facts:
+        return {
+            "generic_table": self.request.name,
+            "format": self.request.format,
+            "explicit_location": self.request.base_location is not None,
+            "property_names": tuple(sorted(self.request.properties)),
+        }
+
+
+@dataclass(frozen=True)
+class VendGenericTableCreationCredentials(Operation):
+    """Keys for the generic table that is being created, for its creator: asked together with `CreateGenericTable`,
+    served by its endpoint.
+    """
+
+    endpoint: ClassVar[str] = f"POST {_ALL}"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    namespace: NamespaceRef
+    generic_table: str
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CREATE_GENERIC_TABLE, self.namespace),)
+
+
+@dataclass(frozen=True)
+class LoadGenericTable(Operation):
+    """What is told of a generic table."""
+
+    endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}"
+    table: GenericTableRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_METADATA, self.table), Demand(Can.READ_DATA, self.table, required=False))
+
+
+@dataclass(frozen=True)
+class GenericTableExists(Operation):
+    """Whether the caller sees a generic table."""
+
+    endpoint: ClassVar[str] = f"HEAD {_ALL}/{{table}}"
+    returns: ClassVar[int] = 204
+    table: GenericTableRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_METADATA, self.table),)
+
+
+@dataclass(frozen=True)
+class VendGenericTableCredentials(Operation):
+    """Temporary keys for exactly the generic table's prefix: to read with `can_read_data`, to change with
+    `can_write_data`.
+    """
+
+    endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}/credentials"
+    durability: ClassVar[Durability] = Durability.BEFORE_ANSWER
+    table: GenericTableRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (
+            Demand(Can.READ_DATA, self.table),
+            Demand(Can.WRITE_DATA, self.table, required=False, changes=True),
+        )
+
+
+@dataclass(frozen=True)
+class DropGenericTable(Operation):
+    """A generic table goes. `purge` says whether its files go too; None leaves it to where they came from."""
+
+    endpoint: ClassVar[str] = f"DELETE {_ALL}/{{table}}"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    table: GenericTableRef
+    purge: bool | None = None
+    force: bool = False
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.DROP, self.table),)
+
+    def facts(self) -> Facts:
+        return {"purge": self.purge is not False, "force": self.force}
+
+
+@dataclass(frozen=True)
+class RenameGenericTable(Operation):
+    """Another name for a generic table, in another namespace of the warehouse too, by the rules of tables."""
+
+    endpoint: ClassVar[str] = "POST /lakekeeper/v1/{prefix}/generic-tables/rename"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    source: GenericTableRef
+    destination: TableIdentifier
+
+    def demands(self) -> tuple[Demand, ...]:
+        if self.destination.namespace.key == self.source.identifier.namespace.key:
+            return (Demand(Can.RENAME, self.source),)
+        there = NamespaceRef(self.source.warehouse_id, self.destination.namespace)
+        return (Demand(Can.RENAME, self.source), Demand(Can.CREATE_GENERIC_TABLE, there))
+
+    def facts(self) -> Facts:
+        return {
+            "destination_namespace": self.destination.namespace.levels,
+            "destination_name": self.destination.name,
+        }

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of generic tables: list, create, load, drop. They share names, places and keys with tables and views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from gateway.access.operations.generic_tables import (
+    CreateGenericTable,
+    DropGenericTable,
+    GenericTableExists,
+    ListGenericTables,
+    LoadGenericTable,
+    VendGenericTableCreationCredentials,
+    VendGenericTableCredentials,
+)
+from gateway.access.permit import Permit
+from gateway.access.refs import ObjectKey, ObjectType, WarehouseRef
+from gateway.access.relations import Can
+from gateway.access.resolved import ResolvedNamespace
+from gateway.catalog.containers import above_table
+from gateway.catalog.credentials import Credentials, Handed, require_vendable
+from gateway.catalog.drops import Files, let_go
+from gateway.catalog.lists import Lists
+from gateway.catalog.metadata_files import MetadataFiles
+from gateway.catalog.tables import (
+    claim_location,
+    place,
+    refuse_chosen_location,
+    refuse_taken_location,
+    taken,
+)
+from gateway.db import namespaces, retired, tables
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.ownership import record_new
+from gateway.iceberg.errors import (
+    AlreadyExistsException,
+    LocationAlreadyTaken,
+    NoSuchNamespaceException,
+    UnexpectedFilesInLocation,
+)
+from gateway.iceberg.generic_tables import (
+    GenericTableIdentifier,
+    ListGenericTablesResponse,
+    LoadGenericTableResult,
+    new_document,
+    owns_its_files,
+    read_document,
+    told,
+)
+from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
+from gateway.iceberg.properties import GC_ENABLED, flag
+from gateway.scope.location import Location
+from gateway.scope.profile import decode_profile
+
+_KIND = ObjectType.GENERIC_TABLE.value
+
+
+class GenericTables:
+    """Tables of other formats, known by name and place."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        delivery: TupleDelivery,
+        files: MetadataFiles,
+        credentials: Credentials,
+        lists: Lists,
+    ) -> None:
+        self._database = database
+        self._delivery = delivery
+        self._files = files
+        self._credentials = credentials
+        self._lists = lists
+
+    async def list(self, permit: Permit[ListGenericTables]) -> ListGenericTablesResponse:
+        """The generic tables the caller sees, in the creators' spelling."""
+        namespace = permit.namespace(permit.operation.namespace)
+        rows, token = await self._lists.tabulars(permit, ObjectType.GENERIC_TABLE, namespace)
+        formats = await self._formats([row.id for row in rows])
+        return ListGenericTablesResponse(
+            identifiers=tuple(
+                GenericTableIdentifier(
+                    namespace=namespace.namespace.levels, name=row.name, id=str(row.id), format=formats[row.id]
+                )
+                for row in rows
+                # One that was dropped since its row was read is not there.
+                if row.id in formats
+            ),
+            next_page_token=token,
+        )
+
+    async def create(
+        self, permit: Permit[CreateGenericTable], vend: Permit[VendGenericTableCreationCredentials] | None
+    ) -> LoadGenericTableResult:
+        """Create the generic table. The creator owns it and gets credentials for it.
+
+        Raises 400 for names, formats and locations, AlreadyExistsException, LocationAlreadyTaken.
+        """
+        request = permit.operation.request
+        namespace = permit.namespace(permit.operation.namespace)
+        validate_new_name(request.name, noun="generic table")
+        identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
+        await self._refuse_taken_name(namespace, identifier)
+        profile = decode_profile(namespace.warehouse.profile)
+        id = uuid7()
+        location = place(profile, namespace, identifier.name, id, request.base_location)
+        require_vendable(profile, location)
+        explicit = request.base_location is not None
+        adopted = False
+        if explicit:
+            refuse_chosen_location(profile, location)
+            adopted = await self._holds_files(permit, namespace, location)
+        document = new_document(request, self._files.limits, adopted=adopted)
+        permit.trail.tell(generic_table_id=str(id), location=location.text)
+        await self._insert(permit, namespace, identifier, id, location, document, explicit=explicit, adopted=adopted)
+        handed = await self._credentials.for_creation(permit, vend, location.text)
+        return _answer(identifier, request.format, location.text, document, handed)
+
+    async def load(
+        self, permit: Permit[LoadGenericTable], vend: Permit[VendGenericTableCredentials] | None
+    ) -> LoadGenericTableResult:
+        """What is told of it, with credentials when the caller may have them and wants them."""
+        ref = permit.operation.table
+        row = permit.generic_table(ref)
+        if vend is not None:
+            handed = await self._credentials.for_generic_table(vend)
+        elif permit.holds(Can.READ_DATA, ref):
+            handed = self._credentials.place_only(row.warehouse)
+        else:
+            handed = Handed({})
+        return _answer(ref.identifier, row.format, row.location, row.document, handed)
+
+    async def exists(self, permit: Permit[GenericTableExists]) -> None:
+        """Nothing to do: the permit says that it is there and visible."""
+
+    async def drop(self, permit: Permit[DropGenericTable]) -> None:
+        """Delete the row and the grants, or keep it for a while (`let_go`); its name is free at once.
+
+        Its files go too, as a table's do, unless the request or the property `gc.enabled` says otherwise, or its place
+        held files when it was made: those are somebody else's until the request says that they are to go.
+        """
+        operation = permit.operation
+        row = permit.generic_table(operation.table)
+        document = read_document(row.document)
+        wanted = owns_its_files(document) if operation.purge is None else operation.purge
+        files = Files.PURGE if wanted and flag(document.properties, GC_ENABLED, default=True) else Files.KEEP
+        async with self._database.change(permit) as connection:
+            pending = await let_go(
+                connection, permit, row, operation.table.identifier, files=files, force=operation.force
+            )
+        await self._delivery.deliver_or_leave(pending)
+
+    async def _formats(self, ids: Sequence[UUID]) -> dict[UUID, str]:
+        if not ids:
+            return {}
+        async with self._database.read() as connection:
+            return await tables.formats(connection, ids)
+
+    async def _refuse_taken_name(self, namespace: ResolvedNamespace, identifier: TableIdentifier) -> None:
+        async with self._database.read() as connection:
+            kind = await tables.name_taken(connection, namespace.id, identifier.name)
+        if kind is not None:
+            raise _taken(kind, identifier)
+
+    async def _holds_files(
+        self, permit: Permit[CreateGenericTable], namespace: ResolvedNamespace, location: Location
+    ) -> bool:
+        """Whether something lies at a chosen place already. Raises LocationAlreadyTaken, and UnexpectedFilesInLocation
+        unless the caller has the warehouse's storage in hand: the keys of the new table reach what lies there.
+        """
+        async with self._database.read() as connection:
+            await refuse_taken_location(connection, location)
+        try:
+            await self._files.require_empty(namespace.warehouse, location)
+        except UnexpectedFilesInLocation:
+            if not permit.holds(Can.UPDATE_STORAGE, WarehouseRef(namespace.warehouse.id)):
+                raise
+            return True
+        return False
+
+    async def _insert(
+        self,
+        permit: Permit[CreateGenericTable],
+        namespace: ResolvedNamespace,
+        identifier: TableIdentifier,
+        id: UUID,
+        location: Location,
+        document: bytes,
+        *,
+        explicit: bool,
+        adopted: bool,
+    ) -> None:
+        warehouse = namespace.warehouse
+        try:
+            async with self._database.change(permit) as connection:
+                await namespaces.hold(connection, namespace)
+                await claim_location(connection, location, explicit=explicit)
+                if adopted:
+                    await retired.taken_in(connection, location.overlap_key)
+                await tables.create(
+                    connection,
+                    id=id,
+                    warehouse_id=warehouse.id,
+                    namespace_id=namespace.id,
+                    kind=_KIND,
+                    name=identifier.name,
+                    table_uuid=id,
+                    location=location.text,
+                    location_key=location.overlap_key,
+                    metadata_location=None,
+                    metadata=document,
+                    staged_by=None,
+                    format=permit.operation.request.format,
+                )
+                pending = await record_new(
+                    connection,
+                    permit.actor,
+                    ObjectKey(ObjectType.GENERIC_TABLE, str(id)),
+                    namespace.key,
+                    above=above_table(namespace),
+                    warehouse_id=warehouse.id,
+                )
+        except namespaces.NamespaceGone as gone:
+            raise NoSuchNamespaceException.of(identifier.namespace) from gone
+        except tables.Clash as clash:
+            async with self._database.read() as connection:
+                kind = await tables.name_taken(connection, namespace.id, identifier.name)
+            if kind is None:
+                raise LocationAlreadyTaken(f"Location is taken: {location.text}") from clash
+            raise _taken(kind, identifier) from clash
+        await self._delivery.deliver_or_leave(pending)
+
+
+def _taken(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
+    if kind == _KIND:
+        return AlreadyExistsException(f"Generic table already exists: {identifier.dotted}")
+    if kind == "table":
+        return AlreadyExistsException.table_where_view_wanted(identifier)
+    return taken(kind, identifier)
+
+
+def _answer(
+    identifier: TableIdentifier, format: str, location: str, document: bytes, handed: Handed
+) -> LoadGenericTableResult:
+    return LoadGenericTableResult(
+        table=told(identifier, format, location, read_document(document)),
+        config=handed.config,
+        storage_credentials=handed.credentials,
+    )

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generic tables (`lakekeeper.md` 1.5): what is told of a table of another format, in bodies and as stored. Pure.
+
+The catalog keeps what the creator tells and reads none of it: `format` is an opaque word, `schema` and `statistics` are
+any JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Raw, Struct, field
+
+from gateway.iceberg.errors import BadRequestException, MetadataTooLarge
+from gateway.iceberg.identifiers import TableIdentifier
+from gateway.iceberg.limits import Limits
+from gateway.iceberg.properties import GC_ENABLED, flag
+from gateway.iceberg.wire import Properties, StorageCredential, TableIdentifierBody
+
+_NULL = b"null"
+
+
+def _left_out() -> Raw:
+    """Left out, or sent as null: the same."""
+    return Raw(_NULL)
+
+
+Format = Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class CreateGenericTableRequest(Struct, frozen=True, rename="kebab", kw_only=True, forbid_unknown_fields=True):
+    """`POST …/namespaces/{ns}/generic-tables`."""
+
+    name: str
+    format: Format
+    base_location: str | None = None
+    doc: str | None = None
+    properties: Properties = {}
+    schema: Raw = field(default_factory=_left_out)
+    statistics: Raw = field(default_factory=_left_out)
+
+
+class GenericTableDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is stored of it beside its row. `adopted`: its place held files when it was made: they are not its own."""
+
+    doc: str | None = None
+    properties: Properties = {}
+    schema: Raw = field(default_factory=_left_out)
+    statistics: Raw = field(default_factory=_left_out)
+    adopted: bool = False
+
+
+class GenericTable(Struct, frozen=True, rename="kebab", kw_only=True, omit_defaults=True):
+    """A generic table as answers tell it."""
+
+    name: str
+    format: str
+    base_location: str
+    doc: str | None = None
+    properties: Properties = {}
+    schema: Raw | None = None
+    statistics: Raw | None = None
+
+
+class LoadGenericTableResult(Struct, frozen=True, rename="kebab", kw_only=True, omit_defaults=True):
+    """A generic table created or loaded, with credentials for who may have them."""
+
+    table: GenericTable
+    config: Properties = {}
+    storage_credentials: tuple[StorageCredential, ...] = ()
+
+
+class GenericTableIdentifier(Struct, frozen=True, rename="kebab", kw_only=True):
+    """One row of a list."""
+
+    namespace: tuple[str, ...]
+    name: str
+    id: str
+    format: str
+
+
+class ListGenericTablesResponse(Struct, frozen=True, rename="kebab", kw_only=True):
+    """The generic tables of a namespace."""
+
+    identifiers: tuple[GenericTableIdentifier, ...]
+    next_page_token: str | None
+
+
+class RenameGenericTableRequest(Struct, frozen=True, rename="kebab", kw_only=True, forbid_unknown_fields=True):
+    """`POST …/generic-tables/rename`."""
+
+    source: TableIdentifierBody
+    destination: TableIdentifierBody
+
+
+def new_document(request: CreateGenericTableRequest, limits: Limits, *, adopted: bool) -> bytes:
+    """What is stored of a new generic table.
+
+    Raises BadRequestException for a format that is no printable word, MetadataTooLarge.
+    """
+    if not request.format.isprintable() or request.format != request.format.strip():
+        raise BadRequestException("`format` is printable text without white space at its ends")
+    if len(request.properties) > limits.properties:
+        raise MetadataTooLarge(
+            f"There would be {len(request.properties)} properties, at most {limits.properties} are allowed"
+        )
+    document = msgspec.json.encode(
+        GenericTableDocument(
+            doc=request.doc,
+            properties=request.properties,
+            schema=request.schema,
+            statistics=request.statistics,
+            adopted=adopted,
+        )
+    )
+    if len(document) > limits.document_bytes:
+        raise MetadataTooLarge(
+            f"The description takes {len(document)} bytes, at most {limits.document_bytes} are allowed"
+        )
+    return document
+
+
+def read_document(document: bytes) -> GenericTableDocument:
+    """What `new_document` made."""
+    return msgspec.json.decode(document, type=GenericTableDocument)
+
+
+def owns_its_files(document: GenericTableDocument) -> bool:
+    """Whether what lies at its place goes with it unless somebody says otherwise: not what lay there before it, nor
+    what `gc.enabled=false` says may be others' too, as of a table.
+    """
+    return not document.adopted and flag(document.properties, GC_ENABLED, default=True)
+
+
+def told(identifier: TableIdentifier, format: str, location: str, document: GenericTableDocument) -> GenericTable:
+    """The table as an answer tells it, under the spelling of `identifier`."""
+    return GenericTable(
+        name=identifier.name,
+        format=format,
+        base_location=location,
+        doc=document.doc,
+        properties=document.properties,
+        schema=_given(document.schema),
+        statistics=_given(document.statistics),
+    )
+
+
+def _given(raw: Raw) -> Raw | None:
+    return None if bytes(raw).strip() == _NULL else raw

@@ -1,0 +1,422 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generic tables at the reference system's paths: what is kept of them, who may do what, and what they share with
+tables and views.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.contract.test_views import create as create_view
+from tests.contract.world import SCHEMA, Person, World, told, unique
+
+
+def at(world: World, ns: str, name: str = "") -> str:
+    """Where generic tables of a namespace are, or one of them."""
+    path = f"/lakekeeper/v1/{world.warehouse}/namespaces/{ns}/generic-tables"
+    return f"{path}/{name}" if name else path
+
+
+def create(world: World, ns: str, name: str | None = None, *, by: Person | None = None, **more: Any) -> httpx.Response:
+    """A request to create one."""
+    return (by or world.admin).post(at(world, ns), {"name": name or unique("g"), "format": "lance", **more})
+
+
+def make(world: World, ns: str, name: str | None = None, **more: Any) -> dict[str, Any]:
+    """A new one: name, path, id and the answer."""
+    answer = create(world, ns, name, **more)
+    assert answer.status_code == 200, answer.text
+    name = answer.json()["table"]["name"]
+    [row] = world.sql("select id::text from tables where name = $1 and kind = 'generic_table'", name)
+    return {"name": name, "path": at(world, ns, name), "id": row["id"], **answer.json()}
+
+
+def key_in(world: World, made: dict[str, Any], name: str = "data/file") -> str:
+    """A key below its place."""
+    location: str = made["table"]["base-location"]
+    return f"{location.removeprefix(f's3://{world.bucket}/').rstrip('/')}/{name}"
+
+
+def rename(by: Person, world: World, source: tuple[str, str], destination: tuple[str, str]) -> httpx.Response:
+    """A rename of (namespace, name) to (namespace, name)."""
+    body = {
+        "source": {"namespace": [source[0]], "name": source[1]},
+        "destination": {"namespace": [destination[0]], "name": destination[1]},
+    }
+    return by.post(f"/lakekeeper/v1/{world.warehouse}/generic-tables/rename", body)
+
+
+# ---- what is kept --------------------------------------------------------------------------------------------------
+
+
+def test_what_its_creator_tells_is_told_again_unread(world: World, ns: str) -> None:
+    told_of = {
+        "doc": "Pictures.",
+        "properties": {"owner": "ml"},
+        "schema": {"fields": [{"name": "v", "type": ["float", 768]}], "n": 1.50},
+        "statistics": [1, None, {"rows": 3}],
+    }
+    made = make(world, ns, **told_of)
+    location = made["table"]["base-location"]
+    assert made["table"] == {"name": made["name"], "format": "lance", "base-location": location, **told_of}
+    assert made["id"] in location
+    loaded = world.admin.get(made["path"])
+    assert loaded.status_code == 200
+    assert loaded.json()["table"] == made["table"]
+    [credential] = loaded.json()["storage-credentials"]
+    assert credential["prefix"].rstrip("/") == location.rstrip("/")
+    assert set(loaded.json()) == {"table", "config", "storage-credentials"}
+
+
+def test_what_is_left_out_is_left_out_of_the_answer(world: World, ns: str) -> None:
+    made = make(world, ns, doc=None, schema=None, statistics=None)
+    assert set(made["table"]) == {"name", "format", "base-location"}
+
+
+def test_a_name_is_found_in_any_letter_case_and_told_as_it_was_asked_for(world: World, ns: str) -> None:
+    made = make(world, ns, f"Vec{uuid4().hex}")
+    loaded = world.admin.get(made["path"].upper().replace(made["path"].upper(), at(world, ns, made["name"].upper())))
+    assert loaded.json()["table"]["name"] == made["name"].upper()
+    assert told(create(world, ns, made["name"].lower()))[:2] == (409, "AlreadyExistsException")
+    listed = world.admin.get(at(world, ns)).json()
+    assert listed == {
+        "identifiers": [{"namespace": [ns], "name": made["name"], "id": made["id"], "format": "lance"}],
+        "next-page-token": None,
+    }
+
+
+def test_lists_come_by_page_and_hold_what_their_reader_sees(world: World, ns: str) -> None:
+    made = [make(world, ns, f"g{number}_{ns}") for number in range(5)]
+    world.strip(world.contractor)
+    for each in (made[1], made[3]):
+        world.grant("select", world.contractor, "generic-table", each["id"])
+    names: list[str] = []
+    token = ""
+    while True:
+        page = world.contractor.get(f"{at(world, ns)}?pageSize=1&pageToken={token}").json()
+        names += [each["name"] for each in page["identifiers"]]
+        token = page["next-page-token"] or ""
+        if not token:
+            break
+    world.strip(world.contractor)
+    assert names == [made[1]["name"], made[3]["name"]]
+    assert len(world.admin.get(at(world, ns)).json()["identifiers"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("body", "type"),
+    [
+        ({"name": "a"}, "BadRequestException"),
+        ({"name": "a", "format": ""}, "BadRequestException"),
+        ({"name": "a", "format": " lance"}, "BadRequestException"),
+        ({"name": "a", "format": "la\nnce"}, "BadRequestException"),
+        ({"name": "a", "format": "x" * 129}, "BadRequestException"),
+        ({"name": "a", "format": "csv", "properties": {"a": 1}}, "BadRequestException"),
+        ({"name": "a", "format": "csv", "other": 1}, "BadRequestException"),
+        ({"name": "a+b", "format": "csv"}, "InvalidTableName"),
+        ({"name": "", "format": "csv"}, "IdentifierNameEmpty"),
+        ({"name": "a", "format": "csv", "base-location": "s3://elsewhere/x"}, "InvalidLocation"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(world: World, ns: str, body: dict[str, Any], type: str) -> None:
+    answer = world.admin.post(at(world, ns), body)
+    assert told(answer)[:2] == (400, type), answer.text
+
+
+def test_it_exists_for_who_sees_it(world: World, ns: str) -> None:
+    made = make(world, ns)
+    assert world.admin.head(made["path"]).status_code == 204
+    assert world.admin.head(at(world, ns, "none")).status_code == 404
+    world.strip(world.contractor)
+    assert world.contractor.head(made["path"]).status_code == 404
+
+
+# ---- one name space, one rule for places ---------------------------------------------------------------------------
+
+
+def test_tables_views_and_generic_tables_share_their_names(world: World, ns: str) -> None:
+    table, view, made = world.table(ns), create_view(world, ns), make(world, ns)
+    for name, noun in ((table.name, "Table"), (view["name"], "View")):
+        answer = create(world, ns, name)
+        assert told(answer) == (
+            409,
+            "AlreadyExistsException",
+            f"{noun} with same name already exists: {ns}.{name}",
+        )
+        assert told(world.admin.get(at(world, ns, name)))[:2] == (404, "NoSuchGenericTableException")
+    wanted = {"name": made["name"], "schema": SCHEMA}
+    clash = f"Generic table with same name already exists: {ns}.{made['name']}"
+    assert told(world.admin.post(f"{world.root}/namespaces/{ns}/tables", wanted)) == (
+        409,
+        "AlreadyExistsException",
+        clash,
+    )
+    assert world.admin.get(f"{world.root}/namespaces/{ns}/tables/{made['name']}").status_code == 404
+    assert world.admin.get(f"{world.root}/namespaces/{ns}/views/{made['name']}").status_code == 404
+    for other in (table.name, view["name"]):
+        assert told(rename(world.admin, world, (ns, made["name"]), (ns, other)))[:2] == (409, "AlreadyExistsException")
+    body = {
+        "source": {"namespace": [ns], "name": table.name},
+        "destination": {"namespace": [ns], "name": made["name"]},
+    }
+    answer = world.admin.post(f"{world.root}/tables/rename", body)
+    assert answer.status_code == 409
+    assert "Generic table already exists" in answer.json()["error"]["message"]
+    assert world.admin.get(f"{world.root}/namespaces/{ns}/tables").json()["identifiers"] == [
+        {"namespace": [ns], "name": table.name}
+    ]
+
+
+def test_of_a_table_and_a_generic_table_that_race_for_a_name_one_is_made(world: World, ns: str) -> None:
+    for _ in range(3):
+        name = unique("wanted")
+        with ThreadPoolExecutor(2) as together:
+            one = together.submit(create, world, ns, name)
+            path = f"{world.root}/namespaces/{ns}/tables"
+            other = together.submit(world.admin.post, path, {"name": name, "schema": SCHEMA})
+        assert sorted([one.result().status_code, other.result().status_code]) == [200, 409]
+
+
+def test_places_overlap_with_those_of_no_table_and_no_generic_table(world: World, ns: str) -> None:
+    table, made = world.table(ns), make(world, ns)
+    base = made["table"]["base-location"].rstrip("/")
+    for taken in (table.location, f"{table.location}/inside", base, f"{base}/inside"):
+        assert told(create(world, ns, **{"base-location": taken}))[:2] == (409, "LocationAlreadyTaken"), taken
+    wanted = {"name": unique("t"), "schema": SCHEMA, "location": f"{base}/inside"}
+    answer = world.admin.post(f"{world.root}/namespaces/{ns}/tables", wanted)
+    assert told(answer)[:2] == (409, "LocationAlreadyTaken")
+
+
+@pytest.mark.parametrize("tree", [False, True], ids=["alone", "with its namespace"])
+def test_a_place_with_files_is_taken_in_by_who_has_the_storage_in_hand_alone(world: World, ns: str, tree: bool) -> None:
+    base = make(world, ns)["table"]["base-location"].rstrip("/").rpartition("/")[0]
+    place = f"{base}/{unique('drop')}"
+    key = f"{place.removeprefix(f's3://{world.bucket}/')}/part.csv"
+    world.s3.put_object(Bucket=world.bucket, Key=key, Body=b"a,b")
+    world.strip(world.steward)
+    world.grant("create", world.steward, "namespace", world.namespace_id(ns))
+    try:
+        refused = create(world, ns, by=world.steward, format="csv", **{"base-location": place})
+        assert told(refused)[:2] == (400, "UnexpectedFilesInLocation")
+    finally:
+        world.strip(world.steward)
+    made = make(world, ns, format="csv", **{"base-location": place})
+    assert world.store_of(made["config"]).get_object(Bucket=world.bucket, Key=key)["Body"].read() == b"a,b"
+    # What lay there before is not its own: a drop that says nothing leaves it, and so does that of its namespace.
+    gone = world.admin.delete(f"{world.root}/namespaces/{ns}?recursive=true&purge=true") if tree else None
+    assert (gone or world.admin.delete(made["path"])).status_code == 204
+    world.quiet()
+    assert world.s3.head_object(Bucket=world.bucket, Key=key)
+    # And its place is nobody's as long as keys for it may live.
+    taken = create(world, world.namespace(), **{"base-location": place})
+    assert told(taken)[:2] == (409, "LocationAlreadyTaken")
+
+
+# ---- drop, rename, protect, bring back ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("query", "stays"), [("", False), ("?purgeRequested=false", True)])
+def test_a_dropped_one_is_gone_with_its_grants_and_its_files_unless_they_are_to_stay(
+    world: World, ns: str, query: str, stays: bool
+) -> None:
+    made = make(world, ns)
+    key = key_in(world, made)
+    world.store_of(made["config"]).put_object(Bucket=world.bucket, Key=key, Body=b"x")
+    world.grant("select", world.contractor, "generic-table", made["id"])
+    assert world.admin.delete(made["path"] + query).status_code == 204
+    assert world.admin.get(made["path"]).status_code == 404
+    assert told(world.admin.delete(made["path"]))[:2] == (404, "NoSuchGenericTableException")
+    assert world.tuples(f"generic_table:{made['id']}") == set()
+    assert world.sql("select 1 from grants where object_id = $1", made["id"]) == []
+    assert world.contractor.head(f"{world.root}/namespaces/{ns}").status_code == 404
+    world.quiet()
+    assert (key in {each for each, _ in world.objects(key)}) == stays
+    again = make(world, ns, made["name"])
+    assert again["table"]["base-location"] != made["table"]["base-location"]
+
+
+def test_a_protected_one_is_dropped_by_force_only(world: World, ns: str) -> None:
+    made = make(world, ns)
+    path = f"/management/v1/warehouse/{world.warehouse}/generic-table/{made['id']}/protection"
+    assert world.admin.get(path).json()["protected"] is False
+    assert world.admin.post(path, {"protected": True}).json()["protected"] is True
+    assert told(world.admin.delete(made["path"]))[:2] == (409, "ProtectedTabularDeletionWithoutForce")
+    assert world.admin.delete(f"{made['path']}?force=true").status_code == 204
+
+
+def test_where_what_is_dropped_is_kept_it_comes_back_as_it_was(world: World, ns: str) -> None:
+    made = make(world, ns, doc="kept")
+    profile = "update warehouses set delete_profile = $1::jsonb where id = $2"
+    world.sql(profile, '{"type": "soft", "expiration-seconds": 3600}', world.warehouse)
+    try:
+        assert world.admin.delete(made["path"]).status_code == 204
+    finally:
+        world.sql(profile, '{"type": "hard"}', world.warehouse)
+    assert world.admin.get(made["path"]).status_code == 404
+    top = f"/management/v1/warehouse/{world.warehouse}/deleted-tabulars"
+    namespace = world.namespace_id(ns)
+    [row] = world.admin.get(f"{top}?namespaceId={namespace}").json()["tabulars"]
+    assert (row["id"], row["typ"], row["name"]) == (made["id"], "generic-table", made["name"])
+    undrop = {"targets": [{"type": "generic-table", "id": made["id"]}]}
+    assert world.admin.post(f"{top}/undrop", undrop).status_code == 204
+    assert world.admin.get(made["path"]).json()["table"] == made["table"]
+
+
+def test_after_a_rename_the_readers_of_the_new_namespace_see_it_and_those_of_the_old_do_not(world: World) -> None:
+    old, new = world.namespace(), world.namespace()
+    made, name = make(world, old), unique("moved")
+    world.strip(world.contractor)
+    world.strip(world.steward)
+    world.grant("select", world.contractor, "namespace", world.namespace_id(old))
+    world.grant("select", world.steward, "namespace", world.namespace_id(new))
+    assert world.contractor.get(made["path"]).status_code == 200
+    answer = rename(world.admin, world, (old, made["name"]), (new, name))
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert world.contractor.get(at(world, new, name)).status_code == 404
+    assert world.contractor.get(made["path"]).status_code == 404
+    moved = world.steward.get(at(world, new, name)).json()["table"]
+    assert moved == {**made["table"], "name": name}
+    parents = {user for user, relation in world.tuples(f"generic_table:{made['id']}") if relation == "parent"}
+    assert parents == {f"namespace:{world.namespace_id(new)}"}
+    world.strip(world.contractor)
+    world.strip(world.steward)
+
+
+def test_it_moves_with_its_namespace(world: World) -> None:
+    old, new = world.namespace(), world.namespace()
+    made = make(world, old)
+    world.strip(world.contractor)
+    world.grant("select", world.contractor, "generic-table", made["id"])
+    path = f"/management/v1/warehouse/{world.warehouse}/namespace/{world.namespace_id(old)}/move"
+    assert world.admin.post(path, {"destination": [new, "in"]}).status_code == 200
+    assert world.contractor.get(at(world, f"{new}%1Fin", made["name"])).status_code == 200
+    assert world.contractor.head(f"{world.root}/namespaces/{new}").status_code == 204
+    world.strip(world.contractor)
+
+
+# ---- rights --------------------------------------------------------------------------------------------------------
+
+_FORBIDDEN = (403, "GenericTableActionForbidden")
+
+
+def test_each_right_opens_what_it_says(world: World, ns: str) -> None:
+    """describe reads what is told, select gets keys to read, modify keys to write and may rename and drop."""
+    made, person = make(world, ns), world.steward
+    world.strip(person)
+    elsewhere = (ns, unique("renamed"))
+    assert told(person.get(made["path"])) == (
+        404,
+        "NoSuchGenericTableException",
+        f"Generic table does not exist: {ns}.{made['name']}",
+    )
+    assert told(person.get(f"{made['path']}/credentials"))[0] == 404
+    try:
+        world.grant("describe", person, "generic-table", made["id"])
+        assert set(person.get(made["path"]).json()) == {"table"}
+        assert told(person.get(f"{made['path']}/credentials"))[:2] == _FORBIDDEN
+        assert told(person.delete(made["path"]))[:2] == _FORBIDDEN
+        assert told(rename(person, world, (ns, made["name"]), elsewhere))[:2] == _FORBIDDEN
+        assert told(create(world, ns, by=person))[:2] == (403, "NamespaceActionForbidden")
+        world.grant("select", person, "generic-table", made["id"])
+        keys = world.store_of(person.get(f"{made['path']}/credentials").json()["storage-credentials"][0]["config"])
+        with pytest.raises(ClientError):
+            keys.put_object(Bucket=world.bucket, Key=key_in(world, made), Body=b"x")
+        assert told(person.delete(made["path"]))[:2] == _FORBIDDEN
+        world.grant("modify", person, "generic-table", made["id"])
+        keys = world.store_of(person.get(made["path"]).json()["config"])
+        keys.put_object(Bucket=world.bucket, Key=key_in(world, made), Body=b"x")
+        assert rename(person, world, (ns, made["name"]), elsewhere).status_code == 204
+        assert person.delete(at(world, *elsewhere)).status_code == 204
+    finally:
+        world.strip(person)
+
+
+def test_a_rename_takes_the_right_to_create_at_the_destination(world: World) -> None:
+    old, new = world.namespace(), world.namespace()
+    made, person = make(world, old), world.steward
+    world.strip(person)
+    try:
+        world.grant("modify", person, "generic-table", made["id"])
+        world.grant("describe", person, "namespace", world.namespace_id(new))
+        there = (new, made["name"])
+        assert told(rename(person, world, (old, made["name"]), there))[:2] == (403, "NamespaceActionForbidden")
+        world.grant("create", person, "namespace", world.namespace_id(new))
+        assert rename(person, world, (old, made["name"]), there).status_code == 204
+    finally:
+        world.strip(person)
+
+
+def test_its_creator_owns_it_and_hands_out_rights_unless_access_is_managed(world: World, ns: str) -> None:
+    person, other = world.steward, world.contractor
+    world.strip(person)
+    world.strip(other)
+    id = world.namespace_id(ns)
+    world.grant("create", person, "namespace", id)
+    try:
+        made = make(world, ns, by=person)
+        world.grant("select", other, "generic-table", made["id"], by=person)
+        assert other.get(made["path"]).status_code == 200
+        managed = f"/management/v1/permissions/namespace/{id}/managed-access"
+        assert world.admin.post(managed, {"managed-access": True}).status_code == 200
+        world.grant("modify", other, "generic-table", made["id"], by=person, expect=403)
+        path = f"/management/v1/warehouse/{world.warehouse}/generic-table/{made['id']}/grants"
+        held = {(each["privilege"], each["principal"]["user"]) for each in world.admin.get(path).json()["grants"]}
+        assert held == {("ownership", person.id), ("select", other.id)}
+        [resource, *_] = [each["resource"] for each in world.admin.get(path).json()["grants"]]
+        assert resource["type"] == "generic-table"
+        assert resource["generic-table-id"] == made["id"]
+    finally:
+        world.strip(person)
+        world.strip(other)
+
+
+def test_questions_about_it_are_answered_as_the_door_decides(world: World, ns: str) -> None:
+    made = make(world, ns)
+    world.strip(world.contractor)
+    world.grant("select", world.contractor, "generic-table", made["id"])
+    by_id = {"warehouse-id": world.warehouse, "table-id": made["id"]}
+    by_name = {"warehouse-id": world.warehouse, "namespace": [ns], "table": made["name"]}
+    checks = [
+        {"operation": {"generic-table": {**about, "action": action}}, "identity": {"user": world.contractor.id}}
+        for about in (by_id, by_name)
+        for action in ("read_data", "write_data", "get_metadata", "drop", "undrop")
+    ]
+    answer = world.admin.post("/management/v1/action/batch-check", {"checks": checks})
+    assert answer.status_code == 200, answer.text
+    assert [each["allowed"] for each in answer.json()["results"]] == [True, False, True, False, False] * 2
+    actions = world.contractor.get(f"/management/v1/warehouse/{world.warehouse}/generic-table/{made['id']}/actions")
+    assert "read_data" in actions.text
+    assert "write_data" not in actions.text
+    as_table = {"operation": {"table": {**by_id, "action": "read_data"}}}
+    answer = world.admin.post("/management/v1/action/batch-check", {"checks": [as_table]})
+    assert answer.json()["results"] == [{"allowed": False}]
+    world.strip(world.contractor)
+
+
+def test_a_creation_is_repeated_once_under_its_idempotency_key(world: World, ns: str) -> None:
+    name, key = unique("g"), {"Idempotency-Key": str(uuid4())}
+    body = {"name": name, "format": "csv"}
+    first = world.admin.post(at(world, ns), body, headers=key)
+    again = world.admin.post(at(world, ns), body, headers=key)
+    assert (first.status_code, again.status_code) == (200, 200), again.text
+    assert again.json()["table"] == first.json()["table"]
+    assert world.admin.post(at(world, ns), body).status_code == 409
+    drop = {"Idempotency-Key": str(uuid4())}
+    assert [world.admin.delete(at(world, ns, name), headers=drop).status_code for _ in range(2)] == [204, 204]
+
+
+def test_it_is_in_the_audit_with_its_place_and_keys(world: World, ns: str) -> None:
+    answer = create(world, ns)
+    request_id = answer.headers["x-request-id"]
+    records = [row["record"] for row in world.sql("select record from audit_log where request_id = $1", request_id)]
+    assert len(records) == 2, "the creation, and the keys that followed from it"
+    place = answer.json()["table"]["base-location"].rstrip("/").encode()
+    assert all(place in record for record in records)
+    assert sum(b'"session_name"' in record for record in records) == 1
+    assert not any(answer.json()["config"]["s3.secret-access-key"].encode() in record for record in records)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What moving a namespace costs: so many statements, however much lies in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import event, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.privileges import Privilege
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.db import grants, moves, outbox
+from gateway.db.engine import Database
+from gateway.iceberg.identifiers import Namespace
+from tests.integration.parts import Parts, Rows, add_table, resolved_outer, running_parts
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Parts]:
+    with running_parts() as started:
+        yield started
+
+
+async def _fill(connection: AsyncConnection, rows: Rows, count: int) -> None:
+    """So many namespaces in the inner one, each with a table that somebody owns."""
+    for number in range(count):
+        space, table = uuid4(), uuid4()
+        values = {
+            "id": space,
+            "warehouse": rows.warehouses[0],
+            "parent": rows.inner,
+            "ancestors": [rows.outer, rows.inner],
+            "levels": [str(rows.outer), str(rows.inner), f"n{number}"],
+            "key": f"{rows.outer}\x1f{rows.inner}\x1fn{number}",
+        }
+        await connection.execute(
+            text(
+                "insert into namespaces (id, warehouse_id, parent_id, ancestors, levels, path_key, properties) "
+                "values (:id, :warehouse, :parent, :ancestors, :levels, :key, '{}')"
+            ),
+            values,
+        )
+        kind = ("table", "view", "generic_table")[number % 3]
+        await add_table(connection, table, rows.warehouses[0], space, kind=kind)
+        on = ObjectKey(ObjectType(kind), str(table))
+        owner = (rows.ann, rows.ben)[number % 2]
+        await grants.give(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=on, by="test")
+
+
+async def _move(database: Database, rows: Rows, *, to_top: bool) -> tuple[int, float]:
+    """(how many statements it takes to record a move, in how many seconds)."""
+    sent: list[str] = []
+    parent = None if to_top else resolved_outer(rows)
+    to = Namespace((str(rows.inner),) if to_top else (str(rows.outer), str(rows.inner)))
+
+    def note(_: object, __: object, statement: str, *___: object) -> None:
+        sent.append(statement)
+
+    engine = database.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", note)
+    began = time.monotonic()
+    try:
+        async with database.transaction() as connection:
+            subtree = await moves.lock(connection, rows.inner, warehouse_id=rows.warehouses[0], parent=parent)
+            assert subtree is not None
+            await moves.move(connection, subtree, project_id=rows.project, to=to)
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+    return len(sent), time.monotonic() - began
+
+
+async def _world(database: Database, count: int) -> Rows:
+    rows = Rows()
+    async with database.transaction() as connection:
+        await rows.insert(connection)
+        await _fill(connection, rows, count)
+    return rows
+
+
+async def test_a_thousand_namespaces_and_tables_move_in_as_many_statements_as_a_few(running: Parts) -> None:
+    database = Database(running.database_url, pool_size=2, acquire_timeout=5)
+    try:
+        few, _ = await _move(database, await _world(database, 2), to_top=True)
+        rows = await _world(database, 500)
+        many, seconds = await _move(database, rows, to_top=True)
+        assert (many, few) == (few, few)
+        assert few <= 12
+        assert seconds < 10
+        async with database.read() as connection:
+            await _require_paths(connection, rows, (str(rows.inner),), [rows.inner])
+            pending = await outbox.revocations(connection, limit=100)
+        # The edges, and the way of two owners past the outer namespace: nothing for each of the things inside.
+        assert len(pending) == 2 + 2
+        await _move(database, rows, to_top=False)
+        async with database.read() as connection:
+            await _require_paths(connection, rows, (str(rows.outer), str(rows.inner)), [rows.outer, rows.inner])
+    finally:
+        await database.close()
+
+
+async def _require_paths(
+    connection: AsyncConnection, rows: Rows, levels: tuple[str, ...], ancestors: list[UUID]
+) -> None:
+    """All 500 lie below the inner namespace, in every way in which a row says so."""
+    found = (
+        await connection.execute(
+            text("select levels, path_key, ancestors from namespaces where parent_id = :id"), {"id": rows.inner}
+        )
+    ).all()
+    assert len(found) == 500
+    for row in found:
+        assert tuple(row.levels[:-1]) == levels
+        assert row.path_key == "\x1f".join(row.levels)
+        assert list(row.ancestors) == ancestors
