@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 from gateway.access.refs import (
     GenericTableIdRef,
+    KeptGenericTableRef,
+    KeptTableRef,
+    KeptViewRef,
     NamespaceIdRef,
     ProjectRef,
     Ref,
@@ -64,6 +67,21 @@ def view(ctx: Ctx) -> ViewIdRef:
 def generic_table(ctx: Ctx) -> GenericTableIdRef:
     """The generic table in the path."""
     return GenericTableIdRef(ctx.uuid("warehouse_id"), ctx.uuid("generic_table_id"))
+
+
+def kept_table(ctx: Ctx) -> KeptTableRef:
+    """The table in the path, also one that was dropped and can come back: its grants come back with it."""
+    return KeptTableRef(ctx.uuid("warehouse_id"), ctx.uuid("table_id"))
+
+
+def kept_view(ctx: Ctx) -> KeptViewRef:
+    """As `kept_table`, for a view."""
+    return KeptViewRef(ctx.uuid("warehouse_id"), ctx.uuid("view_id"))
+
+
+def kept_generic_table(ctx: Ctx) -> KeptGenericTableRef:
+    """As `kept_table`, for a generic table."""
+    return KeptGenericTableRef(ctx.uuid("warehouse_id"), ctx.uuid("generic_table_id"))
 
 
 def role(ctx: Ctx) -> RoleRef:

@@ -21,9 +21,7 @@ from gateway.iceberg.errors import (
     NamespaceProtected,
     NoSuchNamespaceException,
 )
-from gateway.iceberg.generic_tables import owns_its_files, read_document
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
-from gateway.iceberg.metadata import decode_stored_table_metadata
 from gateway.iceberg.properties import GC_ENABLED, flag
 
 
@@ -80,7 +78,7 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
     permit.trail.tell(
         namespaces=" ".join(str(each.id) for each in tree.namespaces),
         tabulars=" ".join(str(each.id) for each in tree.tabulars),
-        purged=" ".join(str(each.id) for each in purged),
+        purged=str(len(purged)),
     )
     return await trees.remove(connection, tree, purged=purged, by=permit.actor.id)
 
@@ -103,13 +101,11 @@ def _purged(row: AnyRow, purge: bool) -> bool:
     """Staged tables own what lies at their places; others unless they say that their files may be others' too."""
     if row.staged_by is not None:
         return True
-    if not purge or row.metadata is None:
+    if not purge or row.kind == ObjectType.VIEW:
         return purge
-    if row.kind == ObjectType.GENERIC_TABLE:
-        return owns_its_files(read_document(row.metadata))
-    if row.kind != ObjectType.TABLE:
-        return purge
-    return flag(decode_stored_table_metadata(row.metadata).properties, GC_ENABLED, default=True)
+    if row.adopted:
+        return False
+    return flag({} if row.gc_enabled is None else {GC_ENABLED: row.gc_enabled}, GC_ENABLED, default=True)
 
 
 def _protected(namespace: Namespace) -> NamespaceProtected:

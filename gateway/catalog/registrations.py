@@ -185,13 +185,20 @@ class Registrations:
             return []
         if not _is_still(now.namespace_id, now.name_key, replaced):
             raise CommitFailedException("The table to overwrite was renamed meanwhile; try again.")
+        if now.protected:
+            raise ProtectedTabularDeletionWithoutForce.of("table", replaced.identifier)
         return await self._remove(connection, replaced, actor)
 
     async def _remove(self, connection: Connection, table: ResolvedTable, actor: Actor) -> list[Pending]:
         await tables.drop(connection, table.id, by=actor.id)
         namespace = table.namespace
         return await record_gone(
-            connection, table.key, namespace.key, above=above_table(namespace), warehouse_id=namespace.warehouse.id
+            connection,
+            table.key,
+            namespace.key,
+            above=above_table(namespace),
+            warehouse_id=namespace.warehouse.id,
+            by=actor.id,
         )
 
     async def _insert(

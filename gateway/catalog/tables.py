@@ -107,7 +107,7 @@ class Tables:
             refuse_chosen_location(profile, location)
             await self.require_free(location)
             await self._files.require_empty(warehouse, location)
-        permit.trail.tell(table_id=str(id), location=location.text)
+        permit.trail.tell(table_id=str(id), namespace_id=str(namespace.id), location=location.text)
         if request.stage_create:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=None)
             handed = await self._credentials.for_creation(permit, vend, location.text)

@@ -31,6 +31,8 @@ _LOCK = text(
 )
 _UNLOCK = text("select pg_advisory_unlock_all()")
 
+_CANCELED = "57014"
+
 Connection: TypeAlias = AsyncConnection
 """What statements of this room run on; use cases pass it on and know nothing else of it."""
 
@@ -187,6 +189,11 @@ async def commit(connection: AsyncConnection) -> None:
     """Commit. Raises CommitUnknown when nobody knows whether it happened."""
     try:
         await connection.commit()
+    except DBAPIError as error:
+        # What runs within COMMIT (deferred triggers) ended the transaction: that is known, and nothing was changed.
+        if _gave_way(error) or getattr(error.orig, "sqlstate", None) == _CANCELED:
+            raise Deadlocked("the database gave up the transaction when it was to be committed") from error
+        raise CommitUnknown("the outcome of COMMIT is not known") from error
     except (SQLAlchemyError, OSError, TimeoutError) as error:
         raise CommitUnknown("the outcome of COMMIT is not known") from error
 
@@ -200,10 +207,15 @@ class _outage:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, (PoolTimeoutError, ConnectionError, OSError, TimeoutError)):
             raise DatabaseUnavailable("the database does not answer") from error
-        if isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in ("40001", "40P01"):
+        if isinstance(error, DBAPIError) and _gave_way(error):
             raise Deadlocked("another transaction was in the way") from error
         if isinstance(error, DBAPIError) and _is_connection_loss(error):
             raise DatabaseUnavailable("the connection to the database was lost") from error
+
+
+def _gave_way(error: DBAPIError) -> bool:
+    """Serialization failures and deadlocks (PostgreSQL, appendix A, class 40)."""
+    return getattr(error.orig, "sqlstate", None) in ("40001", "40P01")
 
 
 def _is_connection_loss(error: DBAPIError) -> bool:

@@ -100,14 +100,17 @@ async def _move_time_boxes(connection: AsyncConnection) -> None:
     await connection.execute(update(server).values(time_boxes=uuid7()))
 
 
-async def hold_object(connection: AsyncConnection, on: ObjectKey) -> bool:
-    """Keep an object from being dropped until this transaction ends; False when it is gone already.
+async def hold_object(connection: AsyncConnection, on: ObjectKey, *, kept: bool = False) -> bool:
+    """Keep an object from being dropped until this transaction ends; False when it is gone already. With `kept` a table
+    or view that was dropped and can come back is not gone.
 
     Without it a grant could be recorded on something that a concurrent drop has just swept the grants of.
     """
     table = _TABLES[on.type]
     id = on.id if table is projects else UUID(on.id)
     held = select(table.c.id).where(table.c.id == id).with_for_update(read=True, key_share=True)
+    if table is tables and not kept:
+        held = held.where(tables.c.deleted_at.is_(None))
     return (await connection.execute(held)).one_or_none() is not None
 
 

@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace
 from gateway.db import namespaces as spaces
+from gateway.db import outbox
 from gateway.db.ownership import Steps, record_moved
 from gateway.db.rows import AnyRow
 from gateway.db.schema import namespaces
@@ -64,19 +65,21 @@ async def in_turn(connection: AsyncConnection, warehouse_id: UUID) -> None:
 
 
 async def lock(
-    connection: AsyncConnection, id: UUID, *, warehouse_id: UUID, parent: ResolvedNamespace | None
+    connection: AsyncConnection, at: ResolvedNamespace, *, parent: ResolvedNamespace | None
 ) -> Subtree | None:
-    """Lock what a move takes along, and hold where it goes; None when the namespace is gone.
+    """Lock what a move takes along, and hold where it goes; None when the namespace is not where it was resolved: who
+    may take it from there may perhaps not take it from where it is now.
 
     From the top down, one statement for each level: nothing comes into a level whose parents are locked. Raises
     NamespaceGone when the parent is not where it was resolved.
     """
+    id, warehouse_id = at.id, at.warehouse.id
     await in_turn(connection, warehouse_id)
     if parent is not None:
         await spaces.hold(connection, parent)
     found = select(namespaces).where(namespaces.c.id == id, namespaces.c.warehouse_id == warehouse_id)
     row = (await connection.execute(found.with_for_update())).one_or_none()
-    if row is None:
+    if row is None or not spaces.is_still(row, at):
         return None
     into_itself = parent is not None and id in (*parent.ancestors, parent.id)
     ids, depth = ([id], len(row.levels)) if into_itself else await _lock_below(connection, row)
@@ -114,7 +117,7 @@ _CHILDREN = text(
 
 async def move(connection: AsyncConnection, subtree: Subtree, *, project_id: str, to: Namespace) -> Steps:
     """Give the locked namespace its new parent and name, and all below it their new paths, in one statement; the
-    tuples to be delivered, none when it stays in its parent.
+    tuples to be delivered: when it stays in its parent, those that an earlier move left.
 
     `to` is the whole new path. Raises Clash when its name is taken.
     """
@@ -132,14 +135,15 @@ async def move(connection: AsyncConnection, subtree: Subtree, *, project_id: str
     }
     with clashes():
         await connection.execute(_MOVE, values)
+    moved = ObjectKey(ObjectType.NAMESPACE, str(subtree.id))
     if not subtree.reparented:
-        return ()
+        return await outbox.left_of_moves(connection, moved)
     warehouse = str(subtree.warehouse_id)
     before = path_above(project_id, warehouse, [str(id) for id in subtree.ancestors])
     after = path_above(project_id, warehouse, [str(id) for id in above])
     return await record_moved(
         connection,
-        ObjectKey(ObjectType.NAMESPACE, str(subtree.id)),
+        moved,
         before[-1],
         after[-1],
         above_before=before,

@@ -181,6 +181,20 @@ async def written_in(connection: AsyncConnection, transaction: int) -> list[Pend
     return [_pending(row) for row in rows]
 
 
+async def left_of_moves(connection: AsyncConnection, moved: ObjectKey) -> list[list[Pending]]:
+    """What earlier moves of this object left to be delivered, one list for each of their steps, in order."""
+    theirs = select(outbox.c.written_in).where(
+        outbox.c.object_type == moved.type.value,
+        outbox.c.object_id == moved.id,
+        outbox.c.relation.in_(sorted(STRUCTURAL)),
+    )
+    statement = select(outbox).where(outbox.c.written_in.in_(theirs))
+    steps: dict[tuple[int, int], list[Pending]] = {}
+    for row in await connection.execute(statement.order_by(outbox.c.written_in, outbox.c.step, outbox.c.id)):
+        steps.setdefault((row.written_in, row.step), []).append(_pending(row))
+    return list(steps.values())
+
+
 def whole_moves(due: Sequence[Pending], *, limit: int) -> Sequence[Pending]:
     """Those of `due` that one delivery takes: a full batch does not end between the two edges of a move, so that an
     object never has two parents, or none, for as long as the next batch takes.

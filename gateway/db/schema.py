@@ -126,12 +126,14 @@ warehouses = Table(
     Column("allowed_format_versions", ARRAY(Integer), nullable=False),
     Column("default_format_version", Integer),
     Column("revision", UUID(as_uuid=True), nullable=False),
+    Column("keys_until", DateTime(timezone=True)),
     _now("created_at"),
     _now("updated_at", nullable=True),
     UniqueConstraint("project_id", "name_key"),
 )
 """`profile` is the storage profile as JSON; `base_key` the overlap key of its base location; `revision` as on the
-server.
+server. `keys_until` is when the last key that an earlier profile gave has ended; triggers (migration 0016) keep it, and
+no place in the warehouse is free before.
 """
 
 namespaces = Table(

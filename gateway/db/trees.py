@@ -37,8 +37,8 @@ class Tree:
     """A namespace and all that lies in it, locked until the transaction ends.
 
     `namespaces` (id, parent_id, levels, ancestors, protected, managed_access) begin with the top; `tabulars` are tables
-    and views (id, kind, name, namespace_id, protected, staged_by, deleted_at, location, location_key, and `metadata`
-    where it says something of `gc.enabled`), staged and dropped ones too.
+    and views (id, kind, name, namespace_id, protected, staged_by, deleted_at, location, location_key, and what it
+    says of `gc.enabled`, and whether it was `adopted`), staged and dropped ones too.
     """
 
     top: ResolvedNamespace
@@ -55,14 +55,16 @@ _LEVEL = text(
 
 _TOP = text(_LEVEL.text.replace("parent_id = any(cast(:parents as uuid[]))", "id = :id"))
 
-# The document of a table is read only where it may say that its files are not the table's own; a generic table says so
-# too of files that were there before it (`gateway.iceberg.generic_tables`).
+# The document of a table is looked at only where it may say that its files are not the table's own, and never read
+# here: a tree may have any number of large ones. A generic table says so too of files that were there before it
+# (`gateway.iceberg.generic_tables`).
 _TABULARS = text(
     """
     select id, kind, name, namespace_id, protected, staged_by, deleted_at, location, location_key,
         case when position(convert_to('gc.enabled', 'UTF8') in metadata) > 0
-            or kind = 'generic_table' and position(convert_to('"adopted"', 'UTF8') in metadata) > 0
-            then metadata end as metadata
+            then convert_from(metadata, 'UTF8')::json #>> '{properties,gc.enabled}' end as gc_enabled,
+        kind = 'generic_table' and metadata is not null
+            and coalesce((convert_from(metadata, 'UTF8')::json ->> 'adopted')::boolean, false) as adopted
     from tables where namespace_id = any(cast(:namespaces as uuid[])) order by id for update
     """
 )
@@ -171,4 +173,6 @@ async def _enqueue(connection: AsyncConnection, tree: Tree, by: str) -> list[Pen
         keys[granted] = None
         if row.privilege in {reason.value for reason in TRAVERSE_REASONS}:
             keys.update((TupleKey(granted.subject, TRAVERSE, each), None) for each in above[granted.object])
-    return await outbox.enqueue(connection, list(keys), takes_away=True, warehouse_id=warehouse.id)
+    # First what is left above the tree, where something can still be seen by it; the tree itself is found by nobody.
+    first = sorted(keys, key=lambda key: key.object in above)
+    return await outbox.enqueue(connection, first, takes_away=True, warehouse_id=warehouse.id)

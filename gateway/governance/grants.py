@@ -38,7 +38,7 @@ from gateway.access.wire_rights import (
 from gateway.access.wire_roles import OWN_PROVIDER
 from gateway.db import grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Connection, Database
+from gateway.db.engine import Connection, Database, retry_serialization
 from gateway.db.outbox import Pending
 from gateway.db.role_nesting import MAX_DEPTH, nesting, offices
 from gateway.db.wanted import TRAVERSE
@@ -113,15 +113,25 @@ class Grants:
         repeats a request after RevocationPending is answered when the revocation is in force.
         """
         row = _row(permit, change.on)
-        warehouse_id = _warehouse_id(row)
         require_to_come(change.writes, permit.resolution.now)
         await self._refuse_what_outlives_the_right(permit, change.writes)
+        given, lost = await retry_serialization(lambda: self._record(permit, change, row, strict=strict))
+        await self._answer_when_so(given, lost)
+
+    async def _record(
+        self, permit: Permit[Operation], change: WritingGrants, row: Resolved, *, strict: bool
+    ) -> tuple[Sequence[Pending], Sequence[Pending]]:
+        """Rows and outbox in one transaction; what is to be delivered of what was given, and of what was taken.
+
+        What was dropped and can come back has its grants, and they can be taken away; it gets no new ones.
+        """
+        warehouse_id = _warehouse_id(row)
         shortened: list[Assignment] = []
         async with self._database.change(permit) as connection:
             # One change of an object's grants at a time: two that give and take the same in another order wait for each
             # other here, not for ever.
             await grants.lock_object(connection, row.key)
-            if not await grants.hold_object(connection, row.key):
+            if not await grants.hold_object(connection, row.key, kept=not change.writes):
                 raise not_found(change.on)
             # Before any grant is touched: a move holds namespaces first and then the grants below them.
             above = await _above_now(connection, row)
@@ -155,7 +165,7 @@ class Grants:
             )
             less = _keys(row, above, (*change.deletes, *shortened))
             lost = await outbox.enqueue(connection, less, takes_away=True, warehouse_id=warehouse_id)
-        await self._answer_when_so(given, lost)
+        return given, lost
 
     async def _refuse_what_outlives_the_right(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
         """Raise InvalidGrantExpiry for what somebody gives oneself for longer than one may give it.

@@ -87,9 +87,7 @@ class NamespaceMoves:
         to: Namespace,
     ) -> Steps:
         async with self._database.change(permit) as connection:
-            subtree = await moves.lock(
-                connection, permit.operation.namespace.namespace_id, warehouse_id=warehouse.id, parent=parent
-            )
+            subtree = await moves.lock(connection, permit.namespace(permit.operation.namespace), parent=parent)
             if subtree is None:
                 raise not_found(permit.operation.namespace)
             self._refuse(permit.operation, subtree)
