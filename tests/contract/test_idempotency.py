@@ -120,6 +120,16 @@ def test_a_repeated_stage_is_the_same_place_and_uuid(world: World, ns: str) -> N
     assert len(world.sql("select 1 from tables where name = $1", body["name"])) == 1
 
 
+def test_a_repeated_stage_is_not_answered_for_another_namespace_of_that_name(world: World) -> None:
+    ns, key = world.namespace(), _key()
+    tables, body = f"{world.root}/namespaces/{ns}/tables", {"name": unique("t"), "schema": SCHEMA, "stage-create": True}
+    assert world.admin.post(tables, body, headers=key).status_code == 200
+    moved = f"/management/v1/warehouse/{world.warehouse}/namespace/{world.namespace_id(ns)}/move"
+    assert world.admin.post(moved, {"destination": [unique("moved")]}).status_code == 200
+    assert world.admin.post(f"{world.root}/namespaces", {"namespace": [ns]}).status_code == 200
+    assert world.admin.post(tables, body, headers=key).status_code == 422
+
+
 def test_another_body_or_query_under_the_same_key_is_422(world: World, ns: str) -> None:
     table, key = world.table(ns), _key()
     path = f"{world.root}/namespaces/{ns}/tables"

@@ -336,6 +336,21 @@ def test_a_grant_that_races_with_a_move_opens_the_way_to_where_the_table_is(worl
         world.revoke("select", world.contractor, "table", row["id"])
 
 
+def test_a_repeated_move_delivers_what_the_first_one_left(world: World) -> None:
+    old, id, new = two(world)
+    assert move(world.admin, world, id, [new, "inner"]).status_code == 200
+    # As if OpenFGA had not answered the move: its edge waits, and nobody looks at it for a while.
+    world.sql(
+        "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away, not_before) "
+        "values ('namespace', $1, 'parent', 'namespace', $2, true, now() + interval '1 hour')",
+        world.namespace_id(old),
+        id,
+    )
+    assert move(world.admin, world, id, [new, "inner"]).status_code == 200
+    assert world.sql("select 1 from outbox where object_id = $1", id) == []
+    assert parents(world, id) == {f"namespace:{world.namespace_id(new)}"}
+
+
 def test_a_destination_that_is_dropped_meanwhile_takes_nothing_in(world: World) -> None:
     for _ in range(4):
         old, inner, new = two(world)

@@ -60,6 +60,7 @@ def test_an_unregistered_table_is_gone_and_its_files_stay(world: World, ns: str)
     assert world.admin.head(table.path).status_code == 404
     assert world.commit(world.admin, table.path).status_code == 404
     assert world.objects(table.location.removeprefix(f"s3://{world.bucket}/")) == files
+    world.delivered()
     assert world.tuples(f"table:{id}") == set()
     assert told(world.admin.post(f"{table.path}/unregister"))[:2] == (404, "NoSuchTableException")
 
@@ -135,6 +136,18 @@ def test_a_taken_name_is_told_with_the_kind_that_has_it(world: World, ns: str) -
             "AlreadyExistsException",
             f"View with same name already exists: {ns}.{view['name']}",
         )
+
+
+def test_a_protected_table_is_not_overwritten(world: World, ns: str) -> None:
+    table = world.table(ns)
+    file = table.answer["metadata-location"]
+    [row] = world.sql("select id::text from tables where table_uuid = $1::text::uuid", table.uuid)
+    path = f"/management/v1/warehouse/{world.warehouse}/table/{row['id']}/protection"
+    assert world.admin.post(path, {"protected": True}).status_code == 200
+    refused = register(world.admin, world, ns, table.name, file, overwrite=True)
+    assert told(refused)[:2] == (409, "ProtectedTabularDeletionWithoutForce")
+    assert world.admin.post(path, {"protected": False}).status_code == 200
+    assert register(world.admin, world, ns, table.name, file, overwrite=True).status_code == 200
 
 
 def test_a_missing_namespace_does_not_exist(world: World, ns: str) -> None:

@@ -41,6 +41,27 @@ def _dropped(soft: World, place: str, **more: Any) -> Table:
     return table
 
 
+def test_what_was_granted_on_it_can_be_read_and_taken_away_and_nothing_is_given(soft: World, place: str) -> None:
+    table = soft.table(place)
+    [row] = soft.sql("select id::text from tables where table_uuid = $1::text::uuid", table.uuid)
+    soft.grant("ownership", soft.carol, "table", row["id"])
+    soft.grant("select", soft.carol, "table", row["id"])
+    assert soft.admin.delete(table.path).status_code == 204
+    rights = f"/management/v1/permissions/warehouse/{soft.warehouse}/table/{row['id']}/assignments"
+    held = soft.admin.get(rights)
+    assert held.status_code == 200, held.text
+    assert {"type": "ownership", "user": soft.carol.id} in held.json()["assignments"]
+    given = soft.admin.post(rights, {"writes": [{"type": "modify", "user": soft.carol.id}]})
+    assert told(given)[:2] == (404, "NoSuchTableException")
+    taken = soft.admin.post(rights, {"deletes": [{"type": "ownership", "user": soft.carol.id}]})
+    assert taken.status_code == 204, taken.text
+    grants = f"/management/v1/warehouse/{soft.warehouse}/table/{row['id']}/grants"
+    select = {"privilege": "select", "principal": {"user": soft.carol.id}}
+    assert soft.admin.post(grants, {"deletes": [select]}).status_code == 204
+    assert undrop(soft.admin, soft, ("table", row["id"])).status_code == 204
+    assert soft.carol.get(table.path).status_code == 404
+
+
 def test_nobody_reaches_what_was_dropped_by_any_way(soft: World, place: str) -> None:
     table = soft.table(place)
     fill(soft, table.location)
@@ -53,7 +74,6 @@ def test_nobody_reaches_what_was_dropped_by_any_way(soft: World, place: str) -> 
         soft.commit(soft.admin, table.path, change),
         soft.admin.delete(table.path),
         soft.admin.post(f"{table.path}/unregister"),
-        soft.admin.get(soft.grants_path("table", table.uuid)),
         soft.admin.get(f"/management/v1/warehouse/{soft.warehouse}/table/{table.uuid}/protection"),
     ]
     assert {(each.status_code, told(each)[1]) for each in refused} == {(404, "NoSuchTableException")}

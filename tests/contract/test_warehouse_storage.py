@@ -155,6 +155,24 @@ def test_a_profile_is_replaced_and_holds_from_then_on(world: World, made: Made, 
     assert "s3.session-token" in world.admin.get(f"{path}/credentials").text
 
 
+def test_a_place_is_not_free_before_the_keys_of_an_earlier_profile_have_ended(world: World) -> None:
+    place = unique("stored")
+
+    def storage(seconds: int) -> dict[str, Any]:
+        return warehouses.profile(world, place, **{"sts-token-validity-seconds": seconds})
+
+    made = warehouses.make(world, **{"storage-profile": storage(7200)})
+    path = made.table(world.admin)
+    shorter = {"storage-profile": storage(900), "storage-credential": warehouses.credential(world)}
+    assert world.admin.post(f"{made.path}/storage", shorter).status_code == 200
+    assert world.admin.delete(path).status_code == 204
+    [row] = world.sql(
+        "select extract(epoch from keys_until - now())::int as left from retired_locations where warehouse_id = $1",
+        made.id,
+    )
+    assert 7000 < row["left"] < 7300
+
+
 def test_a_credential_is_replaced_after_it_was_tried(world: World, made: Made) -> None:
     good = {"new-storage-credential": warehouses.credential(world)}
     wrong = {"new-storage-credential": {**warehouses.credential(world), "secret-access-key": "not-the-secret-of-this"}}

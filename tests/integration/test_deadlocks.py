@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two transactions that wait for each other: one goes on, the other is told that nothing of it was done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from sqlalchemy import text
+
+from gateway.access.outage import GaveWay
+from gateway.db.engine import Database, retry_serialization
+from tests.integration.parts import running_parts
+
+_TAKE = text("select pg_advisory_xact_lock(:number)")
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with running_parts() as parts:
+        yield parts.database_url
+
+
+@pytest.fixture
+async def database(url: str) -> AsyncIterator[Database]:
+    made = Database(url, pool_size=4, acquire_timeout=5)
+    yield made
+    await made.close()
+
+
+async def _take(database: Database, first: int, second: int, met: asyncio.Barrier | None) -> None:
+    async with database.transaction() as connection:
+        await connection.execute(_TAKE, {"number": first})
+        if met is not None:
+            await met.wait()
+        await connection.execute(_TAKE, {"number": second})
+
+
+async def test_who_gives_way_to_another_transaction_is_told_so(database: Database) -> None:
+    met = asyncio.Barrier(2)
+    ends = await asyncio.gather(_take(database, 1, 2, met), _take(database, 2, 1, met), return_exceptions=True)
+    assert sorted(type(end).__name__ for end in ends) == ["GaveWay", "NoneType"]
+
+
+async def test_who_gave_way_comes_through_when_it_is_tried_again(database: Database) -> None:
+    met = asyncio.Barrier(2)
+    tries = {1: 0, 2: 0}
+
+    async def attempt(first: int, second: int) -> None:
+        tries[first] += 1
+        await _take(database, first, second, met if tries[first] == 1 else None)
+
+    await asyncio.gather(retry_serialization(lambda: attempt(1, 2)), retry_serialization(lambda: attempt(2, 1)))
+    assert sorted(tries.values()) == [1, 2]
+
+
+async def test_who_always_gives_way_is_told_so_in_the_end() -> None:
+    async def attempt() -> None:
+        raise GaveWay("for another one")
+
+    with pytest.raises(GaveWay):
+        await retry_serialization(attempt)
