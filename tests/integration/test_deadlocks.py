@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from sqlalchemy import text
 
-from gateway.access.outage import GaveWay
-from gateway.db.engine import Database, retry_serialization
+from gateway.db.engine import Database, Deadlocked, retry_serialization
 from tests.integration.parts import running_parts
 
 _TAKE = text("select pg_advisory_xact_lock(:number)")
@@ -40,7 +39,7 @@ async def _take(database: Database, first: int, second: int, met: asyncio.Barrie
 async def test_who_gives_way_to_another_transaction_is_told_so(database: Database) -> None:
     met = asyncio.Barrier(2)
     ends = await asyncio.gather(_take(database, 1, 2, met), _take(database, 2, 1, met), return_exceptions=True)
-    assert sorted(type(end).__name__ for end in ends) == ["GaveWay", "NoneType"]
+    assert sorted(type(end).__name__ for end in ends) == ["Deadlocked", "NoneType"]
 
 
 async def test_who_gave_way_comes_through_when_it_is_tried_again(database: Database) -> None:
@@ -57,7 +56,7 @@ async def test_who_gave_way_comes_through_when_it_is_tried_again(database: Datab
 
 async def test_who_always_gives_way_is_told_so_in_the_end() -> None:
     async def attempt() -> None:
-        raise GaveWay("for another one")
+        raise Deadlocked("for another one")
 
-    with pytest.raises(GaveWay):
+    with pytest.raises(Deadlocked):
         await retry_serialization(attempt)
