@@ -50,6 +50,9 @@ class OneWarehouse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
     id: UUID
 
 
+_Status = Annotated[int, msgspec.Meta(ge=100, le=599)]
+
+
 class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="window"):
     """The hours before `end`; `interval` is a duration of ISO 8601, such as `P1D`."""
 
@@ -67,7 +70,7 @@ class EndpointStatisticsRequest(msgspec.Struct, frozen=True, kw_only=True, renam
     """`POST /endpoint-statistics`."""
 
     warehouse: AllWarehouses | NoWarehouse | OneWarehouse
-    status_codes: Annotated[tuple[int, ...], msgspec.Meta(max_length=100)] | None = None
+    status_codes: Annotated[tuple[_Status, ...], msgspec.Meta(max_length=100)] | None = None
     range_specifier: Window | PageOfHours | None = None
 
 

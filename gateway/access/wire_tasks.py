@@ -191,11 +191,13 @@ class ToldSettings(Answer, frozen=True, omit_defaults=True):
 
 class SetQueueConfigRequest(Request, frozen=True):
     """`POST …/task-queue/{q}/config`: replaces what was set. Seconds without a heartbeat after which a task is taken
-    over; None for the server's own.
+    over; None for the server's own. The shortest is above twice the longest call of the object store
+    (`storage.files.TOTAL_SECONDS`), so that who lost a task in the middle of one is through with it before it is over
+    elsewhere.
     """
 
     queue_config: msgspec.Raw
-    max_seconds_since_last_heartbeat: Annotated[int, msgspec.Meta(ge=1, le=31_536_000)] | None = None
+    max_seconds_since_last_heartbeat: Annotated[int, msgspec.Meta(ge=90, le=31_536_000)] | None = None
 
 
 class QueueConfig(Answer, frozen=True):

@@ -111,14 +111,20 @@ def hours_of(specifier: Window | PageOfHours | None) -> tuple[datetime, datetime
         case None:
             end, interval = datetime.now(UTC), _DAY
         case Window(end=end, interval=interval):
+            # Before it is turned to UTC, in which a day of the year 1 or 9999 may be in no year at all.
+            _require_year(end)
             end = end.astimezone(UTC)
         case PageOfHours(token=token):
             end, interval = _read_token(token)
     if not timedelta() < interval <= LONGEST:
         raise BadRequestException(f"The interval of a window is more than nothing and at most {LONGEST.days} days.")
+    _require_year(end)
+    return end - interval, end
+
+
+def _require_year(end: datetime) -> None:
     if not 1970 <= end.year <= 9000:
         raise BadRequestException("The end of a window lies in the years 1970 to 9000.")
-    return end - interval, end
 
 
 def _token(end: datetime, interval: timedelta) -> str:

@@ -78,6 +78,10 @@ class Purge:
         deleted, made_at = 0, time.monotonic()
         credential = await self._credential(warehouse, profile, location)
         while keys := await self._files.list_keys(profile, credential, location, _PAGE):
+            # The fence: as long as the task is this attempt's, nobody else has the place (`tables.location_taken`), so
+            # what was listed before it are the old files. A run that was frozen while another one ended the task ends
+            # here, with a listing that may hold the files of whoever has the place now.
+            await report(self._database, task, progress=0.0, details={"deleted": deleted})
             await self._files.delete_below(profile, credential, location, keys)
             deleted += len(keys)
             # How many are left nobody knows: the store is only asked for the next page.

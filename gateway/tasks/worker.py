@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
+from uuid import uuid4
 
 import structlog
 
@@ -183,7 +184,7 @@ class Worker:
 
     async def _unfinished(self, task: Task, error: Exception) -> str:
         """Write down that the attempt did not end well; what became of the task."""
-        told = f"{type(error).__name__}: {error}"[:1000]
+        told = _told(error)
         given_up = False
 
         async def write(connection: Connection) -> None:
@@ -201,7 +202,14 @@ class Worker:
             _log.info("task.stopped", task=str(task.id), queue=task.queue.value, attempt=task.attempt)
             return "stopped"
         tell = _log.error if given_up else _log.warning
-        tell("task.failed", task=str(task.id), queue=task.queue.value, attempt=task.attempt, reason=told)
+        tell(
+            "task.failed",
+            task=str(task.id),
+            queue=task.queue.value,
+            attempt=task.attempt,
+            reason=told,
+            **_surprise(error),
+        )
         if _is_outage(error):
             return "interrupted"
         return "given_up" if given_up else "failed"
@@ -233,6 +241,19 @@ class Worker:
                 await tasks.interrupt(connection, task, "its process was ended", in_seconds=0.0)
         except (*_DATABASE_AWAY, TaskLost, TimeoutError) as left:
             _log.info("task.left", task=str(task.id), reason=str(left))
+
+
+def _told(error: Exception) -> str:
+    """What whoever may see the task reads of it. Only the texts of CatalogErrors are made for clients; another may hold
+    a statement with its values, so of those the type is told and an id under which the log has the rest.
+    """
+    name = type(error).__name__
+    return f"{name}: {error}"[:1000] if isinstance(error, CatalogError) else f"{name} (error id {uuid4()})"
+
+
+def _surprise(error: Exception) -> dict[str, object]:
+    """What the log has beside what is told."""
+    return {} if isinstance(error, CatalogError) else {"exc_info": error}
 
 
 def _is_outage(error: Exception) -> bool:

@@ -362,6 +362,7 @@ def test_a_queue_is_configured_for_a_warehouse(world: World, root: str) -> None:
         {"queue-config": {"expiration": "P1D"}},
         {"queue-config": {"queue-name": "tabular_purge"}},
         {"queue-config": {}, "max-seconds-since-last-heartbeat": 0},
+        {"queue-config": {}, "max-seconds-since-last-heartbeat": 89},
         {"queue-config": {}, "max-seconds-since-last-heartbeat": "300"},
     ],
 )

@@ -155,9 +155,8 @@ async def test_a_queue_has_its_slots_and_one_that_fails_holds_up_nobody(place: P
         await until(lambda: _all_succeeded(place, [*others, swift]))
     assert most == 2
     log = await place.log(broken)
-    assert [(each.attempt, each.status, each.message) for each in log] == [
-        (attempt, "failed", "ZeroDivisionError: of the test") for attempt in range(1, 6)
-    ]
+    assert [(each.attempt, each.status) for each in log] == [(attempt, "failed") for attempt in range(1, 6)]
+    assert all(each.message.startswith("ZeroDivisionError (error id ") for each in log)
     outcomes = [outcome for queue, outcome in place.told.outcomes if queue == "tabular_purge"]
     assert sorted(outcomes) == ["ended"] * 5 + ["failed"] * 4 + ["given_up"]
 

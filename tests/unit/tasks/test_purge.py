@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A purge deletes what it listed only while the task is still its own."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import AsyncMock
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from gateway.db.tasks import TaskLost
+from gateway.scope.location import Location
+from gateway.scope.profile import S3Profile
+from gateway.tasks import purge as purges
+from gateway.tasks.purge import Purge
+
+PLACE = Location("s3", "bucket", ("base", "place"))
+PROFILE = S3Profile(bucket="bucket", region="local-01", sts_enabled=False, key_prefix="base")
+
+
+async def test_a_run_that_lost_its_task_while_it_listed_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What it listed may be the files of the next table at this place.
+    files = SimpleNamespace(list_keys=AsyncMock(return_value=["base/place/new.parquet"]), delete_below=AsyncMock())
+    monkeypatch.setattr(purges, "report", AsyncMock(side_effect=TaskLost("another worker has it")))
+    purge = Purge(
+        database=cast(Any, None),
+        door=cast(Any, None),
+        files=cast(Any, files),
+        storage=cast(Any, SimpleNamespace(of=AsyncMock())),
+        vendor=cast(Any, SimpleNamespace(narrowed=AsyncMock())),
+    )
+    warehouse = SimpleNamespace(id=uuid4(), profile_version=1, profile=msgspec.json.encode(PROFILE))
+    permit = SimpleNamespace(warehouse=lambda _: warehouse, operation=SimpleNamespace(warehouse=None))
+    with pytest.raises(TaskLost):
+        await purge._delete(cast(Any, permit), PLACE, cast(Any, None))
+    files.delete_below.assert_not_awaited()

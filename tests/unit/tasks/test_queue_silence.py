@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The silence after which a task is taken over, beside the calls that a worker may be in the middle of."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gateway.access.wire_tasks import SetQueueConfigRequest
+from gateway.db.tasks import STALE_SECONDS
+from gateway.storage.files import TOTAL_SECONDS
+
+
+def _decode(seconds: float) -> SetQueueConfigRequest:
+    body = {"queue-config": {}, "max-seconds-since-last-heartbeat": seconds}
+    return msgspec.json.decode(msgspec.json.encode(body), type=SetQueueConfigRequest)
+
+
+def test_no_silence_is_as_short_as_two_calls_of_the_store() -> None:
+    assert STALE_SECONDS > 2 * TOTAL_SECONDS
+    with pytest.raises(msgspec.ValidationError, match=r"max-seconds-since-last-heartbeat"):
+        _decode(int(2 * TOTAL_SECONDS))
+    assert _decode(90).max_seconds_since_last_heartbeat == 90
+    with pytest.raises(msgspec.ValidationError, match=r">= 90 - at `\$.max-seconds-since-last-heartbeat`"):
+        _decode(89)

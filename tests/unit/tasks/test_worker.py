@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is written down of an attempt that failed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import AsyncMock, MagicMock
+from uuid import uuid4
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from gateway.db import tasks
+from gateway.db.tasks import Queue
+from gateway.iceberg.errors import BadRequestException
+from gateway.tasks.worker import Worker
+
+
+async def _written(monkeypatch: pytest.MonkeyPatch, error: Exception) -> str:
+    fail = AsyncMock(return_value=False)
+    monkeypatch.setattr(tasks, "fail", fail)
+    worker = Worker(cast(Any, MagicMock()), {Queue.TABULAR_PURGE: AsyncMock(side_effect=error)})
+    task = SimpleNamespace(id=uuid4(), queue=Queue.TABULAR_PURGE, attempt=1, stale_seconds=120.0)
+    await worker._attempt(cast(Any, task))
+    return str(fail.await_args_list[0].args[2])
+
+
+async def test_neither_a_statement_nor_its_values_are_told_to_whoever_sees_the_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    surprise = IntegrityError("insert into grants values ($1)", {"principal": "oidc~secret"}, Exception("detail"))
+    told = await _written(monkeypatch, surprise)
+    assert told.startswith("IntegrityError (error id ")
+    assert not any(part in told for part in ("insert", "secret", "detail"))
+
+
+async def test_what_is_made_for_clients_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = await _written(monkeypatch, BadRequestException("The place is no place."))
+    assert told == "BadRequestException: The place is no place."
