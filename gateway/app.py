@@ -211,8 +211,11 @@ async def reconcile(
         _, comparing = _drift(settings, database, fga, delivery, door, metrics, revoke_lost=revoke)
         if revoke and repair:
             await comparing.require_some_grants()
+        settles = restored is not None and repair
+        put_off = await comparing.forget_what_was_under_way() if settles else 0
         compared = await comparing.run(repair=repair, tell=tell)
-        if restored is not None and repair:
+        compared.put_off = put_off
+        if settles:
             async with database.transaction() as connection:
                 await servers.settle(connection)
         return compared

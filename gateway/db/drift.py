@@ -110,6 +110,24 @@ async def disown(connection: AsyncConnection, key: TupleKey) -> list[TupleKey]:
     return _following(key, (await places(connection, [key.object]))[key.object])
 
 
+async def shorten(connection: AsyncConnection, key: TupleKey, until: datetime) -> list[TupleKey]:
+    """Let a grant end when OpenFGA says, where the rows let it last longer; the keys that follow from it, its own among
+    them, none where they do not.
+
+    Call it with the key locked.
+    """
+    if until <= await now(connection):
+        return await disown(connection, key)
+    if key.object.type in (ObjectType.TABLE, ObjectType.VIEW):
+        await tables.containers(connection, UUID(key.object.id))
+    privilege, principal = Privilege(key.relation), Principal(PrincipalType(key.subject.type), key.subject.id)
+    if not await grants.shorten(
+        connection, privilege=privilege, principal=principal, on=key.object, until=until, by=EXTERNAL
+    ):
+        return []
+    return _following(key, (await places(connection, [key.object]))[key.object])
+
+
 async def now(connection: AsyncConnection) -> datetime:
     """The database's time, which expiries are held against."""
     moment: datetime = (await connection.execute(select(func.clock_timestamp()))).scalar_one()

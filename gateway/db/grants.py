@@ -132,6 +132,28 @@ async def take(
     return any(row.live for row in gone)
 
 
+async def shorten(
+    connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, until: datetime, by: str
+) -> bool:
+    """Let a grant end at `until`, which is to come, whoever gave it; False when no live row would last longer."""
+    where = (
+        "g.privilege = :privilege and g.principal_type = :principal_type and g.principal_id = :principal_id "
+        "and g.object_type = :object_type and g.object_id = :object_id "
+        "and (g.expires_at is null or g.expires_at > :until)"
+    )
+    key = _key(privilege, principal, on)
+    gone = await _end(connection, where, {**key, "until": until}, because=Ended.REPLACED, by=by)
+    values = [
+        {**key, "id": uuid7(), "granted_by": row.granted_by, "reason": row.reason, "expires_at": until}
+        for row in gone
+        if row.live
+    ]
+    if values:
+        await connection.execute(insert(grants), values)
+        await _move_time_boxes(connection)
+    return bool(values)
+
+
 async def on_object(
     connection: AsyncConnection, on: ObjectKey, *, after: UUID | None = None, limit: int | None = None
 ) -> Sequence[AnyRow]:

@@ -209,6 +209,15 @@ async def cancel_all(
     return outcome
 
 
+async def delay(connection: AsyncConnection, queues: Sequence[Queue], *, seconds: float) -> int:
+    """Let no task of these queues be begun, or taken over, for so long; how many wait longer for it."""
+    until = func.clock_timestamp() + _seconds(seconds)
+    sooner = update(tasks).where(
+        ACTIVE_TASKS, tasks.c.queue.in_([queue.value for queue in queues]), tasks.c.scheduled_for < until
+    )
+    return (await connection.execute(sooner.values(scheduled_for=until))).rowcount
+
+
 async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_seconds: float) -> Task | None:
     """Begin the task that is due longest, or that its worker left without a heartbeat; None when there is none.
 

@@ -67,6 +67,7 @@ class Mended(StrEnum):
     WRITTEN = "written"
     LEFT = "left"
     REVOKED = "revoked"
+    SHORTENED = "shortened"
 
 
 class External(StrEnum):
@@ -105,6 +106,15 @@ class Finding:
     def lost_grant(self) -> bool:
         """Whether it is a grant that OpenFGA does not have."""
         return self.kind is Kind.MISSING and self._is_grant
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When a grant that the rows want otherwise ends in OpenFGA; None for what has no end there, or no proper one,
+        and for what is no grant.
+        """
+        if self.kind is not Kind.OTHER_CONDITION or not self._is_grant or self.stored is None:
+            return None
+        return self.stored.expires_at if self.stored.plain else None
 
     @property
     def _is_grant(self) -> bool:
@@ -146,7 +156,9 @@ class DriftKeeper:
         external: External,
         revoke_lost: bool = False,
     ) -> None:
-        """`revoke_lost`: a grant that OpenFGA does not have is ended instead of written there again."""
+        """`revoke_lost`: a grant that OpenFGA does not have is ended instead of written there again, and one that ends
+        sooner there ends then.
+        """
         self._revoke_lost = revoke_lost
         self._database = database
         self._client = client
@@ -269,6 +281,9 @@ class DriftKeeper:
         match finding.kind:
             case Kind.MISSING if self._revoke_lost and finding.lost_grant and finding.key is not None:
                 return Mended.REVOKED, await drift.disown(connection, finding.key)
+            case Kind.OTHER_CONDITION if self._revoke_lost and finding.key is not None and finding.ends_at is not None:
+                follows = await drift.shorten(connection, finding.key, finding.ends_at)
+                return (Mended.SHORTENED if follows else Mended.WRITTEN), follows
             case Kind.MISSING | Kind.OTHER_CONDITION:
                 return Mended.WRITTEN, ()
             case Kind.UNWANTED if finding.external_grant:

@@ -18,9 +18,10 @@ import structlog
 from gateway.access.door import Door
 from gateway.access.operations.tasks import CompareTuples
 from gateway.access.tuples import TupleKey
-from gateway.db import drift
+from gateway.db import drift, outbox, tasks
 from gateway.db.drift import Source
 from gateway.db.engine import Database
+from gateway.db.tasks import Queue
 from gateway.fga.client import FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
 from gateway.tasks.drift import BATCH, DriftKeeper, Finding, Kind, Mended, a_run
@@ -30,6 +31,10 @@ _log = structlog.get_logger("tasks.reconcile")
 
 TASK: Final = "reconcile_tuples"
 _ROWS: Final = 500
+DELETING: Final = (Queue.SOFT_DELETION, Queue.TABULAR_PURGE, Queue.EXPIRE_STAGED_TABLE)
+"""Tasks that end rows and delete files."""
+RESTORED_WAIT_SECONDS: Final = 86_400.0
+"""How long those wait in a restored database: time for its operator to look through them."""
 
 
 @dataclass(slots=True)
@@ -40,6 +45,8 @@ class Comparison:
     found: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
     mended: dict[Mended, int] = field(default_factory=lambda: dict.fromkeys(Mended, 0))
     """Of the drift and of what was over."""
+    put_off: int = 0
+    """How many tasks that delete wait longer now."""
 
     @property
     def drift(self) -> int:
@@ -55,7 +62,8 @@ class Comparison:
         """One line for people."""
         found = ", ".join(f"{count} {kind}" for kind, count in self.found.items() if count) or "no difference"
         mended = ", ".join(f"{count} {action}" for action, count in self.mended.items() if count)
-        return f"{self.tuples} tuples: {found}" + (f"; {mended}" if mended else "")
+        waiting = f"{self.put_off} tasks that delete wait a day" if self.put_off else ""
+        return "; ".join(part for part in (f"{self.tuples} tuples: {found}", mended, waiting) if part)
 
 
 class NothingToGoBy(Exception):
@@ -87,6 +95,18 @@ class Reconcile:
             "OpenFGA holds no relationship at all, it is new or was emptied: it cannot tell what was revoked since the "
             "backup. Use `--restored give-back`."
         )
+
+    async def forget_what_was_under_way(self) -> int:
+        """Empty the outbox of a restored database and put off the tasks that delete, before everything is compared; how
+        many tasks those are.
+
+        A key that waited when the backup was made would else be taken for one that somebody is about to mend, and its
+        delivery would bring back what was revoked since. A task that is due by now would delete at the first start what
+        was undropped, or dropped otherwise, since the backup. Raises DatabaseUnavailable and CommitUnknown.
+        """
+        async with self._database.transaction() as connection:
+            await outbox.empty(connection)
+            return await tasks.delay(connection, DELETING, seconds=RESTORED_WAIT_SECONDS)
 
     async def run(self, *, repair: bool, tell: Tell | None = None, beat: Beat = _no_beat) -> Comparison:
         """Compare everything and, with `repair`, make both agree; then all revisions have moved.

@@ -156,6 +156,87 @@ def test_after_a_restored_database_the_tuples_are_as_its_rows_say(world: World, 
     assert world.steward.get(table.path).status_code == 404
 
 
+_WAITS = """
+    insert into outbox (takes_away, subject_type, subject_id, relation, object_type, object_id, not_before)
+    values (false, 'user', 'oidc~steward', 'select', 'table', $1, now() + interval '1 hour')
+"""
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_a_grant_that_waited_to_be_delivered_at_the_backup_and_was_revoked_since_stays_revoked(
+    world: World, relations: Relations
+) -> None:
+    table = world.table(world.namespace())
+    held = ("user:oidc~steward", "select", f"table:{table.uuid}")
+    world.grant("select", world.steward, "table", table.uuid)
+    soon(lambda: world.sql("select 1 from outbox") == [], seconds=20)
+    # What the dump says: the row, and its key on the way. What OpenFGA says: revoked.
+    relations.delete(held)
+    world.sql(_WAITS, table.uuid)
+    try:
+        done = relations.reconcile("--restored", "revoke")
+        assert (done.returncode, "1 revoked" in done.stdout) == (0, True), done.stdout + done.stderr
+        assert world.sql("select 1 from outbox") == []
+    finally:
+        world.sql("delete from outbox where object_id = $1", table.uuid)
+    assert not relations.there(held)
+    assert world.sql(f"select 1 from grants where {_STEWARDS}", table.uuid) == []
+
+
+_STEWARDS = "object_id = $1 and principal_id = 'oidc~steward'"
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_of_two_ends_of_a_grant_the_earlier_one_holds_after_a_restore_that_revokes(
+    world: World, relations: Relations
+) -> None:
+    """Limited since the backup, limited to a time that is over, and prolonged since."""
+    tables = [world.table(world.namespace()) for _ in range(3)]
+    held: list[Tuple] = [("user:oidc~steward", "select", f"table:{table.uuid}") for table in tables]
+    for table in tables:
+        world.grant("select", world.steward, "table", table.uuid)
+    soon(lambda: world.sql("select 1 from outbox") == [], seconds=20)
+    sooner, past = "2198-01-01T00:00:00Z", (datetime.now(UTC) - timedelta(minutes=1)).isoformat()
+    world.sql(f"update grants set expires_at = '2198-01-01T00:00:00Z' where {_STEWARDS}", tables[2].uuid)
+    relations.delete(*held)
+    for one, until in zip(held, (sooner, past, FOREVER), strict=True):
+        relations.write(one, until=until)
+    done = relations.reconcile("--restored", "revoke")
+    assert done.returncode == 0, done.stdout + done.stderr
+    there = relations.all()
+    assert [there.get(one, "gone") for one in held] == [sooner, "gone", sooner]
+    way = ("user:oidc~steward", "traverse", f"namespace:{world.sql(_NAMESPACE, tables[0].uuid)[0]['id']}")
+    assert there[way] == sooner, "what follows from it ends with it"
+    ends = f"select count(*) as n from grants where {_STEWARDS} and expires_at = '2198-01-01T00:00:00Z'"
+    assert [world.sql(ends, table.uuid)[0]["n"] for table in tables] == [1, 0, 1]
+    told = world.sql("select ended_by from grant_history where object_id = $1", tables[0].uuid)
+    assert [row["ended_by"] for row in told] == ["external"]
+
+
+_NAMESPACE = "select namespace_id::text as id from tables where id = $1::text::uuid"
+_DUE = """
+    insert into tasks (id, queue, warehouse_id, entity_type, entity_id, payload, scheduled_for)
+    select gen_random_uuid(), queue, $1::text::uuid, 'table', gen_random_uuid(), '{}', now() + interval '1 hour'
+    from unnest(array['soft_deletion', 'tabular_purge', 'expire_staged_table']) queue
+    returning id::text
+"""
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_what_a_restored_database_would_delete_at_once_waits_a_day(world: World, relations: Relations) -> None:
+    made = [row["id"] for row in world.sql(_DUE, world.warehouse)]
+    waits = "select 1 from tasks where id::text = any($1) and scheduled_for > now() + interval '23 hours'"
+    try:
+        assert relations.reconcile().returncode == 0
+        assert world.sql(waits, made) == [], "only after a restore"
+        done = relations.reconcile("--restored", "give-back")
+        assert done.returncode == 0, done.stderr
+        assert "tasks that delete wait a day" in done.stdout
+        assert len(world.sql(waits, made)) == 3
+    finally:
+        world.sql("delete from tasks where id::text = any($1)", made)
+
+
 @pytest.mark.usefixtures("unwatched")
 def test_grants_found_in_openfga_become_rows_where_that_is_wished(world: World, relations: Relations) -> None:
     name = world.namespace()
