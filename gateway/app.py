@@ -386,7 +386,11 @@ def _parts(
     turns = SharedTurns(database)
     views = Views(database=database, delivery=delivery, files=metadata_files, turns=turns, lists=lists)
     trials = StorageTrials(
-        files=stores.files, sts=stores.sts, endpoints=DEFAULT_RULES, skip=settings.skip_storage_validation
+        files=stores.files,
+        sts=stores.sts,
+        endpoints=DEFAULT_RULES,
+        skip=settings.skip_storage_validation,
+        request_seconds=settings.max_request_time,
     )
     default_project = settings.default_project_id if settings.enable_default_project else None
     return Parts(

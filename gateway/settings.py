@@ -15,7 +15,7 @@ import typing
 import uuid
 from collections.abc import Mapping
 from typing import Annotated
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -322,9 +322,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """The primary's connection URL, given whole or made of its parts.
 
         Raises:
-            SettingsError: neither the URL nor every part is set.
+            SettingsError: neither the URL nor every part is set, or the URL says something about TLS.
         """
-        return self.pg_database_url_write or self._url_from(self.pg_host_w, "PG_HOST_W")
+        if self.pg_database_url_write is not None:
+            _require_no_tls(self.pg_database_url_write, "PG_DATABASE_URL_WRITE")
+            return self.pg_database_url_write
+        return self._url_from(self.pg_host_w, "PG_HOST_W")
 
     def read_url(self) -> Secret:
         """The replica's connection URL; the primary's, when no replica is named."""
@@ -420,6 +423,18 @@ def table() -> str:
         f"| `{row.variable}` | {row.description} | {f'`{row.default}`' if row.default else ''} |" for row in rows()
     ]
     return "\n".join([*head, *lines]) + "\n"
+
+
+def _require_no_tls(url: Secret, variable: str) -> None:
+    """Raise SettingsError for a URL with `sslmode` and the like: PG_SSL_MODE is what holds, and a `verify-full` that is
+    read by nobody would be believed.
+    """
+    names = {name for name, _ in parse_qsl(urlsplit(url.reveal()).query, keep_blank_values=True)}
+    if told := sorted(name for name in names if name.lower().startswith("ssl")):
+        raise SettingsError(
+            f"{PREFIX}{variable}: {', '.join(told)} in the URL does not count: set {PREFIX}PG_SSL_MODE, and "
+            f"{PREFIX}PG_SSL_ROOT_CERT for certificates, and take it out of the URL"
+        )
 
 
 def asyncpg_url(url: Secret) -> str:

@@ -8,13 +8,16 @@ given the same certificates in the form they take.
 
 from __future__ import annotations
 
+import re
 import ssl
 import tempfile
 from dataclasses import dataclass
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Final
 
 _PEM: Final = "-----BEGIN CERTIFICATE-----"
+_BLOCK: Final = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _MOST_BYTES: Final = 16_777_216
 
 
@@ -87,11 +90,16 @@ def _certificates(path: Path, variable: str) -> str:
         ssl.create_default_context(cadata=text)
     except (ssl.SSLError, ValueError):
         raise CertificatesUnusable(f"{variable} names {path}, which holds no certificate in PEM form") from None
-    return text
+    # A file may hold the key as well: that is nobody's to be copied.
+    return "\n".join(_BLOCK.findall(text))
 
 
 def _kept(pem: str) -> str:
-    """A file with these certificates, for libraries that take nothing else; it is as public as they are."""
+    """A file with these certificates, for libraries that take nothing else; it is as public as they are, and goes with
+    the process.
+    """
     with tempfile.NamedTemporaryFile("w", prefix="lakegate-trust-", suffix=".pem", delete=False) as file:
         file.write(pem)
+    # Unlike atexit's, this is also heeded by worker processes, and never run by one for its parent.
+    Finalize(None, Path(file.name).unlink, kwargs={"missing_ok": True}, exitpriority=0)
     return file.name

@@ -80,13 +80,13 @@ class Database:
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """A connection for one-statement reads on the primary. Raises DatabaseUnavailable."""
-        with _outage():
+        with outages():
             async with self._autocommit.connect() as connection:
                 yield connection
 
     async def read_one(self, read: DirectRead, parameters: Mapping[str, Any]) -> AnyRow:
         """The row of a one-statement read on the primary. Raises DatabaseUnavailable."""
-        with _outage():
+        with outages():
             try:
                 row: AnyRow = await read.one(self._engine.sync_engine, parameters)
                 return row
@@ -99,7 +99,7 @@ class Database:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
         """A transaction without an audit record, for the gateway's own book-keeping (outbox, health)."""
-        with _outage():
+        with outages():
             async with self._engine.connect() as connection:
                 await connection.begin()
                 yield connection
@@ -117,7 +117,7 @@ class Database:
         """
         if not permit.operation.changes():
             raise TypeError(f"{type(permit.operation).__name__} says it changes nothing")
-        with _outage():
+        with outages():
             async with self._engine.connect() as connection:
                 await connection.begin()
                 yield connection
@@ -143,7 +143,7 @@ class Database:
 
         Raises DatabaseUnavailable, also when somebody else holds one for too long.
         """
-        with _outage():
+        with outages():
             async with self._engine.connect() as connection:
                 try:
                     await connection.execute(_LOCK, {"names": list(names)})
@@ -198,7 +198,7 @@ async def commit(connection: AsyncConnection) -> None:
         raise CommitUnknown("the outcome of COMMIT is not known") from error
 
 
-class _outage:
+class outages:
     """Turns the driver's ways of saying "unreachable" into DatabaseUnavailable; other errors pass as they are."""
 
     def __enter__(self) -> None:

@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from gateway.access.outage import DatabaseUnavailable
+from gateway.db.engine import outages
 
 _ONE_MIGRATION_AT_A_TIME = 0x1A4E0000
 _CONNECT_SECONDS = 10.0
@@ -66,10 +66,9 @@ async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefe
     """
     engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS, "ssl": tls})
     try:
-        async with engine.connect() as connection:
-            found = await connection.run_sync(lambda sync: MigrationContext.configure(sync).get_current_revision())
-    except (OSError, TimeoutError) as error:
-        raise DatabaseUnavailable("the database does not answer") from error
+        with outages():
+            async with engine.connect() as connection:
+                found = await connection.run_sync(lambda sync: MigrationContext.configure(sync).get_current_revision())
     finally:
         await engine.dispose()
     expected = ScriptDirectory.from_config(_config()).get_current_head()

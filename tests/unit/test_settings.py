@@ -138,6 +138,14 @@ def test_a_database_url_is_given_to_the_driver_in_its_own_spelling(given: str) -
     assert settings.asyncpg_url(Secret(given)) == "postgresql+asyncpg://u@h/d"
 
 
+@pytest.mark.parametrize("said", ["ssl=verify-full", "sslmode=require", "application_name=a&sslrootcert=/ca.pem"])
+def test_what_a_database_url_says_of_tls_is_refused_and_never_ignored(said: str) -> None:
+    read = settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_WRITE": f"postgresql://u:hidden@h/d?{said}"})
+    with pytest.raises(settings.SettingsError, match="LAKEGATE__PG_SSL_MODE") as refused:
+        read.write_url()
+    assert "hidden" not in str(refused.value)
+
+
 def test_every_setting_has_a_description() -> None:
     assert [row.variable for row in settings.rows() if not row.description] == []
 
