@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import event
@@ -31,7 +31,7 @@ async def database(url: str) -> AsyncIterator[Database]:
     await made.close()
 
 
-def _asked(rows: Rows) -> list[refs.Ref]:
+def _asked(rows: Rows, generic: UUID) -> list[refs.Ref]:
     """Two or more of each kind, there and not there, and in a place where they are not."""
     first, second = rows.warehouses
     outer, other = Namespace((str(rows.outer),)), Namespace((str(rows.other),))
@@ -43,11 +43,13 @@ def _asked(rows: Rows) -> list[refs.Ref]:
             refs.NamespaceRef(warehouse, other),
         ]
         asked += [refs.NamespaceIdRef(rows.outer, warehouse), refs.NamespaceIdRef(rows.other, warehouse)]
-        for id in (rows.table, rows.view, uuid4()):
+        for id in (rows.table, rows.view, generic, uuid4()):
             asked += [refs.TableIdRef(warehouse, id), refs.ViewIdRef(warehouse, id)]
-            for namespace in (outer, Namespace((str(rows.inner),))):
+            asked += [refs.GenericTableIdRef(warehouse, id)]
+            for namespace in (outer, Namespace((*outer.levels, str(rows.inner)))):
                 identifier = TableIdentifier(namespace, str(id))
                 asked += [refs.TableRef(warehouse, identifier), refs.ViewRef(warehouse, identifier)]
+                asked += [refs.GenericTableRef(warehouse, identifier)]
                 shouted = TableIdentifier(namespace, str(id).upper())
                 asked += [refs.TableRef(warehouse, shouted)]
     asked += [refs.NamespaceIdRef(rows.inner), refs.NamespaceIdRef(uuid4())]
@@ -63,7 +65,9 @@ async def test_of_what_is_absent_it_is_told_where_it_would_lie(database: Databas
     async with database.transaction() as connection:
         await rows.insert(connection)
     resolver, caller = DatabaseResolver(database), Actor.user(rows.users[0])
-    [outer] = [ref for ref in _asked(rows) if isinstance(ref, refs.NamespaceRef) and len(ref.namespace.levels) == 1][:1]
+    [outer] = [
+        ref for ref in _asked(rows, uuid4()) if isinstance(ref, refs.NamespaceRef) and len(ref.namespace.levels) == 1
+    ][:1]
     row = (await resolver.resolve([outer], caller)).rows[outer]
     assert isinstance(row, ResolvedNamespace)
     levels, warehouse = outer.namespace.levels, outer.warehouse_id
@@ -86,14 +90,15 @@ async def test_of_what_is_absent_it_is_told_where_it_would_lie(database: Databas
 async def test_many_references_are_the_same_rows_as_one_by_one_in_a_statement_for_each_kind(
     database: Database,
 ) -> None:
-    rows = Rows()
+    rows, generic = Rows(), uuid4()
     async with database.transaction() as connection:
         await rows.insert(connection)
         await add_table(connection, uuid4(), rows.warehouses[0], rows.outer)
+        await add_table(connection, generic, rows.warehouses[0], rows.inner, kind="generic_table")
     resolver, caller = DatabaseResolver(database), Actor.user(rows.users[0])
-    asked = _asked(rows)
+    asked = _asked(rows, generic)
     kinds = {type(ref) for ref in asked}
-    assert len(kinds) == 12, "a kind of reference is not tried"
+    assert len(kinds) == 14, "a kind of reference is not tried"
     singly: dict[refs.Ref, object] = {}
     for ref in asked:
         singly.update((await resolver.resolve([ref], caller)).rows)
