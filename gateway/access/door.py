@@ -49,6 +49,7 @@ from gateway.access.refusals import (
     forbidden,
     in_maintenance,
     not_found,
+    not_kept_in_maintenance,
     unavailable,
 )
 from gateway.access.relations import Can
@@ -96,6 +97,8 @@ class Door:
 
     def require_open(self, operation: type[Operation]) -> None:
         """Raise the answer of read-only maintenance to what would change something."""
+        if self.pauses(operation) and operation.not_sent_again:
+            raise not_kept_in_maintenance(operation.not_sent_again)
         if self.pauses(operation):
             raise in_maintenance(operation.is_catalog_mutation())
 

@@ -54,7 +54,8 @@ class Operation:
     `durability` also says whether it changes anything (`changes`), and read-only maintenance rests on that alone. So a
     route with a method that usually changes something has `Durability.WITH_CHANGE`, or tells in `reads_because` why it
     does not change anything after all; and `Database.change` takes no permit of an operation that says it does not.
-    `goes_on_because` tells why a task that changes something goes on in read-only maintenance.
+    `goes_on_because` tells why a task that changes something goes on in read-only maintenance, `not_sent_again` what is
+    told in maintenance of a change that no client shall wait for: it is refused for good and not until later.
     """
 
     endpoint: ClassVar[str]
@@ -66,6 +67,7 @@ class Operation:
     durability: ClassVar[Durability] = Durability.BUFFERED
     reads_because: ClassVar[str] = ""
     goes_on_because: ClassVar[str] = ""
+    not_sent_again: ClassVar[str] = ""
     system_tasks: ClassVar[frozenset[str]] = frozenset()
     for_every_token: ClassVar[bool] = False
 

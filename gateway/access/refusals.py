@@ -48,6 +48,10 @@ class InMaintenanceBeforeChange(TooManyRequests, type="MaintenanceMode"):
     """As InMaintenance, for catalog mutations (as DecisionUnavailableBeforeChange)."""
 
 
+class NotKeptInMaintenance(CatalogError, code=400, type="MaintenanceMode"):
+    """As InMaintenance, for what no client shall wait for or send again."""
+
+
 class ProjectNotFound(CatalogError, code=404):
     """No such project, or none the caller may see."""
 
@@ -153,6 +157,11 @@ def unavailable(catalog_mutation: bool) -> CatalogError:
     if catalog_mutation:
         return DecisionUnavailableBeforeChange(message)
     return DecisionUnavailable(message)
+
+
+def not_kept_in_maintenance(why: str) -> CatalogError:
+    """The answer of read-only maintenance to what is worth nothing later; no client tries a 400 again."""
+    return NotKeptInMaintenance(f"This catalog is in read-only maintenance: {why}.")
 
 
 def in_maintenance(catalog_mutation: bool) -> CatalogError:

@@ -68,6 +68,10 @@ async def test_whatever_changes_anything_is_refused_in_time_and_all_else_goes_on
                 name = operation.__name__
                 assert app.spy.calls == ([] if name in WITHOUT_USE_CASE else [name]) or name in EXTRAS, example
                 continue
+            if operation.not_sent_again:
+                assert (answer.status_code, "retry-after" in answer.headers) == (400, False), example
+                assert (answer.json()["error"]["type"], app.spy.calls) == ("MaintenanceMode", []), example
+                continue
             mutating = any(each.is_catalog_mutation() for each in SERVED[operation].opt["operations"])
             assert answer.status_code == (429 if mutating else 503), example
             assert int(answer.headers["retry-after"]) > 0
@@ -84,6 +88,10 @@ async def test_without_a_token_maintenance_is_not_told_of() -> None:
     changing = next(example for example in EXAMPLES if example.operation.changes())
     async with running(Closed()) as app:
         assert (await app.send(changing, subject=None)).status_code == 401
+
+
+def test_nothing_that_is_worth_waiting_for_is_refused_for_good() -> None:
+    assert {name for name, operation in OPERATIONS.items() if operation.not_sent_again} == {"ReportMetrics"}
 
 
 async def test_an_idempotency_key_is_not_claimed() -> None:

@@ -125,6 +125,8 @@ class ReportMetrics(Operation):
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    # Java clients wait for the answer, and for as long as a 429 says, before they give out the first row of a scan.
+    not_sent_again: ClassVar[str] = "no metrics reports are kept"
     table: TableRef
     report: ReportMetricsRequest
 
