@@ -112,7 +112,7 @@ def test_concurrent_changes_of_properties_lose_none(world: World, ns: str) -> No
 def test_only_an_empty_namespace_is_dropped(world: World, ns: str) -> None:
     table = world.table(ns)
     refused = world.admin.delete(f"{world.root}/namespaces/{ns}")
-    assert told(refused) == (409, "NamespaceNotEmptyException", f"Namespace {ns} is not empty.")
+    assert told(refused) == (409, "NamespaceNotEmptyException", f"Namespace {ns} is not empty")
     assert world.admin.delete(table.path).status_code == 204
     world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, "child"]})
     assert told(world.admin.delete(f"{world.root}/namespaces/{ns}"))[1] == "NamespaceNotEmptyException"
