@@ -259,13 +259,14 @@ class Child:
 
     async def _move_namespace(self) -> None:
         """The inner namespace goes to the top level, or into the outer one again."""
-        inner, warehouse = self.rows.inner, self.rows.warehouses[0]
         parent = parts.resolved_outer(self.rows) if self.chance.random() < 0.5 else None
         above = () if parent is None else parent.namespace.levels
         async with self.database.transaction() as connection:
-            subtree = await moves.lock(connection, inner, warehouse_id=warehouse, parent=parent)
-            assert subtree is not None
-            to = Namespace((*above, str(inner)))
+            subtree = await moves.lock(connection, await parts.resolved_inner(connection, self.rows), parent=parent)
+            if subtree is None:
+                # Another worker was faster.
+                return
+            to = Namespace((*above, str(self.rows.inner)))
             steps = await moves.move(connection, subtree, project_id=self.rows.project, to=to)
             await self._commit_change(connection)
         for step in steps:

@@ -227,6 +227,22 @@ def resolved_outer(rows: Rows) -> ResolvedNamespace:
     return ResolvedNamespace(id=rows.outer, warehouse=warehouse, namespace=namespace, ancestors=(), properties={})
 
 
+async def resolved_inner(connection: AsyncConnection, rows: Rows) -> ResolvedNamespace:
+    """The inner namespace, where it is now."""
+    found = await connection.execute(
+        text("select levels, ancestors from namespaces where id = :id"), {"id": rows.inner}
+    )
+    row = found.one()
+    outer = resolved_outer(rows)
+    return ResolvedNamespace(
+        id=rows.inner,
+        warehouse=outer.warehouse,
+        namespace=Namespace(tuple(row.levels)),
+        ancestors=tuple(row.ancestors),
+        properties={},
+    )
+
+
 async def add_user(connection: AsyncConnection, id: str) -> None:
     """A user's record."""
     statement = (

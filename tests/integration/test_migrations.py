@@ -51,8 +51,14 @@ TOOK_AWAY: dict[str, set[str]] = {}
 Columns = dict[tuple[str, str], tuple[str, bool]]
 Rows = dict[str, dict[str, object]]
 
-#: What excludes another column: a staged table has no metadata, a task or queue is a warehouse's or a project's.
-LEFT_OUT = {("tables", "staged_by"), ("task_queue_configs", "project_id"), ("tasks", "project_id")}
+#: What excludes another column: a staged table has no metadata, one with a format is generic, a task or queue is a
+#: warehouse's or a project's.
+LEFT_OUT = {
+    ("tables", "staged_by"),
+    ("tables", "format"),
+    ("task_queue_configs", "project_id"),
+    ("tasks", "project_id"),
+}
 
 #: Where a constraint says `column in (…)`: the first of the values.
 _ONE_OF = re.compile(r"(\w+) = ANY \(\(?ARRAY\['([^']+)'")

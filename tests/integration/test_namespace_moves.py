@@ -16,7 +16,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.db import grants, moves, outbox
 from gateway.db.engine import Database
 from gateway.iceberg.identifiers import Namespace
-from tests.integration.parts import Parts, Rows, add_table, resolved_outer, running_parts
+from tests.integration.parts import Parts, Rows, add_table, resolved_inner, resolved_outer, running_parts
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,9 @@ async def _move(database: Database, rows: Rows, *, to_top: bool) -> tuple[int, f
     began = time.monotonic()
     try:
         async with database.transaction() as connection:
-            subtree = await moves.lock(connection, rows.inner, warehouse_id=rows.warehouses[0], parent=parent)
+            at = await resolved_inner(connection, rows)
+            sent.clear()
+            subtree = await moves.lock(connection, at, parent=parent)
             assert subtree is not None
             await moves.move(connection, subtree, project_id=rows.project, to=to)
     finally:

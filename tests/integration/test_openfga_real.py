@@ -34,7 +34,7 @@ from gateway.fga.relationships import FgaRelationships, rfc3339, to_wire
 
 pytestmark = pytest.mark.integration
 
-LISTED = ("project", "warehouse", "namespace", "table", "view")
+LISTED = ("project", "warehouse", "namespace", "table", "view", "generic_table")
 KEY = "key-of-the-test"
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 CONTEXT = {"current_time": rfc3339(NOW)}
