@@ -126,7 +126,9 @@ class Latch(ASGIMiddleware):
             async with asyncio.timeout(self._max_seconds) as timer:
                 scope["state"][DEADLINE] = Deadline(timer)
                 await next_app(scope, body.receive, noted)
-        except TimeoutError:
+        except (TimeoutError, asyncio.CancelledError):
+            # A task group that failed before may leave its own cancellation counted (CPython issue 116720); the timer's
+            # cancellation is then not turned into a TimeoutError.
             if begun or not timer.expired():
                 raise
             _log.warning("request.stopped", path=scope["path"], reading=body.waiting)
