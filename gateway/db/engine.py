@@ -91,10 +91,22 @@ class Database:
                 row: AnyRow = await read.one(self._engine.sync_engine, parameters)
                 return row
             except ConnectionLost:
-                # The engine's own way knows what a lost connection says of the others in the pool.
+                return await self._read_again(read, parameters)
+
+    async def _read_again(self, read: DirectRead, parameters: Mapping[str, Any]) -> AnyRow:
+        """The row, by the engine's own way: it knows what a lost connection says of the others in the pool.
+
+        After a restart of the database all that are pooled are lost. The first that is met so makes the engine give up
+        the others, and only the next try has a new one.
+        """
+        for tries_left in (1, 0):
+            try:
                 async with self._autocommit.connect() as connection:
-                    row = (await connection.execute(read.statement, dict(parameters))).one()
-                    return row
+                    return (await connection.execute(read.statement, dict(parameters))).one()
+            except DBAPIError as error:
+                if not tries_left or not _is_connection_loss(error):
+                    raise
+        raise AssertionError("unreachable: the last try returns or raises")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
+from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 
 from gateway.access import refs
 from gateway.access.actor import Actor
@@ -16,6 +18,7 @@ from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from tests.integration.parts import Rows, add_table, running_parts
+from tests.integration.toxic import Toxic
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +116,22 @@ async def test_many_references_are_the_same_rows_as_one_by_one_in_a_statement_fo
     assert found.rows == singly
     # The server is one reference of its kind and goes another way.
     assert len([each for each in statements if each.startswith("WITH") or "SELECT" in each]) == len(kinds) - 1
+
+
+async def test_no_question_is_lost_to_connections_that_a_restarted_database_left_in_the_pool(url: str) -> None:
+    between = Toxic(urlsplit(url).port or 0)
+    held = Database(url.replace(f":{between.target}", f":{between.port}"), pool_size=3, acquire_timeout=5)
+
+    async def occupy() -> None:
+        async with held.read() as connection:
+            await connection.execute(text("select pg_sleep(0.3)"))
+
+    try:
+        await asyncio.gather(*(occupy() for _ in range(3)))
+        await asyncio.to_thread(between.become, "gone")
+        await asyncio.to_thread(between.become, "well")
+        resolution = await DatabaseResolver(held).resolve([refs.ServerRef()], Actor.user("oidc~somebody"))
+        assert refs.ServerRef() in resolution.rows
+    finally:
+        await held.close()
+        await asyncio.to_thread(between.close)
