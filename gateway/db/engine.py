@@ -102,7 +102,8 @@ class Database:
         for tries_left in (1, 0):
             try:
                 async with self._autocommit.connect() as connection:
-                    return (await connection.execute(read.statement, dict(parameters))).one()
+                    row: AnyRow = (await connection.execute(read.statement, dict(parameters))).one()
+                    return row
             except DBAPIError as error:
                 if not tries_left or not _is_connection_loss(error):
                     raise
