@@ -9,30 +9,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 import msgspec
 
 from gateway.access._mint import mint
-from gateway.access.actor import Actor, ActorKind
+from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
-from gateway.access.decision import Decision, DemandAnswer, Failure, Outcome, all_of, closed, combine, undecided
-from gateway.access.demand import Demand
-from gateway.access.describe import describe_for_policy
+from gateway.access.decision import Decision, Failure, Outcome, all_of, closed, combine, undecided
+from gateway.access.engines import Engines
 from gateway.access.entrance import Assumption, Entrance
 from gateway.access.operation import Durability, Operation
 from gateway.access.operations.assuming import AssumeRole
 from gateway.access.outage import AuditUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
-from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
-from gateway.access.ports import AuditSink, Observer, Pin, Policies, Question, Relationships, Resolver
+from gateway.access.policy import PolicyAnswer
+from gateway.access.ports import AuditSink, Observer, Policies, Question, Relationships, Resolver
 from gateway.access.questions import (
-    answer_of,
     in_inactive_warehouse,
     key_of,
     only_warehouse,
     pin_of,
-    questions_of,
     refs_of,
     revision_of,
 )
@@ -41,20 +39,17 @@ from gateway.access.refs import ObjectKey, ObjectType, RoleRef
 from gateway.access.refusals import (
     AssumeRoleForbidden,
     InvalidAssumeRoleId,
-    NotAuthenticated,
-    ProjectTokenForbidden,
     RoleActionForbidden,
     RoleNotFound,
     WarehouseNotActive,
     forbidden,
-    in_maintenance,
     not_found,
-    not_kept_in_maintenance,
     unavailable,
 )
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution
 from gateway.access.suppositions import AT_ONCE, Supposition, weigh
+from gateway.access.threshold import Threshold
 from gateway.access.trail import Trail
 from gateway.iceberg.errors import CatalogError
 
@@ -84,23 +79,19 @@ class Door:
         read_only: bool = False,
     ) -> None:
         self._resolver = resolver
-        self._relationships = relationships
-        self._policies = policies
+        self._threshold = Threshold(read_only=read_only)
+        self._engines = Engines(relationships, policies, observer)
         self._audit = audit
         self._observer = observer
-        self._read_only = read_only
         self._supposing = asyncio.Semaphore(AT_ONCE)
 
     def pauses(self, operation: type[Operation]) -> bool:
-        """Whether read-only maintenance is on and keeps this from being done."""
-        return self._read_only and operation.pauses()
+        """As `Threshold.pauses`."""
+        return self._threshold.pauses(operation)
 
     def require_open(self, operation: type[Operation]) -> None:
-        """Raise the answer of read-only maintenance to what would change something."""
-        if self.pauses(operation) and operation.not_sent_again:
-            raise not_kept_in_maintenance(operation.not_sent_again)
-        if self.pauses(operation):
-            raise in_maintenance(operation.is_catalog_mutation())
+        """As `Threshold.require_open`."""
+        self._threshold.require_open(operation)
 
     async def admit(self, entrance: Entrance, operation: Op) -> Permit[Op]:
         """The permit for `operation`. Raises the refusal as a CatalogError: 401, 403, 404, 429 or 503."""
@@ -165,7 +156,7 @@ class Door:
             Question(relation, key, revision_of(key, within), hint) for key, hint in zip(objects, hints, strict=True)
         ]
         try:
-            return await self._check(actor, questions, resolution.now, pin)
+            return await self._engines.check(actor, questions, resolution.now, pin)
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
@@ -182,8 +173,7 @@ class Door:
                 record=permit.trail.record,
                 resolution=permit.resolution,
                 resolver=self._resolver,
-                relationships=self._relationships,
-                policies=self._policies,
+                engines=self._engines,
                 pin=pin_of(permit.resolution),
                 room=self._supposing,
             )
@@ -222,32 +212,17 @@ class Door:
         first, last = 0, len(ends)
         while first < last:
             middle = (first + last) // 2
-            if all(await self._check(actor, questions, ends[middle], None)):
+            if all(await self._engines.check(actor, questions, ends[middle], None)):
                 first = middle + 1
             else:
                 last = middle
         return ends[first] if first < len(ends) else None
 
-    async def _check(self, actor: Actor, questions: Sequence[Question], now: datetime, pin: Pin | None) -> list[bool]:
-        """One answer per question; whatever is not `True` itself is a no."""
-        answers = await self._relationships.check(actor, questions, now=now, pin=pin)
-        if len(answers) != len(questions):
-            raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
-        return [answer is True for answer in answers]
-
     async def _admit(
         self, entrance: Entrance, operation: Op, extra: Extra | None
     ) -> tuple[Permit[Op], Permit[Extra] | None]:
         asked: tuple[Operation, ...] = (operation,) if extra is None else (operation, extra)
-        for each in asked:
-            _require_way(entrance, each)
-            _require_stated(each)
-        if entrance.actor.kind is ActorKind.ANONYMOUS and not all(each.open_to_all for each in asked):
-            raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
-        for each in asked:
-            _require_own(entrance.actor, each)
-            _require_token_for(entrance.actor, each)
-            self.require_open(type(each))
+        self._threshold.require(entrance, asked)
         resolution, decisions, groups = await self._judge(entrance, asked)
         entrance.came_for(resolution)
         record = record_of(entrance, told_of(asked, decisions, groups), resolution)
@@ -273,7 +248,7 @@ class Door:
         resolution = await self._resolver.resolve(refs_of(asked), entrance.actor)
         resolution = resolution.seen_by(entrance.actor, assumption.roles if assumption is not None else ())
         parts = [tuple(each.parts()) or (each,) for each in asked]
-        verdicts = iter(await self._decide(entrance, [part for some in parts for part in some], resolution))
+        verdicts = iter(await self._decide(entrance, list(chain.from_iterable(parts)), resolution))
         groups = [list(zip(some, verdicts, strict=False)) for some in parts]
         decisions = [group[0][1] if len(group) == 1 else all_of([one for _, one in group]) for group in groups]
         self._observer.decision_took("total", time.perf_counter() - started)
@@ -363,136 +338,14 @@ class Door:
         if all(operation.open_to_all for operation in asked):
             allow = PolicyAnswer(allow=True)
             return [combine((), allow) for _ in asked]
-        decided = True
-        wrong: CatalogError | None = None
+        demands = [self._threshold.demands_of(operation) for operation in asked]
         try:
-            async with asyncio.TaskGroup() as both:
-                holding = both.create_task(self._ask_relationships(entrance, asked, resolution))
-                allowing = both.create_task(self._ask_policies(entrance, asked, resolution))
-        except* DecisionEngineUnavailable:
-            decided = False
-        except* CatalogError as refused:
-            # What the caller sent cannot even be asked (an id OpenFGA has no room for): told as it is, not as a fault.
-            wrong = _first(refused)
-        if wrong is not None:
-            raise wrong
-        if not decided:
+            judged = await self._engines.ask(entrance, asked, demands, resolution)
+        except DecisionEngineUnavailable:
             return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in asked]
         verdicts = []
-        for operation, answers, policy in zip(asked, holding.result(), allowing.result(), strict=True):
+        for operation, (answers, policy) in zip(asked, judged, strict=True):
             shut = in_inactive_warehouse(operation, resolution)
             verdict = combine(answers, policy)
             verdicts.append(verdict if shut is None else closed(verdict, shut))
         return verdicts
-
-    async def _ask_relationships(
-        self, entrance: Entrance, asked: Sequence[Operation], resolution: Resolution
-    ) -> list[list[DemandAnswer]]:
-        questions: dict[Question, None] = {}
-        for operation in asked:
-            for demand in self._asked_of(operation):
-                questions.update(dict.fromkeys(questions_of(demand, resolution)))
-        ordered = list(questions)
-        started = time.perf_counter()
-        pin = pin_of(resolution)
-        answers = await self._check(entrance.actor, ordered, resolution.now, pin) if ordered else []
-        self._observer.decision_took("openfga", time.perf_counter() - started)
-        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
-        return [[answer_of(demand, resolution, yes) for demand in self._asked_of(operation)] for operation in asked]
-
-    def _asked_of(self, operation: Operation) -> Sequence[Demand]:
-        demands = operation.demands()
-        return [demand for demand in demands if not demand.changes] if self._read_only else demands
-
-    async def _ask_policies(
-        self, entrance: Entrance, asked: Sequence[Operation], resolution: Resolution
-    ) -> tuple[PolicyAnswer, ...]:
-        request = PolicyRequest(
-            actor=PolicyActor(
-                id=entrance.actor.id,
-                kind=entrance.actor.kind.value,
-                assumed_role=None if entrance.actor.assumed_role is None else str(entrance.actor.assumed_role),
-                roles=resolution.caller_roles,
-            ),
-            context=PolicyContext(
-                request_id=entrance.request_id,
-                time=_rfc3339(resolution.now),
-                user_agent=entrance.user_agent,
-                client_address=entrance.client_address,
-            ),
-            questions=tuple(
-                PolicyQuestion(
-                    operation=operation.name(),
-                    resource=describe_for_policy(operation, resolution),
-                    facts=dict(operation.facts()),
-                )
-                for operation in asked
-            ),
-        )
-        started = time.perf_counter()
-        answers = await self._policies.decide(request)
-        self._observer.decision_took("opa", time.perf_counter() - started)
-        if len(answers) != len(asked):
-            raise DecisionEngineUnavailable("OPA answered another number of questions than were asked")
-        return answers
-
-
-def _first(group: BaseExceptionGroup[CatalogError]) -> CatalogError:
-    """One error of a group, however nested."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, CatalogError)  # noqa: S101 - the group was split by this type
-    return error
-
-
-def _require_way(entrance: Entrance, operation: Operation) -> None:
-    """Raise TypeError unless this caller may come this way at all: a mistake of the gateway's code, never of a caller.
-
-    The gateway's tasks come with operations of their own and nobody else comes with those; an answer is repeated only
-    where one is remembered.
-    """
-    system = entrance.actor.kind is ActorKind.SYSTEM
-    own = system and entrance.actor.id.removeprefix("system~") in operation.system_tasks
-    if operation.is_task() != system or (system and not own):
-        raise TypeError(f"{type(operation).__name__} is not for {entrance.actor.id}")
-    if operation.is_assumption():
-        if entrance.assumption is not None or entrance.admitted:
-            raise TypeError(f"{type(operation).__name__} comes first, and once")
-    elif not operation.routed() and not operation.is_task() and entrance.remembered is None:
-        raise TypeError(f"{type(operation).__name__} needs a remembered success")
-
-
-def _require_stated(operation: Operation) -> None:
-    """Raise TypeError for an operation that nothing is required for and that does not say so.
-
-    Lock 1 sees that there are demands; that one of them is required depends on the values and is seen only here.
-    """
-    if operation.routed() and not operation.open and not any(demand.required for demand in operation.demands()):
-        raise TypeError(f"{type(operation).__name__} requires nothing here and is not declared open")
-
-
-def _require_own(actor: Actor, operation: Operation) -> None:
-    """Raise TypeError for what is open to oneself, demands nothing here and is about somebody else, so that no handler
-    can take the one for the other. Who acts as a role is there with the role's rights alone, and no record is the
-    role's own.
-    """
-    whose = operation.whose()
-    if not operation.open_to_self or whose is None or any(demand.required for demand in operation.demands()):
-        return
-    if whose != actor.id or actor.assumed_role is not None:
-        raise TypeError(f"{type(operation).__name__} is open to {whose} alone and not to {actor.id}")
-
-
-def _require_token_for(actor: Actor, operation: Operation) -> None:
-    """Raise ProjectTokenForbidden for a change that no right is needed for and that is about no project, when the
-    caller's token is for one: what takes a right is refused there because nothing outside the project exists.
-    """
-    if not actor.project_token or not operation.changes() or operation.for_every_token:
-        return
-    if not any(demand.required for demand in operation.demands()):
-        raise ProjectTokenForbidden(f"{operation.name()} is not possible with a token for the project {actor.within}.")
-
-
-def _rfc3339(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+Failed = TypeVar("Failed", bound=Exception)
+
 
 class DecisionEngineUnavailable(Exception):
     """OpenFGA or OPA did not answer, answered late, or answered something that is no decision."""
@@ -30,3 +34,9 @@ class OutOfTime(Exception):
 
 class CommitUnknown(Exception):
     """COMMIT was sent and its outcome is not known; only reading again can tell."""
+
+
+def first_of(group: ExceptionGroup[Failed]) -> Failed:
+    """One failure of several that came at once, however nested: whoever asked for all of them is told one."""
+    first = group.exceptions[0]
+    return first_of(first) if isinstance(first, ExceptionGroup) else first

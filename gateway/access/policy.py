@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 
+from gateway.access.actor import Actor
 from gateway.access.demand import Fact
 
 
@@ -28,6 +29,12 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
     assumed_role: str | None = None
     roles: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, actor: Actor, roles: tuple[str, ...]) -> Self:
+        """The caller, or whom the caller acts as, in these roles."""
+        role = actor.assumed_role
+        return cls(id=actor.id, kind=actor.kind.value, assumed_role=None if role is None else str(role), roles=roles)
+
 
 class PolicyContext(msgspec.Struct, frozen=True, kw_only=True):
     """The circumstances. `time` (RFC 3339) is the database's clock: policies never look at OPA's own."""
@@ -36,6 +43,12 @@ class PolicyContext(msgspec.Struct, frozen=True, kw_only=True):
     time: str
     user_agent: str | None = None
     client_address: str | None = None
+
+    @classmethod
+    def at(cls, now: datetime, *, request_id: str, user_agent: str | None, client_address: str | None) -> Self:
+        """The circumstances at `now`, a time in UTC by the database's clock."""
+        time = now.isoformat().replace("+00:00", "Z")
+        return cls(request_id=request_id, time=time, user_agent=user_agent, client_address=client_address)
 
 
 class PolicyResource(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,9 +16,10 @@ from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
 from gateway.access.demand import Facts
 from gateway.access.describe import describe_target
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.engines import Engines
+from gateway.access.outage import first_of
 from gateway.access.policy import PolicyActor, PolicyContext, PolicyQuestion, PolicyRequest
-from gateway.access.ports import Pin, Policies, Question, Relationships, Resolver
+from gateway.access.ports import Pin, Question, Resolver
 from gateway.access.questions import above_of, key_of
 from gateway.access.refs import ObjectType, Ref
 from gateway.access.relations import Can
@@ -69,8 +70,7 @@ async def weigh(
     record: AuditRecord,
     resolution: Resolution,
     resolver: Resolver,
-    relationships: Relationships,
-    policies: Policies,
+    engines: Engines,
     pin: Pin | None,
     room: asyncio.Semaphore,
 ) -> list[bool]:
@@ -93,25 +93,20 @@ async def weigh(
             request = _policy_request(some, actor, roles, record, resolution, visiting=same)
             questions = _questions(some, resolution)
             async with asyncio.TaskGroup() as both:
-                allowing = both.create_task(policies.decide(request))
-                relating = both.create_task(
-                    relationships.check(actor, questions, now=resolution.now, pin=pin if same else None)
-                )
-        allowed, related = allowing.result(), relating.result()
-        if not len(allowed) == len(related) == len(some):
-            raise DecisionEngineUnavailable("an engine answered another number of questions than were asked")
-        for index, policy, holds in zip(indexes, allowed, related, strict=True):
+                allowing = both.create_task(engines.allowed(request))
+                relating = both.create_task(engines.check(actor, questions, resolution.now, pin if same else None))
+        for index, policy, holds in zip(indexes, allowing.result(), relating.result(), strict=True):
             there = resolution.get(supposed[index].on) is not None
             # Asked all the same: the time of an answer tells nobody of a warehouse they do not see.
             there = there and not _shut(supposed[index], resolution)
-            answers[index] = there and holds is True and policy.allow
+            answers[index] = there and holds and policy.allow
 
     try:
         async with asyncio.TaskGroup() as everybody:
             for actor, indexes in of_actor.items():
                 everybody.create_task(about(actor, indexes))
     except ExceptionGroup as failed:
-        raise _first(failed) from None
+        raise first_of(failed) from None
     return answers
 
 
@@ -125,13 +120,6 @@ def _shut(supposed: Supposition, resolution: Resolution) -> bool:
     if supposed.on.type is ObjectType.WAREHOUSE:
         return supposed.relation in _OF_CATALOG
     return supposed.relation not in _OF_MANAGEMENT
-
-
-def _first(group: ExceptionGroup[Exception]) -> Exception:
-    error: Exception = group
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _questions(supposed: Sequence[Supposition], resolution: Resolution) -> list[Question]:
@@ -154,15 +142,10 @@ def _policy_request(
     visiting: bool,
 ) -> PolicyRequest:
     return PolicyRequest(
-        actor=PolicyActor(
-            id=actor.id,
-            kind=actor.kind.value,
-            assumed_role=None if actor.assumed_role is None else str(actor.assumed_role),
-            roles=roles,
-        ),
-        context=PolicyContext(
+        actor=PolicyActor.of(actor, roles),
+        context=PolicyContext.at(
+            resolution.now,
             request_id=record.request_id,
-            time=resolution.now.isoformat().replace("+00:00", "Z"),
             user_agent=record.user_agent if visiting else None,
             client_address=record.client_address if visiting else None,
         ),

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 import aiohttp
 import msgspec
 
-from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
+from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown, first_of
 
 #: Tuples in one write, and contextual tuples with one check, that OpenFGA accepts by default.
 MAX_TUPLES_PER_WRITE = 100
@@ -183,7 +183,7 @@ class FgaClient:
             async with asyncio.TaskGroup() as together:
                 tasks = [together.create_task(answered(chunk)) for chunk in chunks]
         except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
+            raise first_of(failed) from None
         holding = {key for task in tasks for key, holds in task.result().items() if holds}
         return [(check.user, check.relation, check.object) in holding for check in checks]
 

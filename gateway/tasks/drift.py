@@ -23,7 +23,7 @@ from uuid_utils.compat import uuid7
 
 from gateway.access.door import Door
 from gateway.access.operations.tasks import RepairDrift
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable, first_of
 from gateway.access.privileges import GRANTABLE
 from gateway.access.refs import ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
@@ -230,7 +230,7 @@ class DriftKeeper:
             async with asyncio.TaskGroup() as together:
                 tasks = [together.create_task(one(key)) for key in keys]
         except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
+            raise first_of(failed) from None
         return {key: stored for key, stored in (task.result() for task in tasks) if stored is not None}
 
     async def repair(self, findings: Sequence[Finding], *, task: str, run: UUID) -> dict[Mended, int]:

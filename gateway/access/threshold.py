@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is settled before anybody is asked: who may come this way at all, and whether anything may be changed now.
+
+Nothing here looks at an object, so nothing here can tell of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.access.actor import Actor, ActorKind
+from gateway.access.demand import Demand
+from gateway.access.entrance import Entrance
+from gateway.access.operation import Operation
+from gateway.access.refusals import (
+    NotAuthenticated,
+    ProjectTokenForbidden,
+    in_maintenance,
+    not_kept_in_maintenance,
+)
+
+
+class Threshold:
+    """The questions that the caller and the operation answer by themselves.
+
+    `read_only`: in maintenance nothing that changes anything passes, whoever asks (`Operation.pauses`).
+    """
+
+    def __init__(self, *, read_only: bool) -> None:
+        self._read_only = read_only
+
+    def pauses(self, operation: type[Operation]) -> bool:
+        """Whether read-only maintenance is on and keeps this from being done."""
+        return self._read_only and operation.pauses()
+
+    def require_open(self, operation: type[Operation]) -> None:
+        """Raise the answer of read-only maintenance to what would change something."""
+        if self.pauses(operation) and operation.not_sent_again:
+            raise not_kept_in_maintenance(operation.not_sent_again)
+        if self.pauses(operation):
+            raise in_maintenance(operation.is_catalog_mutation())
+
+    def demands_of(self, operation: Operation) -> Sequence[Demand]:
+        """What is asked about: in maintenance not what only a change would need."""
+        demands = operation.demands()
+        return [demand for demand in demands if not demand.changes] if self._read_only else demands
+
+    def require(self, entrance: Entrance, asked: Sequence[Operation]) -> None:
+        """Raise TypeError for a mistake of the gateway's code, and the refusal (401, 403, or the answer of maintenance)
+        for a caller who cannot be let in, whatever the engines would say.
+        """
+        for each in asked:
+            _require_way(entrance, each)
+            _require_stated(each)
+        if entrance.actor.kind is ActorKind.ANONYMOUS and not all(each.open_to_all for each in asked):
+            raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
+        for each in asked:
+            _require_own(entrance.actor, each)
+            _require_token_for(entrance.actor, each)
+            self.require_open(type(each))
+
+
+def _require_way(entrance: Entrance, operation: Operation) -> None:
+    """Raise TypeError unless this caller may come this way at all: a mistake of the gateway's code, never of a caller.
+
+    The gateway's tasks come with operations of their own and nobody else comes with those; an answer is repeated only
+    where one is remembered.
+    """
+    system = entrance.actor.kind is ActorKind.SYSTEM
+    own = system and entrance.actor.id.removeprefix("system~") in operation.system_tasks
+    if operation.is_task() != system or (system and not own):
+        raise TypeError(f"{type(operation).__name__} is not for {entrance.actor.id}")
+    if operation.is_assumption():
+        if entrance.assumption is not None or entrance.admitted:
+            raise TypeError(f"{type(operation).__name__} comes first, and once")
+    elif not operation.routed() and not operation.is_task() and entrance.remembered is None:
+        raise TypeError(f"{type(operation).__name__} needs a remembered success")
+
+
+def _require_stated(operation: Operation) -> None:
+    """Raise TypeError for an operation that nothing is required for and that does not say so.
+
+    Lock 1 sees that there are demands; that one of them is required depends on the values and is seen only here.
+    """
+    if operation.routed() and not operation.open and not any(demand.required for demand in operation.demands()):
+        raise TypeError(f"{type(operation).__name__} requires nothing here and is not declared open")
+
+
+def _require_own(actor: Actor, operation: Operation) -> None:
+    """Raise TypeError for what is open to oneself, demands nothing here and is about somebody else, so that no handler
+    can take the one for the other. Who acts as a role is there with the role's rights alone, and no record is the
+    role's own.
+    """
+    whose = operation.whose()
+    if not operation.open_to_self or whose is None or any(demand.required for demand in operation.demands()):
+        return
+    if whose != actor.id or actor.assumed_role is not None:
+        raise TypeError(f"{type(operation).__name__} is open to {whose} alone and not to {actor.id}")
+
+
+def _require_token_for(actor: Actor, operation: Operation) -> None:
+    """Raise ProjectTokenForbidden for a change that no right is needed for and that is about no project, when the
+    caller's token is for one: what takes a right is refused there because nothing outside the project exists.
+    """
+    if not actor.project_token or not operation.changes() or operation.for_every_token:
+        return
+    if not any(demand.required for demand in operation.demands()):
+        raise ProjectTokenForbidden(f"{operation.name()} is not possible with a token for the project {actor.within}.")
