@@ -286,7 +286,7 @@ async def store(parts: Parts, *, endpoint: str | None = None, timeout_s: float =
 
 
 def writing(client: FgaClient) -> Callable[[Mapping[TupleKey, datetime | None], Sequence[TupleKey]], object]:
-    """What `gateway.app` gives to TupleDelivery."""
+    """What `gateway.assembly` gives to TupleDelivery."""
 
     async def write(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         written = [to_wire(key, expires_at=end) for key, end in writes.items()]

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reaches the systems outside, from the settings: database, OpenFGA, OPA, audit, identity, object stores.
+
+Clients live in the running loop they are made in; `stack` closes them, in the reverse order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime
+
+from gateway.access.audit_record import AuditRecord
+from gateway.access.tuples import TupleKey
+from gateway.audit.sink import BufferedAudit
+from gateway.db import audit_log, servers
+from gateway.db.credentials import StorageCredentials
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.migrate import require_current_schema
+from gateway.db.models import ActiveModel, active_model
+from gateway.db.secrets import Sealer
+from gateway.fga.client import FgaClient
+from gateway.fga.model import ModelNotReady, StoreAndModel, find_model
+from gateway.fga.relationships import to_wire
+from gateway.identity.fetch import HttpFetcher
+from gateway.identity.keys import KeyRing
+from gateway.identity.remembered import RememberedTokens
+from gateway.identity.tokens import TokenRules, TokenVerifier
+from gateway.opa.decider import OpaDecider
+from gateway.settings import Settings, asyncpg_url
+from gateway.storage.files import Files
+from gateway.tasks.model_changes import NOTICED_WITHIN, REQUIRED
+from gateway.tasks.models import ModelWatch
+from gateway.telemetry.metrics import Metrics
+from gateway.trust import Trust, for_postgres
+from gateway.vending.cache import CredentialCache, RememberedCredentials, uncached
+from gateway.vending.sts import Sts
+from gateway.vending.vendor import Vendor
+
+
+async def open_database(settings: Settings, trust: Trust, stack: AsyncExitStack, *, anywhere: bool = False) -> Database:
+    """The primary, which has exactly this version's schema and, unless it may be `anywhere`, is where it was."""
+    url = asyncpg_url(settings.write_url())
+    tls = for_postgres(settings.pg_ssl_mode, trust, settings.pg_ssl_root_cert)
+    await require_current_schema(url, tls=tls)
+    database = Database(
+        url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout, tls=tls
+    )
+    stack.push_async_callback(database.close)
+    if not anywhere:
+        async with database.read() as connection:
+            await servers.require_home(connection)
+    return database
+
+
+async def open_openfga(settings: Settings, trust: Trust, database: Database, stack: AsyncExitStack) -> FgaClient:
+    """A client that asks by the model that serves, and follows when another one does."""
+    at = settings.openfga
+    key = at.api_key.reveal() if at.api_key else None
+    async with database.read() as connection:
+        active = await active_model(connection)
+    if active is None:
+        raise ModelNotReady("No relationship model serves yet; run `lakegate migrate` first.")
+
+    async def fits(model: ActiveModel) -> StoreAndModel:
+        found = await find_model(
+            at.endpoint, key, at.store_name, demanded=REQUIRED, model_id=model.model_id, ca_bundle=trust.bundle
+        )
+        if found.store_id != model.store_id:
+            raise ModelNotReady(
+                f"The store {at.store_name!r} of OpenFGA is {found.store_id}, PostgreSQL knows {model.store_id}: one "
+                "of the two was restored or made anew without the other."
+            )
+        return found
+
+    found = await fits(active)
+    client = FgaClient(
+        at.endpoint,
+        key,
+        found.store_id,
+        found.model_id,
+        timeout_s=at.timeout,
+        max_batch=at.max_batch_check_size,
+        tls=trust.context,
+    )
+    stack.push_async_callback(client.aclose)
+    watch = ModelWatch(database, client, fits=fits)
+    stack.callback(asyncio.create_task(watch.run(every=NOTICED_WITHIN), name="model-watch").cancel)
+    return client
+
+
+def tuple_delivery(settings: Settings, database: Database, fga: FgaClient, metrics: Metrics) -> TupleDelivery:
+    """What makes OpenFGA as the rows want it."""
+
+    async def write_tuples(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+        written = [to_wire(key, expires_at=end) for key, end in writes.items()]
+        await fga.write(written, [to_wire(key) for key in deletes])
+
+    settle_seconds = settings.openfga.timeout + settings.openfga.server_timeout + 1.0
+    return TupleDelivery(database, write_tuples, metrics, settle_seconds=settle_seconds)
+
+
+def open_opa(settings: Settings, trust: Trust, stack: AsyncExitStack) -> OpaDecider:
+    """The policy engine."""
+    token = settings.opa.token.reveal() if settings.opa.token else None
+    opa = OpaDecider(settings.opa.url, token, timeout_s=settings.opa.timeout, tls=trust.context)
+    stack.push_async_callback(opa.aclose)
+    return opa
+
+
+async def open_audit(settings: Settings, metrics: Metrics, database: Database, stack: AsyncExitStack) -> BufferedAudit:
+    """The audit trail, with its buffer flushing."""
+
+    async def write(records: Sequence[AuditRecord]) -> None:
+        async with database.read() as connection:
+            await audit_log.insert(connection, records)
+
+    audit = BufferedAudit(
+        write,
+        counted=metrics.audited,
+        capacity=settings.audit.buffer_size,
+        flush_seconds=settings.audit.flush_interval / 2,
+    )
+    audit.start()
+    stack.push_async_callback(audit.stop)
+    return audit
+
+
+async def open_identity(
+    settings: Settings, trust: Trust, metrics: Metrics, stack: AsyncExitStack
+) -> tuple[KeyRing, RememberedTokens]:
+    """The keys of the issuer, and what verifies tokens with them."""
+    issuer = settings.openid_provider_uri or ""
+    fetch = await stack.enter_async_context(HttpFetcher(tls=trust.context))
+    keys = KeyRing(issuer, fetch)
+    stack.push_async_callback(keys.aclose)
+    rules = TokenRules(
+        issuer=issuer,
+        audiences=frozenset(settings.openid_audience),
+        project_audiences=settings.project_audiences(),
+        additional_issuers=frozenset(settings.openid_additional_issuers),
+        required_scope=settings.openid_scope,
+        subject_claims=settings.openid_subject_claim,
+    )
+    verifier = RememberedTokens(
+        TokenVerifier(rules, keys).verify,
+        generation=lambda: keys.generation,
+        entries=settings.memory.tokens,
+        seconds=settings.memory.token_seconds,
+        observer=metrics,
+    )
+    return keys, verifier
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """What reaches object stores, shared by requests and background tasks."""
+
+    storage: StorageCredentials
+    sts: Sts
+    files: Files
+    vendor: Vendor
+
+
+def open_stores(settings: Settings, trust: Trust, metrics: Metrics, database: Database) -> Stores:
+    """What reaches object stores; `require_right_key` of its storage is yet to be asked."""
+    sts = Sts(on_latency=lambda seconds, outcome: metrics.sts_took(outcome, seconds), ca_bundle=trust.bundle)
+    return Stores(
+        storage=StorageCredentials(database, Sealer(settings.encryption_keys())),
+        sts=sts,
+        files=Files(own_role=sts.assume_own_role, certificates=trust.pem),
+        vendor=Vendor(sts, cache=_credential_cache(settings, metrics)),
+    )
+
+
+def _credential_cache(settings: Settings, metrics: Metrics) -> CredentialCache:
+    entries = settings.memory.credentials
+    return RememberedCredentials(entries=entries, observer=metrics) if entries else uncached

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a process does beside requests: tasks, housekeeping, drift, statistics. `stack` ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from gateway.access.door import Door
+from gateway.assembly.adapters import Stores
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.tasks import Queue
+from gateway.fga.client import FgaClient
+from gateway.settings import Settings
+from gateway.tasks.drift import DriftKeeper, External
+from gateway.tasks.housekeeping import Housekeeping
+from gateway.tasks.log_cleanup import LogCleanup
+from gateway.tasks.outbox import run_expiry
+from gateway.tasks.purge import Purge
+from gateway.tasks.reconcile import Reconcile
+from gateway.tasks.soft_deletion import SoftDeletion
+from gateway.tasks.staged import ExpireStaged
+from gateway.tasks.statistics import StatisticsKeeper
+from gateway.tasks.watch import DriftWatch
+from gateway.tasks.worker import Handler, Worker
+from gateway.telemetry.calls import Calls
+from gateway.telemetry.metrics import Metrics
+
+
+def mending(
+    settings: Settings,
+    database: Database,
+    fga: FgaClient,
+    delivery: TupleDelivery,
+    door: Door,
+    metrics: Metrics,
+    *,
+    revoke_lost: bool = False,
+) -> tuple[DriftKeeper, Reconcile]:
+    """What mends drift, and what compares everything."""
+    keeper = DriftKeeper(
+        database=database,
+        client=fga,
+        delivery=delivery,
+        door=door,
+        observer=metrics,
+        external=External(settings.drift.external_grants),
+        revoke_lost=revoke_lost,
+    )
+    return keeper, Reconcile(database=database, client=fga, door=door, keeper=keeper)
+
+
+def watch_drift(
+    settings: Settings,
+    metrics: Metrics,
+    database: Database,
+    fga: FgaClient,
+    keeper: DriftKeeper,
+    reconcile: Reconcile,
+    stack: AsyncExitStack,
+) -> None:
+    """Read OpenFGA's change feed and mend what nobody wants, also in read-only maintenance: drift gives rights nobody
+    gave.
+    """
+    watch = DriftWatch(
+        database=database,
+        client=fga,
+        keeper=keeper,
+        reconcile=reconcile,
+        observer=metrics,
+        every=settings.drift.interval,
+        overlap=settings.drift.overlap,
+    )
+    stack.push_async_callback(_ended, asyncio.create_task(watch.run(), name="drift"))
+
+
+def start_tasks(
+    settings: Settings,
+    metrics: Metrics,
+    database: Database,
+    door: Door,
+    delivery: TupleDelivery,
+    stores: Stores,
+    stack: AsyncExitStack,
+) -> None:
+    """Start what this process changes by itself, beside requests."""
+    handlers: dict[Queue, Handler] = {
+        Queue.TABULAR_PURGE: Purge(
+            database=database, door=door, files=stores.files, storage=stores.storage, vendor=stores.vendor
+        ),
+        Queue.EXPIRE_STAGED_TABLE: ExpireStaged(database=database, door=door),
+        Queue.TASK_LOG_CLEANUP: LogCleanup(database=database, door=door),
+        Queue.SOFT_DELETION: SoftDeletion(database=database, door=door, delivery=delivery),
+    }
+    slots = {
+        Queue.SOFT_DELETION: settings.task_soft_deletion_workers,
+        Queue.TABULAR_PURGE: settings.task_tabular_purge_workers,
+        Queue.TASK_LOG_CLEANUP: settings.task_log_cleanup_workers,
+        Queue.EXPIRE_STAGED_TABLE: settings.task_expire_staged_table_workers,
+    }
+    worker = Worker(database, handlers, observer=metrics, slots=slots, every=settings.task_poll_interval)
+    housekeeping = Housekeeping(
+        database=database,
+        door=door,
+        files=stores.files,
+        storage=stores.storage,
+        file_seconds=settings.metadata_cleanup_window,
+    )
+    # Ended with care: tasks that are under way are given back, so that another process has them at once.
+    stack.push_async_callback(_ended, asyncio.create_task(worker.run(), name="worker"))
+    for name, work in (("housekeeping", housekeeping.run()), ("expiry", run_expiry(delivery, database))):
+        stack.callback(asyncio.create_task(work, name=name).cancel)
+
+
+def start_counting(settings: Settings, database: Database, calls: Calls, stack: AsyncExitStack) -> None:
+    """Write statistics down from time to time, and at the end."""
+    keeper = StatisticsKeeper(
+        database=database,
+        calls=calls,
+        default_project=settings.default_project_id if settings.enable_default_project else None,
+        every=settings.endpoint_stat_flush_interval,
+    )
+    stack.push_async_callback(keeper.flush)
+    stack.callback(asyncio.create_task(keeper.run(), name="statistics").cancel)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """End a task that has something to leave behind."""
+    task.cancel()
+    await asyncio.wait([task], timeout=3)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The use cases, joined to what they stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from gateway.access.actor import Actor
+from gateway.access.door import Door
+from gateway.access.listing import ReachesInUse
+from gateway.api.context import Parts
+from gateway.assembly.adapters import Stores
+from gateway.catalog.commits import Commits
+from gateway.catalog.config import Configurations
+from gateway.catalog.credentials import Credentials
+from gateway.catalog.deleted import DeletedTables
+from gateway.catalog.generic_tables import GenericTables
+from gateway.catalog.lists import Lists
+from gateway.catalog.metadata_files import MetadataFiles
+from gateway.catalog.namespaces import Namespaces
+from gateway.catalog.registrations import Registrations
+from gateway.catalog.renames import Renames
+from gateway.catalog.reports import Reports
+from gateway.catalog.tables import Tables
+from gateway.catalog.views import Views
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.idempotency import Idempotency
+from gateway.db.pending_files import PendingFiles
+from gateway.db.turns import SharedTurns
+from gateway.governance.checks import Checks
+from gateway.governance.grant_lists import GrantLists
+from gateway.governance.grants import Grants
+from gateway.governance.managed_access import ManagedAccess
+from gateway.governance.namespace_moves import NamespaceMoves
+from gateway.governance.projects import Projects
+from gateway.governance.protection import Protection
+from gateway.governance.rights import Rights
+from gateway.governance.roles import Roles
+from gateway.governance.search import Search
+from gateway.governance.servers import Servers
+from gateway.governance.statistics import Statistics
+from gateway.governance.storage_reports import StorageTrials
+from gateway.governance.task_queues import TaskQueues
+from gateway.governance.tasks import Tasks
+from gateway.governance.users import Users
+from gateway.governance.warehouse_changes import WarehouseChanges
+from gateway.governance.warehouse_storage import WarehouseStorage
+from gateway.governance.warehouses import Warehouses
+from gateway.iceberg.limits import Limits
+from gateway.identity.bearer import bearer_token
+from gateway.identity.remembered import RememberedTokens
+from gateway.scope.endpoint import DEFAULT_RULES
+from gateway.settings import Settings
+from gateway.telemetry.health import HealthMonitor
+from gateway.telemetry.metrics import Metrics
+
+
+def join(
+    settings: Settings,
+    metrics: Metrics,
+    database: Database,
+    door: Door,
+    delivery: TupleDelivery,
+    health: HealthMonitor,
+    verifier: RememberedTokens,
+    server_id: UUID,
+    stores: Stores,
+    reaches: ReachesInUse,
+) -> Parts:
+    """The use cases, joined."""
+    lists = Lists(database, door, reaches)
+    once = settings.idempotency
+    limits = _limits(settings)
+    metadata_files = MetadataFiles(
+        files=stores.files,
+        storage=stores.storage,
+        vendor=stores.vendor,
+        pending=PendingFiles(database),
+        limits=limits,
+    )
+    credentials = Credentials(database=database, door=door, vendor=stores.vendor, storage=stores.storage)
+    tables = Tables(
+        database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials, lists=lists
+    )
+    turns = SharedTurns(database)
+    views = Views(database=database, delivery=delivery, files=metadata_files, turns=turns, lists=lists)
+    trials = StorageTrials(
+        files=stores.files,
+        sts=stores.sts,
+        endpoints=DEFAULT_RULES,
+        skip=settings.skip_storage_validation,
+        request_seconds=settings.max_request_time,
+    )
+    default_project = settings.default_project_id if settings.enable_default_project else None
+    return Parts(
+        door=door,
+        authenticate=_authenticator(verifier, frozenset(settings.instance_admins)),
+        health=health,
+        swagger_ui=settings.serve_swagger_ui,
+        page_size_max=settings.pagination_size_max,
+        limits=limits,
+        default_project_id=default_project,
+        configurations=Configurations(
+            base_uri=settings.base_uri,
+            page_size=settings.pagination_size_default,
+            idempotency_seconds=once.lifetime if once.enabled else None,
+        ),
+        namespaces=Namespaces(
+            database=database,
+            lists=lists,
+            delivery=delivery,
+            reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
+            limits=limits,
+        ),
+        tables=tables,
+        commits=Commits(database=database, delivery=delivery, files=metadata_files, tables=tables, turns=turns),
+        views=views,
+        renames=Renames(database=database, delivery=delivery),
+        generic_tables=GenericTables(
+            database=database, delivery=delivery, files=metadata_files, credentials=credentials, lists=lists
+        ),
+        registrations=Registrations(
+            database=database, delivery=delivery, files=metadata_files, tables=tables, views=views
+        ),
+        credentials=credentials,
+        deleted=DeletedTables(database=database, lists=lists),
+        servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
+        users=Users(database=database, delivery=delivery, page_size=settings.pagination_size_max),
+        projects=Projects(database=database, door=door, delivery=delivery, server_id=server_id, reaches=reaches),
+        warehouses=Warehouses(
+            database=database,
+            door=door,
+            delivery=delivery,
+            storage=stores.storage,
+            trials=trials,
+            reaches=reaches,
+        ),
+        warehouse_changes=WarehouseChanges(database=database, delivery=delivery),
+        warehouse_storage=WarehouseStorage(database=database, storage=stores.storage, trials=trials),
+        grants=Grants(database=database, door=door, delivery=delivery),
+        grant_lists=GrantLists(database=database, door=door, page_size=settings.pagination_size_max),
+        checks=Checks(door=door),
+        rights=Rights(door=door),
+        search=Search(database=database, door=door, reaches=reaches),
+        statistics=Statistics(database=database, page_size=settings.pagination_size_max),
+        roles=Roles(database=database, delivery=delivery, page_size=settings.pagination_size_max),
+        managed_access=ManagedAccess(database=database, delivery=delivery),
+        tasks=Tasks(database=database, door=door, page_size=settings.pagination_size_max),
+        task_queues=TaskQueues(database=database),
+        namespace_moves=NamespaceMoves(
+            database=database,
+            delivery=delivery,
+            reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
+        ),
+        protection=Protection(database=database),
+        met=set(),
+        reports=Reports(database=database),
+        repetitions=(
+            Idempotency(
+                database,
+                delivery,
+                keep_seconds=once.lifetime + once.grace_period,
+                lease_seconds=max(60.0, 2 * settings.max_request_time),
+            )
+            if once.enabled
+            else None
+        ),
+    )
+
+
+def _limits(settings: Settings) -> Limits:
+    given = settings.limits
+    return Limits(
+        request_values=given.request_values,
+        file_bytes=given.metadata_file_size,
+        document_bytes=given.metadata_size,
+        document_values=given.metadata_values,
+        snapshots=given.snapshots,
+        structures=given.structures,
+        properties=given.properties,
+    )
+
+
+def _authenticator(
+    verifier: RememberedTokens, instance_admins: frozenset[str]
+) -> Callable[[list[bytes]], Awaitable[Actor]]:
+    async def authenticate(header_values: list[bytes]) -> Actor:
+        token = await verifier.verify(bearer_token(header_values))
+        return Actor.user(
+            token.user_id,
+            name=token.name,
+            email=token.email,
+            application=token.kind == "application",
+            instance_admin=token.user_id in instance_admins,
+            project=token.project_id,
+        )
+
+    return authenticate
