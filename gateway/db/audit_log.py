@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert as sql_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.audit_record import AuditRecord
-from gateway.db.schema import audit_log
+from gateway.db.schema.audit_log import audit_log
 
 _encoder = msgspec.json.Encoder()
 

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.repetition import Claim, RepeatableRequest
 from gateway.db.rows import AnyRow
-from gateway.db.schema import idempotency
+from gateway.db.schema.idempotency import idempotency
 from gateway.iceberg.errors import RequestInProgress
 
 _IN_PROGRESS = "A request with this idempotency key is being carried out; ask again when it is done."

@@ -13,7 +13,8 @@ from gateway.access.listing import Holders
 from gateway.access.refs import ObjectType
 from gateway.db import pending_files, retired
 from gateway.db.rows import AnyRow
-from gateway.db.schema import namespaces, tables
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.tables import tables
 from gateway.db.tables import clashes, schedule_purge
 from gateway.db.tasks import ACTIVE, Queue, cancel_all
 

@@ -35,7 +35,8 @@ from gateway.access.tuples import MANAGED_ACCESS, TupleKey
 from gateway.db import outbox
 from gateway.db.engine import Database, commit
 from gateway.db.outbox import STRUCTURAL, Pending
-from gateway.db.schema import server, warehouses
+from gateway.db.schema.servers import server
+from gateway.db.schema.warehouses import warehouses
 from gateway.db.wanted import wanted
 
 _log = structlog.get_logger("db.delivery")

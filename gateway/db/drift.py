@@ -24,7 +24,9 @@ from gateway.access.refs import TABULARS, ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, managed_access, tables
 from gateway.db.rows import AnyRow
-from gateway.db.schema import drift_watch, server, warehouses
+from gateway.db.schema.drift import drift_watch
+from gateway.db.schema.servers import server
+from gateway.db.schema.warehouses import warehouses
 from gateway.db.wanted import TRAVERSE, Place, places
 
 #: Who granted what was written into OpenFGA by somebody else and then adopted.

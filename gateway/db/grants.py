@@ -21,7 +21,13 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.rows import AnyRow
-from gateway.db.schema import grant_history, grants, namespaces, projects, roles, server, tables, warehouses
+from gateway.db.schema.grants import grant_history, grants
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.projects import projects
+from gateway.db.schema.roles import roles
+from gateway.db.schema.servers import server
+from gateway.db.schema.tables import tables
+from gateway.db.schema.warehouses import warehouses
 
 _TABLES = {
     ObjectType.SERVER: server,

@@ -15,7 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
-from gateway.db.schema import namespaces, warehouses
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.warehouses import warehouses
 
 _TABLES = {ObjectType.WAREHOUSE: warehouses, ObjectType.NAMESPACE: namespaces}
 

@@ -20,7 +20,10 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
-from gateway.db.schema import grants, model_steps, model_switches, outbox, relationship_models, server
+from gateway.db.schema.grants import grants
+from gateway.db.schema.models import model_steps, model_switches, relationship_models
+from gateway.db.schema.outbox import outbox
+from gateway.db.schema.servers import server
 
 _ONE_SWITCH_AT_A_TIME = 0x1A4E0006
 

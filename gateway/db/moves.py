@@ -22,7 +22,7 @@ from gateway.db import namespaces as spaces
 from gateway.db import outbox
 from gateway.db.ownership import Steps, record_moved
 from gateway.db.rows import AnyRow
-from gateway.db.schema import namespaces
+from gateway.db.schema.namespaces import namespaces
 from gateway.db.tables import clashes
 from gateway.db.wanted import path_above
 from gateway.iceberg.identifiers import Namespace

@@ -14,7 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.refs import ObjectKey
 from gateway.access.resolved import ResolvedNamespace
 from gateway.db.rows import AnyRow
-from gateway.db.schema import LIVE, namespaces, tables, warehouses
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.tables import LIVE, tables
+from gateway.db.schema.warehouses import warehouses
 from gateway.db.tables import drop_staged
 from gateway.db.wanted import path_above
 from gateway.iceberg.identifiers import Namespace

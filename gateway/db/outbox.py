@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.rows import AnyRow
-from gateway.db.schema import outbox
+from gateway.db.schema.outbox import outbox
 
 _FIRST_BACKGROUND_TRY_SECONDS = 5.0
 _HOLDS_BACK_SECONDS = 600.0

@@ -23,7 +23,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
-from gateway.db.schema import pending_files, tables
+from gateway.db.schema.pending_files import pending_files
+from gateway.db.schema.tables import tables
 from gateway.iceberg.errors import NoSuchWarehouseException
 
 _log = structlog.get_logger("db.pending_files")

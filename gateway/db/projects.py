@@ -11,7 +11,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.rows import AnyRow
-from gateway.db.schema import projects, roles, warehouses
+from gateway.db.schema.projects import projects
+from gateway.db.schema.roles import roles
+from gateway.db.schema.warehouses import warehouses
 from gateway.iceberg.identifiers import fold
 
 

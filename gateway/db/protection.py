@@ -10,7 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import TABULARS, ObjectKey, ObjectType
 from gateway.db.rows import AnyRow
-from gateway.db.schema import LIVE, namespaces, tables
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.tables import LIVE, tables
 
 _TABLES = {ObjectType.NAMESPACE: namespaces, **dict.fromkeys(TABULARS, tables)}
 

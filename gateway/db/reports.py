@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.db.schema import table_reports
+from gateway.db.schema.reports import table_reports
 
 
 async def add(

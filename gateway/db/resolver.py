@@ -47,7 +47,14 @@ from gateway.db.direct import DirectRead
 from gateway.db.engine import Database
 from gateway.db.found import generic_table_from, namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.rows import AnyRow
-from gateway.db.schema import grants, namespaces, projects, roles, server, tables, users, warehouses
+from gateway.db.schema.grants import grants
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.projects import projects
+from gateway.db.schema.roles import roles
+from gateway.db.schema.servers import server
+from gateway.db.schema.tables import tables
+from gateway.db.schema.users import users
+from gateway.db.schema.warehouses import warehouses
 from gateway.iceberg.identifiers import Namespace, fold
 
 # One moment for all of a statement: a grant that ends while it runs is either live and has a coming end, or is neither.

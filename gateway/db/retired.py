@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, delete, func, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.schema import retired_locations as retired
+from gateway.db.schema.retired import retired_locations as retired
 
 
 def overlapping(location_key: str, ancestors: Sequence[str]) -> ColumnElement[bool]:

@@ -17,7 +17,8 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectType
 from gateway.access.tuples import PrincipalType
 from gateway.db.rows import AnyRow
-from gateway.db.schema import grants, roles
+from gateway.db.schema.grants import grants
+from gateway.db.schema.roles import roles
 from gateway.iceberg.identifiers import fold
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.db.schema import secrets
+from gateway.db.schema.secrets import secrets
 
 
 class SecretUnreadable(Exception):

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
 from gateway.db.rows import AnyRow
-from gateway.db.schema import server
+from gateway.db.schema.servers import server
 
 # The cluster, and this very table in it: a dump that is restored, elsewhere or over the old tables, makes another one.
 _HOME = "select (select system_identifier from pg_control_system())::text || '/' || 'server'::regclass::oid::text"

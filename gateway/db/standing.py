@@ -12,7 +12,8 @@ from gateway.access.operation import Operation
 from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.resolved import Resolution
-from gateway.db.schema import server, warehouses
+from gateway.db.schema.servers import server
+from gateway.db.schema.warehouses import warehouses
 
 _REVISIONS = union_all(
     select(server.c.id, server.c.revision, true().label("active")),

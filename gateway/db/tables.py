@@ -14,7 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.refs import ObjectKey
 from gateway.db import retired
 from gateway.db.rows import AnyRow
-from gateway.db.schema import LIVE, namespaces, retired_locations, tables, tasks, warehouses
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.retired import retired_locations
+from gateway.db.schema.tables import LIVE, tables
+from gateway.db.schema.tasks import tasks
+from gateway.db.schema.warehouses import warehouses
 from gateway.db.tasks import ACTIVE, Queue
 from gateway.db.tasks import add as add_task
 from gateway.db.wanted import path_above

@@ -13,7 +13,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.rows import AnyRow
-from gateway.db.schema import tables, task_log, tasks
+from gateway.db.schema.tables import tables
+from gateway.db.schema.tasks import task_log, tasks
 from gateway.db.tasks import Queue, Status
 
 

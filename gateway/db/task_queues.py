@@ -14,7 +14,9 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.db.schema import ACTIVE_TASKS, projects, task_log, task_queue_configs, tasks, warehouses
+from gateway.db.schema.projects import projects
+from gateway.db.schema.tasks import ACTIVE_TASKS, task_log, task_queue_configs, tasks
+from gateway.db.schema.warehouses import warehouses
 from gateway.db.tasks import ACTIVE, Queue, Status
 
 CLEANUP_PERIOD: Final = timedelta(days=1)

@@ -34,7 +34,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
 from gateway.db.rows import AnyRow
-from gateway.db.schema import ACTIVE_TASKS, namespaces, tables, task_log, task_queue_configs, tasks
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.tables import tables
+from gateway.db.schema.tasks import ACTIVE_TASKS, task_log, task_queue_configs, tasks
 
 MAX_ATTEMPTS: Final = 5
 """How often a task is begun that fails each time (`lakekeeper.md` section 9)."""

@@ -27,7 +27,10 @@ from gateway.db import grants, managed_access, moves, outbox
 from gateway.db import namespaces as spaces
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
-from gateway.db.schema import namespaces, retired_locations, tables, tasks
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.retired import retired_locations
+from gateway.db.schema.tables import tables
+from gateway.db.schema.tasks import tasks
 from gateway.db.tasks import ACTIVE, Queue, Status
 from gateway.db.wanted import TRAVERSE, path_above
 

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.rows import AnyRow
-from gateway.db.schema import users
+from gateway.db.schema.users import users
 
 
 async def upsert(

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import func, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.schema import tables
+from gateway.db.schema.tables import tables
 from gateway.db.tables import clashes
 
 

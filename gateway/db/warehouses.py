@@ -16,7 +16,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
 from gateway.db.rows import AnyRow
-from gateway.db.schema import namespaces, pending_files, tasks, warehouses
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.pending_files import pending_files
+from gateway.db.schema.tasks import tasks
+from gateway.db.schema.warehouses import warehouses
 from gateway.db.tasks import ACTIVE
 from gateway.iceberg.identifiers import fold
 

@@ -11,7 +11,7 @@ from litestar.types import ASGIApp
 from sqlalchemy import bindparam, select
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from gateway.db.schema import tables
+from gateway.db.schema.tables import tables
 
 _STATEMENT = select(tables.c.metadata).where(tables.c.id == bindparam("id"))
 

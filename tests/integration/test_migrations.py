@@ -39,7 +39,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from gateway.access.outage import DatabaseUnavailable
 from gateway.db import migrate
 from gateway.db.migrate import SchemaMismatch, require_current_schema, run_migrations
-from gateway.db.schema import metadata
+from gateway.db.schema.whole import whole_schema
 from tests.integration.parts import Parts, free_port, running_parts
 
 REVISIONS = [each.revision for each in ScriptDirectory.from_config(migrate._config()).walk_revisions()][::-1]
@@ -186,7 +186,7 @@ async def test_a_database_of_any_version_becomes_todays_with_all_that_is_in_it(e
 async def test_what_the_migrations_make_is_what_the_code_expects(empty: str) -> None:
     await run_migrations(empty)
     differences = await _on(
-        empty, lambda connection: compare_metadata(MigrationContext.configure(connection), metadata)
+        empty, lambda connection: compare_metadata(MigrationContext.configure(connection), whole_schema())
     )
     assert differences == []
 

@@ -3,8 +3,8 @@
 
 from alembic import context
 
-from gateway.db.schema import metadata
+from gateway.db.schema.whole import whole_schema
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+context.configure(connection=context.config.attributes["connection"], target_metadata=whole_schema())
 with context.begin_transaction():
     context.run_migrations()

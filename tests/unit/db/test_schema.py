@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gateway.db.schema import metadata
+from gateway.db.schema.whole import whole_schema
 
 #: Content, which is looked for before a deletion (`projects.delete_if_empty`, `warehouses.is_empty`, `unfinished`).
 CONTENT = {
@@ -16,7 +16,7 @@ def test_what_is_no_content_of_a_project_or_warehouse_goes_with_it() -> None:
     for target, content in CONTENT.items():
         staying = {
             table.name
-            for table in metadata.tables.values()
+            for table in whole_schema().tables.values()
             for key in table.foreign_keys
             if key.column.table.name == target and key.ondelete != "CASCADE"
         }

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all tables of the schema are made with."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Computed, DateTime, MetaData, Text, func
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+        "fk": "%(table_name)s_%(column_0_name)s_fkey",
+        "pk": "%(table_name)s_pkey",
+    }
+)
+
+
+def now(name: str, *, nullable: bool = False) -> Column[object]:
+    """A time that the database's clock sets when the row is made; with `nullable` null until somebody sets it."""
+    return Column(
+        name, DateTime(timezone=True), nullable=nullable, server_default=None if nullable else func.clock_timestamp()
+    )
+
+
+def search_key(of: str) -> Column[object]:
+    """What `search.py` compares a text with: made by PostgreSQL itself, whatever statement writes the name (migration
+    0013).
+    """
+    return Column("search_key", Text, Computed(of, persisted=True))

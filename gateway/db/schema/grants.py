@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grants that hold, and grants that ended."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, DateTime, Identity, Index, Table, Text, UniqueConstraint
+from sqlalchemy.dialects.postgresql import UUID
+
+from gateway.db.schema.base import metadata, now
+
+grants = Table(
+    "grants",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("privilege", Text, nullable=False),
+    Column("principal_type", Text, nullable=False),
+    Column("principal_id", Text, nullable=False),
+    Column("object_type", Text, nullable=False),
+    Column("object_id", Text, nullable=False),
+    Column("granted_by", Text, nullable=False),
+    now("granted_at"),
+    Column("reason", Text),
+    Column("expires_at", DateTime(timezone=True)),
+    UniqueConstraint(
+        "privilege", "principal_type", "principal_id", "object_type", "object_id", "granted_by", name="grants_key"
+    ),
+    Index(None, "object_type", "object_id", "id"),
+    Index(None, "principal_type", "principal_id", "id"),
+)
+"""What was granted, to whom, by whom. OpenFGA's tuples are made from these rows (section 5 of the design): one tuple of
+all rows that agree but for `granted_by`.
+"""
+
+Index("grants_ending_idx", grants.c.expires_at, postgresql_where=grants.c.expires_at.is_not(None))
+
+Index(
+    "grants_roles_of_principal_idx",
+    grants.c.principal_type,
+    grants.c.principal_id,
+    postgresql_where=grants.c.object_type == "role",
+)
+
+Index(
+    "grants_ends_of_principal_idx",
+    grants.c.principal_type,
+    grants.c.principal_id,
+    grants.c.expires_at,
+    postgresql_where=grants.c.expires_at.is_not(None),
+)
+
+grant_history = Table(
+    "grant_history",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("grant_id", UUID(as_uuid=True), nullable=False),
+    Column("privilege", Text, nullable=False),
+    Column("principal_type", Text, nullable=False),
+    Column("principal_id", Text, nullable=False),
+    Column("object_type", Text, nullable=False),
+    Column("object_id", Text, nullable=False),
+    Column("granted_by", Text, nullable=False),
+    Column("granted_at", DateTime(timezone=True), nullable=False),
+    Column("reason", Text),
+    Column("expires_at", DateTime(timezone=True)),
+    now("ended_at"),
+    Column("ended_by", Text),
+    Column("ended_because", Text, nullable=False),
+    CheckConstraint(
+        "ended_because in ('revoked', 'expired', 'object deleted', 'principal deleted', 'replaced')",
+        name="ended_because",
+    ),
+    Index(None, "object_type", "object_id", "id"),
+    Index(None, "principal_type", "principal_id", "id"),
+)
+"""Grants that ended: a row of `grants` as it was, and when, by whom and why it went. Rows are never changed."""

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The row of the server, and its revision."""
+
+from __future__ import annotations
+
+from sqlalchemy import Boolean, CheckConstraint, Column, DateTime, Table, Text, func
+from sqlalchemy.dialects.postgresql import UUID
+
+from gateway.db.schema.base import metadata
+
+server = Table(
+    "server",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("singleton", Boolean, nullable=False, server_default="true", unique=True),
+    Column("bootstrapped_at", DateTime(timezone=True)),
+    Column("revision", UUID(as_uuid=True), nullable=False),
+    Column("time_boxes", UUID(as_uuid=True), nullable=False, server_default=func.gen_random_uuid()),
+    Column("home", Text),
+    CheckConstraint("singleton", name="one_row"),
+)
+"""One row. `revision` moves whenever something outside a warehouse may take an allow away, `time_boxes` in the
+transaction that makes a grant with an expiry: an answer that was asked for before knows nothing of its end.
+"""

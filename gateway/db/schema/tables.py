@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables, views and generic tables: one name space, one table."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    and_,
+)
+from sqlalchemy.dialects.postgresql import UUID
+
+from gateway.db.schema.base import metadata, now, search_key
+
+tables = Table(
+    "tables",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("warehouse_id", UUID(as_uuid=True), ForeignKey("warehouses.id"), nullable=False),
+    Column("namespace_id", UUID(as_uuid=True), ForeignKey("namespaces.id"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False),
+    Column("table_uuid", UUID(as_uuid=True), nullable=False),
+    Column("location", Text, nullable=False),
+    Column("location_key", Text, nullable=False, unique=True),
+    Column("metadata_location", Text),
+    Column("metadata", LargeBinary),
+    Column("format", Text),
+    Column("version", BigInteger, nullable=False, server_default="1"),
+    Column("staged_by", Text),
+    Column("deleted_at", DateTime(timezone=True)),
+    Column("deleted_by", Text),
+    Column("protected", Boolean, nullable=False, server_default="false"),
+    search_key("searchable(name_key)"),
+    now("created_at"),
+    now("updated_at", nullable=True),
+    CheckConstraint("kind in ('table', 'view', 'generic_table')", name="kind"),
+    CheckConstraint("(kind = 'generic_table') = (format is not null)", name="format_of_generic_tables"),
+    CheckConstraint("(staged_by is null) = (metadata is not null)", name="staged_without_metadata"),
+    CheckConstraint("staged_by is null or deleted_at is null", name="staged_or_deleted"),
+)
+"""Tables, views and generic tables share one name space. A generic table has no metadata file: `metadata` is what its
+creator told of it, and `format` says what it is. A staged table has no metadata yet, no claim on its name, and is seen
+by nobody. One that was dropped in a warehouse that keeps what is dropped (`deleted_at`) has no claim on its name
+either, and its place and its grants until its time is over. Triggers (migration 0011) list its place as retired from
+the drop on, and move its warehouse's revision in the transaction of the drop.
+"""
+
+#: What there is for everybody who may see it: neither staged nor dropped.
+LIVE = and_(tables.c.staged_by.is_(None), tables.c.deleted_at.is_(None))
+
+Index(
+    "tables_namespace_id_name_key_key",
+    tables.c.namespace_id,
+    tables.c.name_key,
+    unique=True,
+    postgresql_where=LIVE,
+)
+
+Index(
+    "tables_deleted_idx",
+    tables.c.warehouse_id,
+    tables.c.name_key,
+    tables.c.id,
+    postgresql_where=tables.c.deleted_at.is_not(None),
+)
+
+Index("tables_staged_idx", tables.c.namespace_id, tables.c.name_key, postgresql_where=tables.c.staged_by.is_not(None))
+
+Index(
+    "tables_search_idx",
+    tables.c.namespace_id,
+    postgresql_include=["id", "search_key"],
+    postgresql_where=LIVE,
+)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Warehouses."""
+
+from __future__ import annotations
+
+from sqlalchemy import ARRAY, Boolean, Column, DateTime, ForeignKey, Integer, LargeBinary, Table, Text, UniqueConstraint
+from sqlalchemy.dialects.postgresql import JSONB, UUID
+
+from gateway.db.schema.base import metadata, now
+
+warehouses = Table(
+    "warehouses",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("project_id", Text, ForeignKey("projects.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False),
+    Column("active", Boolean, nullable=False, server_default="true"),
+    Column("protected", Boolean, nullable=False, server_default="false"),
+    Column("managed_access", Boolean, nullable=False, server_default="false"),
+    Column("profile", LargeBinary, nullable=False),
+    Column("profile_version", Integer, nullable=False, server_default="1"),
+    Column("base_key", Text, nullable=False),
+    Column("secret_id", UUID(as_uuid=True), ForeignKey("secrets.id")),
+    Column("delete_profile", JSONB, nullable=False),
+    Column("managed_by", Text, nullable=False),
+    Column("allowed_format_versions", ARRAY(Integer), nullable=False),
+    Column("default_format_version", Integer),
+    Column("revision", UUID(as_uuid=True), nullable=False),
+    Column("keys_until", DateTime(timezone=True)),
+    now("created_at"),
+    now("updated_at", nullable=True),
+    UniqueConstraint("project_id", "name_key"),
+)
+"""`profile` is the storage profile as JSON; `base_key` the overlap key of its base location; `revision` as on the
+server. `keys_until` is when the last key that an earlier profile gave has ended; triggers (migration 0016) keep it, and
+no place in the warehouse is free before.
+"""
