@@ -26,14 +26,7 @@ from gateway.access.outage import AuditUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.policy import PolicyAnswer
 from gateway.access.ports import AuditSink, Observer, Policies, Question, Relationships, Resolver
-from gateway.access.questions import (
-    in_inactive_warehouse,
-    key_of,
-    only_warehouse,
-    pin_of,
-    refs_of,
-    revision_of,
-)
+from gateway.access.questions import in_inactive_warehouse, key_of, only_warehouse, pin_of, refs_of, revision_of
 from gateway.access.recording import Judged, record_of, told_of
 from gateway.access.refs import ObjectKey, ObjectType, RoleRef
 from gateway.access.refusals import (

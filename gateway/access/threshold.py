@@ -12,12 +12,7 @@ from gateway.access.actor import Actor, ActorKind
 from gateway.access.demand import Demand
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
-from gateway.access.refusals import (
-    NotAuthenticated,
-    ProjectTokenForbidden,
-    in_maintenance,
-    not_kept_in_maintenance,
-)
+from gateway.access.refusals import NotAuthenticated, ProjectTokenForbidden, in_maintenance, not_kept_in_maintenance
 
 
 class Threshold:

@@ -15,8 +15,9 @@ from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType, TableIdRef
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, ResolvedTable
+from gateway.db.caller import CLOCK
 from gateway.db.engine import Database
-from gateway.db.resolver import _CLOCK, DatabaseResolver
+from gateway.db.resolver import DatabaseResolver
 from gateway.fga.remembered import RememberedRelationships
 from tests.contract.world import World
 from tests.security.test_revocation import assign, make_role
@@ -133,7 +134,7 @@ def test_the_next_expiry_is_the_first_end_after_the_moment_that_is_judged_by(wor
                 )
                 await connection.execute(text("analyze grants"))
                 for _ in range(100):
-                    found = (await connection.execute(_CLOCK, asked_by)).one()
+                    found = (await connection.execute(CLOCK, asked_by)).one()
                     first = await connection.execute(
                         text(
                             "select min(expires_at) from grants where principal_id = 'oidc~ghost' and expires_at > :n"

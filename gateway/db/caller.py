@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every resolution reads beside its rows: the clock, the revisions, and what is known of the caller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    CTE,
+    Column,
+    ColumnElement,
+    Label,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+)
+
+from gateway.access.actor import Actor
+from gateway.access.tuples import PrincipalType
+from gateway.db.direct import DirectRead
+from gateway.db.schema.grants import grants
+from gateway.db.schema.servers import server
+
+# One moment for all of a statement: a grant that ends while it runs is either live and has a coming end, or is neither.
+_MOMENT = func.statement_timestamp()
+_now = _MOMENT.label("now")
+
+
+def caller_of(actor: Actor) -> dict[str, str]:
+    """Whose roles are looked up: those of the assumed role, or else of the caller."""
+    if actor.assumed_role is not None:
+        return {"caller_type": PrincipalType.ROLE.value, "caller_id": str(actor.assumed_role)}
+    return {"caller_type": PrincipalType.USER.value, "caller_id": actor.id}
+
+
+def word(constant: str) -> ColumnElement[str]:
+    """A constant of ours as a literal of the statement."""
+    return literal_column(f"'{constant}'", Text)
+
+
+def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
+    """(the roles the caller is in, which grants are to the caller or to one of them).
+
+    Ownership of a role is membership in it, as in the model.
+    """
+    live = grants.c.expires_at.is_(None) | (grants.c.expires_at > _MOMENT)
+    # Written into the statement: with parameters in their place, a plan for all values cannot use the partial index.
+    gives = or_(grants.c.privilege == word("assignee"), grants.c.privilege == word("ownership"))
+    membership = and_(grants.c.object_type == word("role"), gives, live)
+    held = (
+        select(grants.c.object_id.label("role_id"))
+        .where(
+            membership,
+            grants.c.principal_type == bindparam("caller_type"),
+            grants.c.principal_id == bindparam("caller_id"),
+        )
+        .cte("held_roles", recursive=True)
+    )
+    through = select(grants.c.object_id).where(
+        membership, grants.c.principal_type == word("role"), grants.c.principal_id == held.c.role_id
+    )
+    every = held.union(through)
+    to_caller = and_(
+        grants.c.principal_type == bindparam("caller_type"), grants.c.principal_id == bindparam("caller_id")
+    )
+    to_role = and_(grants.c.principal_type == word("role"), grants.c.principal_id.in_(select(every.c.role_id)))
+    return every, or_(to_caller, to_role)
+
+
+def _of_caller() -> tuple[Label[Any], Label[Any]]:
+    """(the ids of the roles the caller is in, or null; when the first grant to the caller or to one of them ends)."""
+    every, theirs = _roles_and_grants()
+    ends = select(func.min(grants.c.expires_at)).where(grants.c.expires_at > _MOMENT, theirs)
+    roles_held = select(func.array_agg(every.c.role_id)).scalar_subquery()
+    return roles_held.label("caller_roles"), ends.scalar_subquery().label("next_expiry")
+
+
+def _endings() -> Select[Any]:
+    ends = grants.c.expires_at
+    within = and_(ends > bindparam("after", type_=ends.type), ends <= bindparam("until", type_=ends.type))
+    return select(ends).where(within, _roles_and_grants()[1]).distinct().order_by(ends)
+
+
+ENDINGS = _endings()
+
+
+def _of_server(column: Column[Any]) -> Label[Any]:
+    return select(column).scalar_subquery().label(column.name)
+
+
+#: What every resolution reads beside its rows: the clock, the server's revision, and what is known of the caller.
+CLOCK: Select[Any] = select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller())
+ONLY_CLOCK = DirectRead(CLOCK)
+
+
+def beside_the_clock(query: Select[Any]) -> Select[Any]:
+    """Left-join the query to the clock, so that an absent row still tells the time."""
+    found = query.subquery("found")
+    clock = CLOCK.subquery("clock")
+    return select(*clock.c, *found.c).select_from(clock.outerjoin(found, true()))

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How each kind of reference is looked up: its statement, by which columns, and where an absent thing would lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Column, Select, Text, any_, bindparam, case, func, literal_column, select
+from sqlalchemy.dialects.postgresql import JSONB
+
+from gateway.access import refs
+from gateway.db.caller import beside_the_clock, word
+from gateway.db.direct import DirectRead
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.projects import projects
+from gateway.db.schema.roles import roles
+from gateway.db.schema.servers import server
+from gateway.db.schema.tables import tables
+from gateway.db.schema.users import users
+from gateway.db.schema.warehouses import warehouses
+from gateway.iceberg.identifiers import Namespace, fold
+
+# No name has a control character.
+_BETWEEN_KEYS = "\x1e"
+
+_WAREHOUSE = (
+    warehouses.c.id.label("w_id"),
+    warehouses.c.project_id.label("w_project_id"),
+    warehouses.c.name.label("w_name"),
+    warehouses.c.active.label("w_active"),
+    warehouses.c.profile.label("w_profile"),
+    warehouses.c.profile_version.label("w_profile_version"),
+    warehouses.c.revision.label("w_revision"),
+    warehouses.c.secret_id.label("w_secret_id"),
+    warehouses.c.allowed_format_versions.label("w_allowed"),
+    warehouses.c.default_format_version.label("w_default"),
+)
+
+_NAMESPACE = (
+    namespaces.c.id.label("n_id"),
+    namespaces.c.levels.label("n_levels"),
+    namespaces.c.ancestors.label("n_ancestors"),
+    namespaces.c.properties.label("n_properties"),
+)
+
+_TABLE = (
+    tables.c.id.label("t_id"),
+    tables.c.name.label("t_name"),
+    tables.c.location.label("t_location"),
+    tables.c.metadata_location.label("t_metadata_location"),
+    tables.c.metadata.label("t_metadata"),
+    tables.c.format.label("t_format"),
+    tables.c.version.label("t_version"),
+)
+
+
+def _direct(query: Select[Any]) -> DirectRead:
+    return DirectRead(beside_the_clock(query))
+
+
+def _named_direct(query: Select[Any], key: str) -> DirectRead:
+    """As `_direct`, for something named by its path: where it would lie is read too when it is not there."""
+    always = beside_the_clock(query)
+    above = namespaces.c.path_key == any_(func.string_to_array(bindparam("above_keys", type_=Text), _BETWEEN_KEYS))
+    path = (
+        select(func.to_jsonb(func.array_append(namespaces.c.ancestors, namespaces.c.id)))
+        .where(namespaces.c.warehouse_id == warehouses.c.id, above)
+        .order_by(func.cardinality(namespaces.c.ancestors).desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    where = (
+        select(func.jsonb_build_array(warehouses.c.project_id, func.coalesce(path, literal_column("'[]'", JSONB))))
+        .where(warehouses.c.id == bindparam("warehouse_id"))
+        .scalar_subquery()
+    )
+    missing = always.selected_columns[key].is_(None)
+    return DirectRead(always.add_columns(case((missing, where)).label("absent")))
+
+
+def _warehouse_columns() -> Select[Any]:
+    return select(*_WAREHOUSE)
+
+
+def _namespace_columns() -> Select[Any]:
+    return select(*_WAREHOUSE, *_NAMESPACE).join_from(
+        namespaces, warehouses, warehouses.c.id == namespaces.c.warehouse_id
+    )
+
+
+def table_columns(kind: str = "table") -> Select[Any]:
+    """Tables of a kind that are there for everybody who may see them, with all that they lie in."""
+    return _kept_columns(kind).where(tables.c.deleted_at.is_(None))
+
+
+def _kept_columns(kind: str) -> Select[Any]:
+    """Of what was dropped and can come back, too."""
+    return (
+        select(*_WAREHOUSE, *_NAMESPACE, *_TABLE)
+        .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
+        .join(warehouses, warehouses.c.id == tables.c.warehouse_id)
+        .where(tables.c.staged_by.is_(None), tables.c.kind == word(kind))
+    )
+
+
+def _named(kind: str) -> Select[Any]:
+    return table_columns(kind).where(
+        namespaces.c.warehouse_id == bindparam("warehouse_id"),
+        namespaces.c.path_key == bindparam("path_key"),
+        tables.c.name_key == bindparam("name_key"),
+    )
+
+
+def _by_id(kind: str, *, kept: bool = False) -> Select[Any]:
+    return (_kept_columns(kind) if kept else table_columns(kind)).where(
+        tables.c.id == bindparam("id"), tables.c.warehouse_id == bindparam("warehouse_id")
+    )
+
+
+#: One statement for each kind of reference, built once: building them costs more than running them.
+STATEMENTS: dict[type[refs.Ref], DirectRead] = {
+    refs.TableRef: _named_direct(_named("table"), "t_id"),
+    refs.ViewRef: _named_direct(_named("view"), "t_id"),
+    refs.GenericTableRef: _named_direct(_named("generic_table"), "t_id"),
+    refs.TableIdRef: _direct(_by_id("table")),
+    refs.ViewIdRef: _direct(_by_id("view")),
+    refs.KeptTableRef: _direct(_by_id("table", kept=True)),
+    refs.KeptViewRef: _direct(_by_id("view", kept=True)),
+    refs.KeptGenericTableRef: _direct(_by_id("generic_table", kept=True)),
+    refs.GenericTableIdRef: _direct(_by_id("generic_table")),
+    refs.NamespaceRef: _named_direct(
+        _namespace_columns().where(
+            namespaces.c.warehouse_id == bindparam("warehouse_id"),
+            namespaces.c.path_key == bindparam("path_key"),
+        ),
+        "n_id",
+    ),
+    refs.NamespaceIdRef: _direct(
+        _namespace_columns().where(
+            namespaces.c.id == bindparam("id"),
+            # Null when nobody said in which warehouse.
+            namespaces.c.warehouse_id
+            == func.coalesce(
+                bindparam("warehouse_id", type_=namespaces.c.warehouse_id.type), namespaces.c.warehouse_id
+            ),
+        )
+    ),
+    refs.WarehouseRef: _direct(_warehouse_columns().where(warehouses.c.id == bindparam("id"))),
+    refs.WarehouseNameRef: _direct(
+        _warehouse_columns().where(
+            warehouses.c.project_id == bindparam("project_id"),
+            warehouses.c.name_key == bindparam("name_key"),
+        )
+    ),
+    refs.ProjectRef: _direct(select(projects.c.id, projects.c.name).where(projects.c.id == bindparam("id"))),
+    refs.UserRef: _direct(select(users).where(users.c.id == bindparam("id"))),
+    refs.RoleRef: _direct(select(roles.c.id, roles.c.project_id, roles.c.name).where(roles.c.id == bindparam("id"))),
+    refs.ServerRef: _direct(select(server.c.id, server.c.bootstrapped_at)),
+}
+_KEYS_OF_TABULAR = (namespaces.c.warehouse_id, namespaces.c.path_key, tables.c.name_key)
+
+#: For several references of one kind: what is read, and the columns it is looked up by, as `parameters_of` orders them.
+SEVERAL: dict[type[refs.Ref], tuple[Select[Any], tuple[Column[Any], ...]]] = {
+    refs.TableRef: (table_columns(), _KEYS_OF_TABULAR),
+    refs.ViewRef: (table_columns("view"), _KEYS_OF_TABULAR),
+    refs.TableIdRef: (table_columns(), (tables.c.id, tables.c.warehouse_id)),
+    refs.ViewIdRef: (table_columns("view"), (tables.c.id, tables.c.warehouse_id)),
+    refs.KeptTableRef: (_kept_columns("table"), (tables.c.id, tables.c.warehouse_id)),
+    refs.KeptViewRef: (_kept_columns("view"), (tables.c.id, tables.c.warehouse_id)),
+    refs.KeptGenericTableRef: (_kept_columns("generic_table"), (tables.c.id, tables.c.warehouse_id)),
+    refs.GenericTableRef: (table_columns("generic_table"), _KEYS_OF_TABULAR),
+    refs.GenericTableIdRef: (table_columns("generic_table"), (tables.c.id, tables.c.warehouse_id)),
+    refs.NamespaceRef: (_namespace_columns(), _KEYS_OF_TABULAR[:2]),
+    refs.NamespaceIdRef: (_namespace_columns(), (namespaces.c.id,)),
+    refs.WarehouseRef: (_warehouse_columns(), (warehouses.c.id,)),
+    refs.WarehouseNameRef: (
+        _warehouse_columns(),
+        (warehouses.c.project_id, warehouses.c.name_key),
+    ),
+    refs.ProjectRef: (select(projects.c.id, projects.c.name), (projects.c.id,)),
+    refs.UserRef: (select(users), (users.c.id,)),
+    refs.RoleRef: (select(roles.c.id, roles.c.project_id, roles.c.name), (roles.c.id,)),
+}
+
+
+def parameters_of(ref: refs.Ref) -> dict[str, Any]:
+    """What the statement for `ref` is given, first the columns it is looked up by in `SEVERAL`."""
+    match ref:
+        case refs.TableRef() | refs.ViewRef() | refs.GenericTableRef():
+            identifier = ref.identifier
+            named = {"path_key": identifier.namespace.key, "name_key": fold(identifier.name)}
+            return {"warehouse_id": ref.warehouse_id, **named, "above_keys": _keys_above(identifier.namespace)}
+        case refs.TableIdRef() | refs.KeptTableRef():
+            return {"id": ref.table_id, "warehouse_id": ref.warehouse_id}
+        case refs.ViewIdRef() | refs.KeptViewRef():
+            return {"id": ref.view_id, "warehouse_id": ref.warehouse_id}
+        case refs.GenericTableIdRef() | refs.KeptGenericTableRef():
+            return {"id": ref.generic_table_id, "warehouse_id": ref.warehouse_id}
+        case refs.NamespaceRef():
+            above = _keys_above(ref.namespace.parent)
+            return {"warehouse_id": ref.warehouse_id, "path_key": ref.namespace.key, "above_keys": above}
+        case refs.NamespaceIdRef():
+            return {"id": ref.namespace_id, "warehouse_id": ref.warehouse_id}
+        case refs.WarehouseNameRef():
+            return {"project_id": ref.project_id, "name_key": fold(ref.name)}
+        case _:
+            return _parameters_above(ref)
+
+
+def _keys_above(namespace: Namespace | None) -> str:
+    """The keys of a namespace and of all that it lies in."""
+    levels = () if namespace is None else namespace.levels
+    return _BETWEEN_KEYS.join(Namespace(levels[: depth + 1]).key for depth in range(len(levels)))
+
+
+def _parameters_above(
+    ref: refs.WarehouseRef | refs.ProjectRef | refs.UserRef | refs.RoleRef | refs.ServerRef,
+) -> dict[str, Any]:
+    match ref:
+        case refs.WarehouseRef():
+            return {"id": ref.warehouse_id}
+        case refs.ProjectRef():
+            return {"id": ref.project_id}
+        case refs.UserRef():
+            return {"id": ref.user_id}
+        case refs.RoleRef():
+            return {"id": ref.role_id}
+        case refs.ServerRef():
+            return {}
