@@ -15,7 +15,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from gateway.access.outage import DecisionEngineUnavailable
-from gateway.fga.client import FgaClient, FgaTuple
+from gateway.fga.client import FgaClient
+from gateway.fga.wire import FgaTuple
 
 #: The most that OpenFGA gives in one page.
 _PAGE_SIZE: Final = 100

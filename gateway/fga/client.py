@@ -12,86 +12,36 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 import aiohttp
 import msgspec
 
-from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown, first_of
+from gateway.access.outage import DecisionEngineUnavailable, WriteOutcomeUnknown, first_of
+from gateway.fga.wire import (
+    Answer,
+    BatchAnswer,
+    FgaTuple,
+    Page,
+    Store,
+    Streamed,
+    bare,
+    decoded,
+    holds,
+    lines_of,
+    refuse,
+    refuse_write,
+)
 
 #: Tuples in one write, and contextual tuples with one check, that OpenFGA accepts by default.
 MAX_TUPLES_PER_WRITE = 100
 MAX_CONTEXTUAL_TUPLES = 100
-
 _PAGE_SIZE = 100
+
 # Batches of one question that are asked at once. OpenFGA counts its deadline from when a request arrives, so too many
 # at once make each other fail on a busy machine.
 _BATCHES_AT_ONCE = 4
 _STORE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
-_MISSING_CONTEXT = re.compile(r"failed to evaluate relationship condition: .* is missing context parameters", re.DOTALL)
-_LIST = "/streamed-list-objects"
-_OTHER_CONDITION = "already exists with a different condition"
-
-Answer = TypeVar("Answer")
-
-
-class Condition(msgspec.Struct, frozen=True):
-    """The condition of a tuple: its name in the model and the values stored with the tuple."""
-
-    name: str
-    context: Mapping[str, Any] = {}
-
-
-class FgaTuple(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tuple as OpenFGA has it, made by `gateway.fga.names`. As a check: has `user` this `relation` on `object`?"""
-
-    user: str
-    relation: str
-    object: str
-    condition: Condition | None = None
-
-
-class TuplesRefused(Exception):
-    """OpenFGA refused the tuples as they are (unknown relation, subject not allowed). Nothing was written."""
-
-
-class _ItemError(msgspec.Struct):
-    message: str = ""
-
-
-class _Item(msgspec.Struct):
-    allowed: bool | None = None
-    error: _ItemError | None = None
-
-
-class _BatchAnswer(msgspec.Struct):
-    result: dict[str, _Item]
-
-
-class _Read(msgspec.Struct):
-    key: FgaTuple
-
-
-class _Page(msgspec.Struct):
-    tuples: list[_Read]
-    continuation_token: str = ""
-
-
-class _Object(msgspec.Struct):
-    object: str
-
-
-class _Streamed(msgspec.Struct):
-    result: _Object | None = None
-
-
-class _Store(msgspec.Struct):
-    id: str
-
-
-class _Refusal(msgspec.Struct):
-    code: str = ""
-    message: str = ""
 
 
 class FgaClient:
@@ -184,7 +134,7 @@ class FgaClient:
                 tasks = [together.create_task(answered(chunk)) for chunk in chunks]
         except ExceptionGroup as failed:
             raise first_of(failed) from None
-        holding = {key for task in tasks for key, holds in task.result().items() if holds}
+        holding = {key for task in tasks for key, yes in task.result().items() if yes}
         return [(check.user, check.relation, check.object) in holding for check in checks]
 
     async def confirmed(
@@ -222,9 +172,9 @@ class FgaClient:
                 self._request("POST", "/streamed-list-objects", body) as answer,
             ):
                 if answer.status != 200:
-                    _refuse(answer.status, await answer.read())
-                async for line in _lines(answer.content):
-                    streamed = _decoded(line, _Streamed).result
+                    refuse(answer.status, await answer.read())
+                async for line in lines_of(answer.content):
+                    streamed = decoded(line, Streamed).result
                     if streamed is None:
                         break
                     if streamed.object in objects:
@@ -264,7 +214,7 @@ class FgaClient:
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise WriteOutcomeUnknown(f"OpenFGA did not answer a write ({type(error).__name__}).") from None
         if status != 200:
-            _refuse_write(status, answer)
+            refuse_write(status, answer)
 
     async def read(
         self, *, user: str | None = None, relation: str | None = None, object: str | None = None
@@ -280,7 +230,7 @@ class FgaClient:
         if key:
             body["tuple_key"] = key
         while True:
-            page = _decoded(await self._ask("POST", "/read", body), _Page)
+            page = decoded(await self._ask("POST", "/read", body), Page)
             for found in page.tuples:
                 yield found.key
             if not page.continuation_token:
@@ -293,7 +243,7 @@ class FgaClient:
         """What the store answers to `GET <path>`, for the other modules of this room. `path` begins with `/` and is
         encoded. Raises DecisionEngineUnavailable.
         """
-        return _decoded(await self._ask("GET", path, None), kind)
+        return decoded(await self._ask("GET", path, None), kind)
 
     async def ping(self) -> None:
         """Return if the server answers, takes the API key, has the store and may be asked by the model that serves.
@@ -301,7 +251,7 @@ class FgaClient:
         """
         if self._withheld is not None:
             raise DecisionEngineUnavailable(self._withheld)
-        _decoded(await self._ask("GET", "", None), _Store)
+        decoded(await self._ask("GET", "", None), Store)
 
     async def aclose(self) -> None:
         """Close the connections. A later call opens new ones."""
@@ -319,15 +269,15 @@ class FgaClient:
             "authorization_model_id": model_id,
             "consistency": "HIGHER_CONSISTENCY",
             "checks": [
-                {"tuple_key": _bare(check), "correlation_id": str(number), **shared}
+                {"tuple_key": bare(check), "correlation_id": str(number), **shared}
                 for number, check in enumerate(chunk)
             ],
         }
-        answer = _decoded(await self._ask("POST", "/batch-check", body), _BatchAnswer).result
+        answer = decoded(await self._ask("POST", "/batch-check", body), BatchAnswer).result
         if len(answer) != len(chunk):
             raise DecisionEngineUnavailable(f"OpenFGA was asked {len(chunk)} checks and answered {len(answer)}.")
         return {
-            (check.user, check.relation, check.object): _holds(answer.get(str(number)), check)
+            (check.user, check.relation, check.object): holds(answer.get(str(number)), check)
             for number, check in enumerate(chunk)
         }
 
@@ -346,7 +296,7 @@ class FgaClient:
         except (aiohttp.ClientError, OSError) as error:
             raise _unreachable(error) from None
         if status != 200:
-            _refuse(status, answer)
+            refuse(status, answer)
         return answer
 
     async def _send(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
@@ -363,65 +313,9 @@ class FgaClient:
         return self._session.request(method, self._url + path, data=data, allow_redirects=False)
 
 
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """The whole lines of a body; what a broken connection left of the last one is dropped."""
-    rest = b""
-    async for chunk in content.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if line:
-                yield line
-
-
 def _require_ulid(name: str, value: str) -> None:
     if _STORE_ID.fullmatch(value) is None:
         raise ValueError(f"The id of a {name} of OpenFGA is a ULID of 26 characters, not {value!r}.")
-
-
-def _bare(check: FgaTuple) -> FgaTuple:
-    """The question without a condition, which only stored tuples have."""
-    return check if check.condition is None else FgaTuple(check.user, check.relation, check.object)
-
-
-def _holds(item: _Item | None, check: FgaTuple) -> bool:
-    """The answer to one check. Raises DecisionEngineUnavailable unless it is one of the two clear ones."""
-    if item is None or (item.allowed is None) == (item.error is None):
-        raise DecisionEngineUnavailable(f"OpenFGA gave no answer on {check.relation} on {check.object}.")
-    if item.error is None:
-        return item.allowed is True
-    if _MISSING_CONTEXT.match(item.error.message):
-        return False
-    raise DecisionEngineUnavailable(f"OpenFGA cannot decide {check.relation} on {check.object}: {item.error.message}")
-
-
-def _refuse(status: int, answer: bytes) -> NoReturn:
-    refusal = _refusal(answer)
-    raise DecisionEngineUnavailable(f"OpenFGA answered with status {status}: {refusal.code} {refusal.message}")
-
-
-def _refuse_write(status: int, answer: bytes) -> NoReturn:
-    refusal = _refusal(answer)
-    if status == 409 and _OTHER_CONDITION in refusal.message:
-        raise ConditionConflict(refusal.message)
-    if status in (400, 422):
-        raise TuplesRefused(f"{refusal.code}: {refusal.message}")
-    if status >= 500:
-        raise WriteOutcomeUnknown(f"OpenFGA answered a write with status {status}: {refusal.code} {refusal.message}")
-    raise DecisionEngineUnavailable(f"OpenFGA refused a write with status {status}: {refusal.code} {refusal.message}")
-
-
-def _decoded(answer: bytes, kind: type[Answer]) -> Answer:
-    try:
-        return msgspec.json.decode(answer, type=kind, strict=True)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise DecisionEngineUnavailable(f"OpenFGA answered with something else than was asked for: {error}.") from None
-
-
-def _refusal(answer: bytes) -> _Refusal:
-    try:
-        return msgspec.json.decode(answer, type=_Refusal)
-    except (msgspec.DecodeError, RecursionError):
-        return _Refusal()
 
 
 def _unreachable(error: Exception) -> DecisionEngineUnavailable:

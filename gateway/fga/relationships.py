@@ -12,9 +12,10 @@ from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, PrincipalType, TupleKey
-from gateway.fga.client import MAX_CONTEXTUAL_TUPLES, Condition, FgaClient, FgaTuple
+from gateway.fga.client import MAX_CONTEXTUAL_TUPLES, FgaClient
 from gateway.fga.names import member_of, object_of, role_members, user_object
 from gateway.fga.reach import FollowedReaches
+from gateway.fga.wire import Condition, FgaTuple
 
 # (relation, object) that may be all that is needed to know.
 _Hint = tuple[str, str]

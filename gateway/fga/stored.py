@@ -17,10 +17,10 @@ from uuid import UUID
 from gateway.access.privileges import GRANTABLE
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
-from gateway.fga.client import Condition, FgaTuple
 from gateway.fga.compiled import compiled_model, relations_of
 from gateway.fga.names import InvalidPrincipalId, user_id_of
 from gateway.fga.relationships import UNEXPIRED, to_wire
+from gateway.fga.wire import Condition, FgaTuple
 
 TRAVERSE: Final = "traverse"
 

@@ -31,8 +31,9 @@ from gateway.db import drift, grants, outbox, roles, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.wanted import places, wanted
-from gateway.fga.client import MAX_TUPLES_PER_WRITE, FgaClient, FgaTuple
+from gateway.fga.client import MAX_TUPLES_PER_WRITE, FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
+from gateway.fga.wire import FgaTuple
 from gateway.tasks.visits import admitted
 
 _log = structlog.get_logger("tasks.drift")

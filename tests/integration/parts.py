@@ -29,9 +29,10 @@ from gateway.db.wanted import TRAVERSE, wanted
 from gateway.embedded import account, postgres, secrets
 from gateway.embedded.children import Children, ChildSpec
 from gateway.embedded.probe import until_answering
-from gateway.fga.client import FgaClient, FgaTuple
+from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
 from gateway.fga.relationships import to_wire
+from gateway.fga.wire import FgaTuple
 from gateway.iceberg.identifiers import Namespace
 from tests.contract.world import Loop
 

@@ -19,8 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.fga.client import FgaClient, FgaTuple
+from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
+from gateway.fga.wire import FgaTuple
 
 pytestmark = pytest.mark.integration
 

@@ -15,7 +15,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
-from gateway.fga.client import FgaClient, FgaTuple, TuplesRefused
+from gateway.fga.client import FgaClient
+from gateway.fga.wire import FgaTuple, TuplesRefused
 
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 KEY = "very-secret-key"

@@ -20,17 +20,18 @@ import aiohttp
 import pytest
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable
 from gateway.access.ports import Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.fga.client import Condition, ConditionConflict, FgaClient, FgaTuple, TuplesRefused
+from gateway.fga.client import FgaClient
 from gateway.fga.compiled import actions_of, compiled_model
 from gateway.fga.model import ModelNotReady, StoreAndModel, find_model, push_model
 from gateway.fga.names import role_members, user_object
 from gateway.fga.reach import FollowedReaches
 from gateway.fga.relationships import FgaRelationships, rfc3339, to_wire
+from gateway.fga.wire import Condition, FgaTuple, TuplesRefused
 
 pytestmark = pytest.mark.integration
 

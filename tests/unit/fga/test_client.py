@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.access.outage import DecisionEngineUnavailable
-from gateway.fga.client import FgaClient, FgaTuple
+from gateway.fga.client import FgaClient
+from gateway.fga.wire import FgaTuple
 
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 

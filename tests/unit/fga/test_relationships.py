@@ -15,10 +15,11 @@ from gateway.access.ports import Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
-from gateway.fga.client import Condition, FgaClient, FgaTuple
+from gateway.fga.client import FgaClient
 from gateway.fga.reach import FollowedReaches
 from gateway.fga.relationships import FgaRelationships, rfc3339, subject_of, to_wire
 from gateway.fga.stored import read_back
+from gateway.fga.wire import Condition, FgaTuple
 
 ROLE = UUID("9f0b2c4e-0000-4000-8000-00000000abcd")
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

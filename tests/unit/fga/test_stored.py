@@ -9,9 +9,9 @@ import pytest
 
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
-from gateway.fga.client import Condition, FgaTuple
 from gateway.fga.relationships import to_wire
 from gateway.fga.stored import bare, read_back
+from gateway.fga.wire import Condition, FgaTuple
 
 ID = "01a1fe72-4e99-725d-80d8-8afc12f93d6e"
 OTHER = "01a1fe72-4e99-725d-80d8-8afc12f93d6f"

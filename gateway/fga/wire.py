@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What OpenFGA is told and what it answers, read strictly: what is not clear raises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NoReturn, TypeVar
+
+import aiohttp
+import msgspec
+
+from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
+
+_MISSING_CONTEXT = re.compile(r"failed to evaluate relationship condition: .* is missing context parameters", re.DOTALL)
+_OTHER_CONDITION = "already exists with a different condition"
+
+Answer = TypeVar("Answer")
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """The condition of a tuple: its name in the model and the values stored with the tuple."""
+
+    name: str
+    context: Mapping[str, Any] = {}
+
+
+class FgaTuple(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tuple as OpenFGA has it, made by `gateway.fga.names`. As a check: has `user` this `relation` on `object`?"""
+
+    user: str
+    relation: str
+    object: str
+    condition: Condition | None = None
+
+
+class TuplesRefused(Exception):
+    """OpenFGA refused the tuples as they are (unknown relation, subject not allowed). Nothing was written."""
+
+
+class _ItemError(msgspec.Struct):
+    message: str = ""
+
+
+class Item(msgspec.Struct):
+    """The answer to one check: a verdict or an error."""
+
+    allowed: bool | None = None
+    error: _ItemError | None = None
+
+
+class BatchAnswer(msgspec.Struct):
+    """The answers to a batch of checks, by correlation id."""
+
+    result: dict[str, Item]
+
+
+class _Read(msgspec.Struct):
+    key: FgaTuple
+
+
+class Page(msgspec.Struct):
+    """A page of stored tuples; without a token it is the last."""
+
+    tuples: list[_Read]
+    continuation_token: str = ""
+
+
+class _Object(msgspec.Struct):
+    object: str
+
+
+class Streamed(msgspec.Struct):
+    """A line of a streamed list; without a result it tells of an error."""
+
+    result: _Object | None = None
+
+
+class Store(msgspec.Struct):
+    """The store that was asked for."""
+
+    id: str
+
+
+class _Refusal(msgspec.Struct):
+    code: str = ""
+    message: str = ""
+
+
+async def lines_of(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """The whole lines of a body; what a broken connection left of the last one is dropped."""
+    rest = b""
+    async for chunk in content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line:
+                yield line
+
+
+def bare(check: FgaTuple) -> FgaTuple:
+    """The question without a condition, which only stored tuples have."""
+    return check if check.condition is None else FgaTuple(check.user, check.relation, check.object)
+
+
+def holds(item: Item | None, check: FgaTuple) -> bool:
+    """The answer to one check. Raises DecisionEngineUnavailable unless it is one of the two clear ones."""
+    if item is None or (item.allowed is None) == (item.error is None):
+        raise DecisionEngineUnavailable(f"OpenFGA gave no answer on {check.relation} on {check.object}.")
+    if item.error is None:
+        return item.allowed is True
+    if _MISSING_CONTEXT.match(item.error.message):
+        return False
+    raise DecisionEngineUnavailable(f"OpenFGA cannot decide {check.relation} on {check.object}: {item.error.message}")
+
+
+def refuse(status: int, answer: bytes) -> NoReturn:
+    """Raise what an answer to a question means that is not 200: DecisionEngineUnavailable."""
+    refusal = _refusal(answer)
+    raise DecisionEngineUnavailable(f"OpenFGA answered with status {status}: {refusal.code} {refusal.message}")
+
+
+def refuse_write(status: int, answer: bytes) -> NoReturn:
+    """Raise what an answer to a write means that is not 200 (`FgaClient.write`)."""
+    refusal = _refusal(answer)
+    if status == 409 and _OTHER_CONDITION in refusal.message:
+        raise ConditionConflict(refusal.message)
+    if status in (400, 422):
+        raise TuplesRefused(f"{refusal.code}: {refusal.message}")
+    if status >= 500:
+        raise WriteOutcomeUnknown(f"OpenFGA answered a write with status {status}: {refusal.code} {refusal.message}")
+    raise DecisionEngineUnavailable(f"OpenFGA refused a write with status {status}: {refusal.code} {refusal.message}")
+
+
+def decoded(answer: bytes, kind: type[Answer]) -> Answer:
+    """The answer as a `kind`. Raises DecisionEngineUnavailable when it is anything else."""
+    try:
+        return msgspec.json.decode(answer, type=kind, strict=True)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise DecisionEngineUnavailable(f"OpenFGA answered with something else than was asked for: {error}.") from None
+
+
+def _refusal(answer: bytes) -> _Refusal:
+    try:
+        return msgspec.json.decode(answer, type=_Refusal)
+    except (msgspec.DecodeError, RecursionError):
+        return _Refusal()
