@@ -114,6 +114,10 @@ class Toxic:
         async def end() -> None:
             await self._deafen()
             self._drop()
+            served = asyncio.all_tasks() - {asyncio.current_task()}
+            for each in served:
+                each.cancel()
+            await asyncio.gather(*served, return_exceptions=True)
 
         self._on_loop(end())
         self._loop.call_soon_threadsafe(self._loop.stop)
