@@ -8,9 +8,10 @@ from typing import Final
 from gateway.access.door import Door
 from gateway.access.operations.tasks import CleanTaskLog
 from gateway.access.refs import ProjectRef
-from gateway.db import task_queues, tasks
+from gateway.db import attempts, task_queues
+from gateway.db.attempts import Task
 from gateway.db.engine import Database
-from gateway.db.tasks import Queue, Task
+from gateway.db.tasks import Queue
 from gateway.tasks.reports import report
 from gateway.tasks.visits import admitted
 
@@ -42,6 +43,6 @@ class LogCleanup:
                 await report(self._database, task, progress=0.5, details={"removed": removed})
             permit.trail.tell(project_id=task.project_id, removed=str(removed))
             async with self._database.change(permit) as connection:
-                await tasks.report(connection, task, progress=1.0, details={"removed": removed})
-                await tasks.finish(connection, task)
+                await attempts.report(connection, task, progress=1.0, details={"removed": removed})
+                await attempts.finish(connection, task)
                 await task_queues.schedule_cleanups(connection, project_id=task.project_id)

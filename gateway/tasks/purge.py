@@ -13,10 +13,11 @@ from gateway.access.operations.tasks import PurgeTable
 from gateway.access.permit import Permit
 from gateway.access.refs import WarehouseRef
 from gateway.access.resolved import ResolvedWarehouse
-from gateway.db import retired, tables, tasks
+from gateway.db import attempts, retired, tables
+from gateway.db.attempts import Task
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
-from gateway.db.tasks import Queue, Status, Task
+from gateway.db.tasks import Queue, Status
 from gateway.scope.credential import S3Credential, TemporaryCredential
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile, decode_profile
@@ -58,13 +59,13 @@ class Purge:
                 # Cannot happen while the task reserves the place; deleting what somebody else owns must not either.
                 _log.error("purge.place_found_in_use", task=str(task.id), location=location.text)
                 async with self._database.change(permit) as connection:
-                    await tasks.finish(connection, task, status=Status.CANCELLED, reason="the place is in use again")
+                    await attempts.finish(connection, task, status=Status.CANCELLED, reason="the place is in use again")
                 return
             deleted = await self._delete(permit, location, task)
             permit.trail.tell(deleted=str(deleted))
             async with self._database.change(permit) as connection:
                 await retired.files_gone(connection, operation.table_id)
-                await tasks.finish(connection, task)
+                await attempts.finish(connection, task)
 
     async def _in_use(self, location: Location) -> bool:
         async with self._database.transaction() as connection:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from gateway.access.door import Door
 from gateway.access.operations.tasks import ExpireStagedTable
 from gateway.access.refs import WarehouseRef
-from gateway.db import tables, tasks
+from gateway.db import attempts, tables
+from gateway.db.attempts import Task
 from gateway.db.engine import Database
-from gateway.db.tasks import Queue, Task
+from gateway.db.tasks import Queue
 from gateway.tasks.visits import admitted
 
 
@@ -32,4 +33,4 @@ class ExpireStaged:
             gone = await tables.drop_staged(connection, task.entity_id)
             if gone:
                 permit.trail.tell(table_id=str(task.entity_id), location=gone[0].location)
-            await tasks.finish(connection, task)
+            await attempts.finish(connection, task)

@@ -15,16 +15,17 @@ from uuid import uuid4
 import structlog
 
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
-from gateway.db import task_queues, tasks
+from gateway.db import attempts, task_queues
+from gateway.db.attempts import STALE_SECONDS, Task, TaskLost, TaskStopped
 from gateway.db.engine import Connection, Database
-from gateway.db.tasks import STALE_SECONDS, Queue, Status, Task, TaskLost, TaskStopped
+from gateway.db.tasks import Queue, Status
 from gateway.iceberg.errors import CatalogError
 
 _log = structlog.get_logger("tasks.worker")
 
 Handler = Callable[[Task], Awaitable[None]]
-"""Does a task and ends it in the transaction that records it (`tasks.finish`). One that takes long tells how far it is
-(`tasks/reports.py`), and so hears that it shall stop.
+"""Does a task and ends it in the transaction that records it (`attempts.finish`). One that takes long tells how far it
+is (`tasks/reports.py`), and so hears that it shall stop.
 """
 
 _DATABASE_AWAY: Final = (DatabaseUnavailable, CommitUnknown)
@@ -107,7 +108,7 @@ class Worker:
             return
         async with self._database.transaction() as connection:
             await task_queues.schedule_cleanups(connection)
-            await tasks.release(connection, stale_seconds=self._stale)
+            await attempts.release(connection, stale_seconds=self._stale)
             counts = await task_queues.count(connection)
         self._kept_books_at = time.monotonic()
         if self._observer is not None:
@@ -144,7 +145,7 @@ class Worker:
 
     async def _take(self, queues: list[Queue]) -> Task | None:
         async with self._database.transaction() as connection:
-            return await tasks.take(connection, queues, stale_seconds=self._stale)
+            return await attempts.take(connection, queues, stale_seconds=self._stale)
 
     async def _attempt(self, task: Task) -> None:
         """Do the task once and write down how it went."""
@@ -173,7 +174,7 @@ class Worker:
             while not (await asyncio.wait([handling], timeout=pause))[0]:
                 try:
                     async with self._database.transaction() as connection:
-                        await tasks.beat(connection, task)
+                        await attempts.beat(connection, task)
                 except _DATABASE_AWAY as outage:
                     _log.warning("task.beat_missed", task=str(task.id), reason=str(outage))
             handling.result()
@@ -190,11 +191,11 @@ class Worker:
         async def write(connection: Connection) -> None:
             nonlocal given_up
             if isinstance(error, TaskStopped):
-                await tasks.interrupt(connection, task, str(error), status=Status.CANCELLED)
+                await attempts.interrupt(connection, task, str(error), status=Status.CANCELLED)
             elif _is_outage(error):
-                await tasks.interrupt(connection, task, told)
+                await attempts.interrupt(connection, task, told)
             else:
-                given_up = await tasks.fail(connection, task, told)
+                given_up = await attempts.fail(connection, task, told)
 
         if not await self._written(task, write):
             return "lost"
@@ -238,7 +239,7 @@ class Worker:
         """Let another process begin the task at once, because this one ends."""
         try:
             async with asyncio.timeout(_GOODBYE_SECONDS), self._database.transaction() as connection:
-                await tasks.interrupt(connection, task, "its process was ended", in_seconds=0.0)
+                await attempts.interrupt(connection, task, "its process was ended", in_seconds=0.0)
         except (*_DATABASE_AWAY, TaskLost, TimeoutError) as left:
             _log.info("task.left", task=str(task.id), reason=str(left))
 

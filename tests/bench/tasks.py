@@ -19,10 +19,11 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from gateway.db import tasks
+from gateway.db import attempts
+from gateway.db.attempts import Task
 from gateway.db.engine import Database
 from gateway.db.migrate import run_migrations
-from gateway.db.tasks import Queue, Task
+from gateway.db.tasks import Queue
 from gateway.embedded import account, postgres, secrets
 from gateway.embedded.children import Children
 from gateway.tasks.worker import Worker
@@ -83,7 +84,7 @@ async def _tasks(database: Database, count: int) -> float:
     async def end(task: Task) -> None:
         nonlocal left
         async with database.transaction() as connection:
-            await tasks.finish(connection, task)
+            await attempts.finish(connection, task)
         left -= 1
         if not left:
             done.set()

@@ -22,11 +22,12 @@ import pytest
 from sqlalchemy import text
 
 from gateway.access.outage import DecisionEngineUnavailable
-from gateway.db import task_queues, tasks
+from gateway.db import attempts, task_queues, tasks
+from gateway.db.attempts import Task
 from gateway.db.engine import Database
 from gateway.db.migrate import run_migrations
 from gateway.db.task_queues import QueueSettings
-from gateway.db.tasks import Queue, Status, Task
+from gateway.db.tasks import Queue, Status
 from gateway.embedded import account, postgres, secrets
 from gateway.embedded.children import Children
 from gateway.embedded.supervisor import die_with_parent
@@ -86,7 +87,7 @@ class Place:
 
     async def done(self, task: Task) -> None:
         async with self.database.transaction() as connection:
-            await tasks.finish(connection, task)
+            await attempts.finish(connection, task)
 
     def worker(self, handlers: Mapping[Queue, Handler], **named: Any) -> Worker:
         return Worker(self.database, handlers, observer=self.told, every=0.05, **named)
@@ -271,10 +272,10 @@ async def test_a_process_that_ends_gives_its_tasks_back_at_once(place: Place) ->
 
 async def test_lost_connections_keep_no_task_from_its_end(place: Place) -> None:
     """Every connection of the worker ends while the task is under way and while its end is written."""
-    attempts = []
+    begun = []
 
     async def flaky(task: Task) -> None:
-        attempts.append(task.attempt)
+        begun.append(task.attempt)
         if task.attempt == 1:
             await place.sql("update projects set name = name")
             with suppress(Exception):
@@ -293,7 +294,7 @@ async def test_lost_connections_keep_no_task_from_its_end(place: Place) -> None:
             return False
 
         await until(over)
-    assert [each.status for each in await place.log(id)] == ["failed"] * (len(attempts) - 1) + ["succeeded"]
+    assert [each.status for each in await place.log(id)] == ["failed"] * (len(begun) - 1) + ["succeeded"]
 
 
 async def test_every_project_cleans_up_once_however_many_processes_see_to_it(place: Place) -> None:
@@ -306,9 +307,9 @@ async def test_every_project_cleans_up_once_however_many_processes_see_to_it(pla
     assert ("task_log_cleanup", "scheduled") in place.told.counts
 
     async with place.database.transaction() as connection:
-        task = await tasks.take(connection, [Queue.TASK_LOG_CLEANUP], stale_seconds=120)
+        task = await attempts.take(connection, [Queue.TASK_LOG_CLEANUP], stale_seconds=120)
         assert task is not None and task.project_id == place.rows.project
-        await tasks.finish(connection, task)
+        await attempts.finish(connection, task)
         await task_queues.schedule_cleanups(connection, project_id=place.rows.project)
     await asyncio.gather(*(see_to_it() for _ in range(8)))
     [ended, later] = await place.sql("select * from tasks where queue = 'task_log_cleanup' order by created_at")

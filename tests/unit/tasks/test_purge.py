@@ -11,7 +11,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from gateway.db.tasks import TaskLost
+from gateway.db.attempts import TaskLost
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile
 from gateway.tasks import purge as purges

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from gateway.access.wire_tasks import SetQueueConfigRequest
-from gateway.db.tasks import STALE_SECONDS
+from gateway.db.attempts import STALE_SECONDS
 from gateway.storage.files import TOTAL_SECONDS
 
 
