@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lakegate migrate`` and ``wait-for-db``, and what `serve` asks of the database before it starts workers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from gateway.verbs.edge import postgres_tls, settings_for
+from gateway.verbs.models import about_models, opened_models, operator
+
+if TYPE_CHECKING:
+    from gateway.settings import Settings
+
+
+@click.command()
+def migrate() -> None:
+    """Bring the database schema and the relationship model up to date, and let the model serve. Safe to repeat and to
+    run twice at once.
+    """
+    from gateway.db.migrate import SchemaMismatch, run_migrations
+    from gateway.settings import Settings, asyncpg_url
+
+    settings = settings_for(Settings.write_url)
+
+    async def run() -> str:
+        await run_migrations(asyncpg_url(settings.write_url()), tls=postgres_tls(settings))
+        async with opened_models(settings) as models:
+            return await models.upgrade(by=operator())
+
+    try:
+        model = about_models(run())
+    except SchemaMismatch as refused:
+        raise click.ClickException(str(refused)) from None
+    click.echo(f"the database has the newest schema; the relationship model is {model}")
+
+
+@click.command("wait-for-db")
+@click.option("-r", "--retries", default=15, show_default=True, type=click.IntRange(min=0))
+@click.option("-b", "--backoff", default=2.0, show_default=True, help="Seconds between two tries.")
+def wait_for_db(retries: int, backoff: float) -> None:
+    """Wait until the primary takes connections; exit 1 if it does not."""
+    from urllib.parse import urlsplit
+
+    from gateway.embedded.pg_ready import accepts_connections
+    from gateway.settings import Settings
+
+    url = urlsplit(settings_for(Settings.write_url).write_url().reveal())
+    host, port = url.hostname or "127.0.0.1", url.port or 5432
+
+    async def wait() -> bool:
+        for attempt in range(retries + 1):
+            if await accepts_connections(host, port, timeout=backoff):
+                return True
+            if attempt < retries:
+                await asyncio.sleep(backoff)
+        return False
+
+    if not asyncio.run(wait()):
+        raise click.ClickException(f"PostgreSQL at {host}:{port} took no connection after {retries + 1} tries")
+
+
+async def require_our_database(settings: Settings) -> None:
+    """End the command when the database is of another version, or was used with another key: workers could only fail,
+    one after the other. One that does not answer yet is waited for by them.
+    """
+    from gateway.access.outage import DatabaseUnavailable
+    from gateway.db.credentials import StorageCredentials
+    from gateway.db.engine import Database
+    from gateway.db.migrate import SchemaMismatch, require_current_schema
+    from gateway.db.secrets import Sealer, SecretUnreadable
+    from gateway.db.servers import RestoredDatabase, require_home
+    from gateway.settings import asyncpg_url
+
+    url = asyncpg_url(settings.write_url())
+    try:
+        sealer = Sealer(settings.encryption_keys())
+    except ValueError as unfit:
+        raise click.ClickException(f"PG_ENCRYPTION_KEY cannot be used: {unfit}") from None
+    tls = postgres_tls(settings)
+    database = Database(url, pool_size=1, acquire_timeout=settings.pg_acquire_timeout, tls=tls)
+    try:
+        await require_current_schema(url, tls=tls)
+        await StorageCredentials(database, sealer).require_right_key()
+        async with database.read() as connection:
+            await require_home(connection)
+    except (RestoredDatabase, SchemaMismatch, SecretUnreadable) as refused:
+        raise click.ClickException(f"cannot serve: {refused}") from None
+    except DatabaseUnavailable:
+        return
+    finally:
+        await database.close()

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lakegate model``: the relationship model."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gateway.verbs.edge import postgres_tls, settings_for, trust
+
+if TYPE_CHECKING:
+    from gateway.settings import Settings
+    from gateway.tasks.model_changes import Models
+
+Answer = TypeVar("Answer")
+
+
+@click.group()
+def model() -> None:
+    """The relationship model: test it, write a version, let it serve, go back."""
+
+
+@model.command("test")
+def model_test() -> None:
+    """Run the tests beside the model, in fga_model/tests of the checkout."""
+    from gateway.embedded.policies import test_model
+
+    sys.exit(test_model())
+
+
+@model.command("status")
+def model_status() -> None:
+    """List the recorded models; the one that serves is marked."""
+
+    async def run() -> None:
+        async with opened_models(settings_for()) as models:
+            active, recorded = await models.known()
+        for each in recorded:
+            mark = "*" if active and active.model_id == each.model_id else " "
+            when = each.recorded_at.strftime("%Y-%m-%d %H:%M")
+            click.echo(f"{mark} {each.version:6} {each.model_id}  {each.content_hash[:12]}  {when}  {each.recorded_by}")
+
+    about_models(run())
+
+
+@model.command("push")
+@click.option("--by", default=None, help="Who is told in the record; the name of your account by default.")
+def model_push(by: str | None) -> None:
+    """Write this version's model next to those that are there and record it. It does not serve yet."""
+
+    async def run() -> str:
+        async with opened_models(settings_for()) as models:
+            return await models.push(by=by or operator())
+
+    click.echo(f"recorded the relationship model {about_models(run())}; `lakegate model migrate` lets it serve")
+
+
+@model.command("migrate")
+@click.option("--to", "target", default=None, help="The id of a recorded model; the newest by default.")
+@click.option("--by", default=None, help="Who is told in the record; the name of your account by default.")
+@click.option("--dry-run", is_flag=True, help="Only compare what both models say about the newest grants.")
+def model_migrate(target: str | None, by: str | None, dry_run: bool) -> None:
+    """Write the tuples a recorded model needs, then let it serve. Interrupted, it goes on where it was."""
+
+    async def run() -> str:
+        async with opened_models(settings_for()) as models:
+            chosen = await models.chosen(target)
+            compared = await models.compare(chosen)
+            for what, changes in (("may now", compared.gained), ("may no longer", compared.lost)):
+                for change in changes:
+                    click.echo(f"{what}: {change}")
+            click.echo(f"{compared.asked} questions: {len(compared.gained)} gained, {len(compared.lost)} lost")
+            if dry_run:
+                return f"{chosen} does not serve: this was a dry run"
+            return f"{await models.migrate(by=by or operator(), target=chosen)} serves"
+
+    click.echo(f"the relationship model {about_models(run())}")
+
+
+@model.command("rollback")
+@click.option("--by", default=None, help="Who is told in the record; the name of your account by default.")
+def model_rollback(by: str | None) -> None:
+    """Let the model serve that did before the present one. A second time undoes the first."""
+
+    async def run() -> str:
+        async with opened_models(settings_for()) as models:
+            return await models.rollback(by=by or operator())
+
+    click.echo(f"the relationship model {about_models(run())} serves")
+
+
+@asynccontextmanager
+async def opened_models(settings: Settings) -> AsyncIterator[Models]:
+    """The verbs on models, on the primary and the OpenFGA of these settings."""
+    from gateway.db.engine import Database
+    from gateway.settings import asyncpg_url
+    from gateway.tasks.model_changes import Models, OpenFgaAddress
+
+    at = settings.openfga
+    database = Database(
+        asyncpg_url(settings.write_url()),
+        pool_size=2,
+        acquire_timeout=settings.pg_acquire_timeout,
+        tls=postgres_tls(settings),
+    )
+    whom = trust()
+    key = at.api_key.reveal() if at.api_key else None
+    try:
+        yield Models(database, OpenFgaAddress(at.endpoint, key, at.store_name, at.timeout, whom.context, whom.bundle))
+    finally:
+        await database.close()
+
+
+def about_models(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """The result of work on models; what it refuses or cannot reach ends the command with its description."""
+    from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
+    from gateway.db.models import SwitchedMeanwhile
+    from gateway.fga.model import ModelNotReady
+    from gateway.tasks.model_changes import NoSuchModel, TuplesNotWritten
+
+    outages = (DatabaseUnavailable, DecisionEngineUnavailable)
+    try:
+        return asyncio.run(work)
+    except (ModelNotReady, NoSuchModel, SwitchedMeanwhile, TuplesNotWritten, *outages) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def operator() -> str:
+    """Who is told in the record when nobody is named: the account that runs the command."""
+    import getpass
+
+    return getpass.getuser()

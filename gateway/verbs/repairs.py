@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lakegate authz`` and ``lakegate secrets``: what makes stores agree again. They pass the door like everybody."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from gateway.verbs.edge import DIFFERS, settings_for, start_failures
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.group()
+def authz() -> None:
+    """Relationships: what OpenFGA holds and what the rows want."""
+
+
+@authz.command()
+@click.option("--dry-run", is_flag=True, help="Change nothing, only tell.")
+@click.option(
+    "--restored",
+    type=click.Choice(["revoke", "give-back"]),
+    help="PostgreSQL was restored: grants that OpenFGA does not have (revoked since the backup) end, or hold again.",
+)
+def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) -> None:
+    """Compare all relationships in OpenFGA with all that the rows want, and make both agree.
+
+    Gateways may serve meanwhile, but for a restored database: it is refused until `--restored` says what holds. Exit
+    code 0: both agree, or do now; 3: they differ, in a dry run or because a grant is only to be reported; 1: it could
+    not be found out.
+    """
+    from gateway import app
+    from gateway.settings import Settings
+    from gateway.tasks.drift import Finding
+    from gateway.telemetry.logs import configure_logging
+
+    configure_logging(level="WARNING", stream=sys.stderr.buffer)
+
+    def tell(finding: Finding) -> None:
+        click.echo(f"{finding.kind:<16} {finding.text}")
+
+    try:
+        compared = asyncio.run(
+            app.reconcile(settings_for(Settings.write_url), repair=not dry_run, tell=tell, restored=restored)
+        )
+    except start_failures() as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(compared.summary())
+    if compared.drift and (dry_run or compared.left):
+        sys.exit(DIFFERS)
+
+
+@click.group()
+def secrets() -> None:
+    """Storage credentials at rest."""
+
+
+@secrets.command("rotate")
+@click.option("--dry-run", is_flag=True, help="Change nothing, only count.")
+def rotate_secrets(dry_run: bool) -> None:
+    """Seal every stored credential with PG_ENCRYPTION_KEY; what PG_ENCRYPTION_KEY_OTHER sealed is opened with that.
+
+    Gateways that know both keys may serve meanwhile, and it can be cut short and begun anew. Exit code 0: the first key
+    opens everything, the other one may go; 3: not yet, in a dry run or because something was stored meanwhile; 1: it
+    could not be done, and the message says why.
+    """
+    from gateway import app
+    from gateway.settings import Settings
+    from gateway.tasks.keys import NotAllReadable
+    from gateway.telemetry.logs import configure_logging
+
+    configure_logging(level="WARNING", stream=sys.stderr.buffer)
+    settings = settings_for(Settings.require_encryption_key)
+    failures: tuple[type[Exception], ...] = (NotAllReadable, *start_failures())
+    try:
+        changed = asyncio.run(app.change_keys(settings, seal=not dry_run))
+    except failures as error:
+        raise click.ClickException(str(error)) from None
+    except ValueError as unfit:
+        raise click.ClickException(f"PG_ENCRYPTION_KEY cannot be used: {unfit}") from None
+    click.echo(changed.summary())
+    if not changed.complete:
+        sys.exit(DIFFERS)
