@@ -154,10 +154,6 @@ class UnexpectedFilesInLocation(CatalogError, code=400):
     """A new table's location already holds files."""
 
 
-class ReferencedByDepthExceeded(CatalogError, code=400):
-    """`referenced-by` names too long a chain of views."""
-
-
 class InvalidPaginationToken(CatalogError, code=400):
     """A page token this catalog did not issue."""
 
@@ -170,28 +166,12 @@ class PrefixIsNotWarehouseID(CatalogError, code=400):
     """The path prefix is not a warehouse id."""
 
 
-class NoPrefixProvided(CatalogError, code=400):
-    """The route needs a warehouse prefix."""
-
-
 class InvalidIdempotencyKey(CatalogError, code=400):
     """`Idempotency-Key` is not a UUID."""
 
 
 class DuplicateIdempotencyKey(CatalogError, code=400):
     """`Idempotency-Key` was sent more than once."""
-
-
-class IdempotencyKeyReused(CatalogError, code=400):
-    """The key was used for another endpoint."""
-
-
-class RequestUriMismatch(CatalogError, code=400):
-    """A URI to sign lies outside of the table."""
-
-
-class RegionMismatch(CatalogError, code=400):
-    """A request to sign names another region than the warehouse."""
 
 
 # ---- 401, 403 ------------------------------------------------------------------------------------------------------
@@ -223,14 +203,6 @@ class NamespaceActionForbidden(ForbiddenException):
 
 class WarehouseActionForbidden(ForbiddenException):
     """Refused action on a visible warehouse."""
-
-
-class ProtectedPropertyModification(CatalogError, code=403):
-    """A property only trusted engines may set."""
-
-
-class RemoteSigningDisabled(CatalogError, code=403):
-    """The warehouse does not sign requests."""
 
 
 # ---- 404: absent, or invisible to the caller (same body) -----------------------------------------------------------
@@ -283,18 +255,6 @@ class NoSuchViewException(CatalogError, code=404):
     def of(cls, identifier: Dotted) -> Self:
         """`View does not exist: ns.view`."""
         return cls(f"View does not exist: {identifier.dotted}")
-
-
-class NoSuchFunctionException(CatalogError, code=404):
-    """No such function."""
-
-
-class NoSuchPlanIdException(CatalogError, code=404):
-    """No such scan plan."""
-
-
-class NoSuchPlanTaskException(CatalogError, code=404):
-    """No such task of a scan plan."""
 
 
 # ---- 406, 409, 422 -------------------------------------------------------------------------------------------------
@@ -395,10 +355,6 @@ class FailedToSetProperties(CatalogError, code=409):
 
 class RequestInProgress(CatalogError, code=409):
     """A request with the same idempotency key is still running."""
-
-
-class ContractViolation(CatalogError, code=409):
-    """A registered contract of the table forbids the change."""
 
 
 class UnprocessableEntityException(CatalogError, code=422):
