@@ -83,7 +83,7 @@ class Entrance:
         answers = bool(self.admitted & served) or (
             self.remembered is not None
             and RepeatAnswer in self.admitted
-            and all(operation.is_catalog_mutation() for operation in served)
+            and all(operation.heeds_keys() for operation in served)
         )
         return answers and all(trail.settled for trail in self.trails)
 

@@ -112,6 +112,11 @@ class Operation:
         return path.startswith(("/catalog/", "/lakekeeper/")) and method not in ("GET", "HEAD")
 
     @classmethod
+    def heeds_keys(cls) -> bool:
+        """Whether it is done once for each idempotency key: whatever changes anything, over whichever API."""
+        return cls.is_catalog_mutation() or (cls.routed() and cls.changes())
+
+    @classmethod
     def changes(cls) -> bool:
         """Whether it changes anything beside the audit."""
         return cls.durability is Durability.WITH_CHANGE

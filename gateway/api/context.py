@@ -148,7 +148,11 @@ class Ctx:
         key = parse_key(self._request.headers.getall("idempotency-key", []))
         if key is None or self.parts.repetitions is None:
             return None
-        digest = hashlib.sha256(self._request.scope["query_string"] + b"\x00" + await self._request.body()).digest()
+        digest = hashlib.sha256(self._request.scope["query_string"] + b"\x00" + await self._request.body())
+        if not operation.is_catalog_mutation():
+            # Which project is meant is part of the request. And the key, which is not kept, hides the body: bodies
+            # here may hold credentials, and what is kept of one must not serve to try guesses of them.
+            digest.update(b"\x00" + (self.header("x-project-id") or "").encode() + b"\x00" + key.bytes)
         begun = await self.parts.repetitions.begin(
             RepeatableRequest(
                 actor=self.actor,
@@ -156,7 +160,7 @@ class Ctx:
                 method=self._request.method,
                 path=self._request.scope["path"],
                 key=key,
-                digest=digest,
+                digest=digest.digest(),
             )
         )
         if isinstance(begun, Claim):

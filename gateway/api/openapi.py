@@ -92,7 +92,7 @@ def _operation(
 ) -> dict[str, Any]:
     first = operations[0]
     summary, _, rest = (inspect.getdoc(first) or "").partition("\n")
-    if first.is_catalog_mutation():
+    if first.heeds_keys():
         # Heeded by `serves` around every such handler (`repeat.py`), so no handler reads it.
         reads.headers[_IDEMPOTENCY_KEY] = None
     if not first.open_to_all:
@@ -191,7 +191,8 @@ def _refusals(operations: list[type[Operation]]) -> list[str]:
         # 422: another body under a used idempotency key. 429 where clients would read 503 as "state unknown".
         return [*statuses, "408", "409", "413", "422", "429"]
     changes = any(not operation.endpoint.startswith(("GET ", "HEAD ")) for operation in operations)
-    return [*statuses, "503", *(["408", "409", "413"] if changes else [])]
+    repeats = operations[0].heeds_keys()
+    return [*statuses, "503", *(["408", "409", "413"] if changes else []), *(["422"] if repeats else [])]
 
 
 def _answer(function: Callable[..., Any]) -> Any:

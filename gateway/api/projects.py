@@ -10,12 +10,21 @@ from gateway.access.operations.projects import (
     ListProjects,
     RenameProject,
 )
+from gateway.access.refs import ProjectRef
+from gateway.access.repetition import Remembered
 from gateway.access.wire import CreatedProject, CreateProjectRequest, Project, ProjectList, RenameProjectRequest
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 
 
-@serves(CreateProject)
+async def repeat_create(ctx: Ctx, remembered: Remembered) -> CreatedProject:
+    """The project's id, to who sees the project."""
+    made = ProjectRef(remembered.detail["project_id"])
+    project = await ctx.parts.projects.get(await ctx.admit(GetProject(made)))
+    return CreatedProject(project_id=project.project_id)
+
+
+@serves(CreateProject, repeat=repeat_create)
 async def create_project(ctx: Ctx) -> CreatedProject:
     """Create a project."""
     request = await ctx.body(CreateProjectRequest)

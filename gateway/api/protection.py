@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from gateway.access.operations.protection import (
     GetGenericTableProtection,
     GetNamespaceProtection,
+    GetProtection,
     GetTableProtection,
     GetViewProtection,
     SetGenericTableProtection,
@@ -13,10 +16,21 @@ from gateway.access.operations.protection import (
     SetTableProtection,
     SetViewProtection,
 )
+from gateway.access.refs import GenericTableIdRef, NamespaceIdRef, TableIdRef, ViewIdRef
+from gateway.access.repetition import Remembered
 from gateway.access.wire_lifecycle import ProtectionAnswer, SetProtectionRequest
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
+
+Target = Callable[[Ctx], NamespaceIdRef | TableIdRef | ViewIdRef | GenericTableIdRef]
+
+
+def _as_it_is(reading: type[GetProtection], target: Target) -> Callable[[Ctx, Remembered], Awaitable[ProtectionAnswer]]:
+    async def repeat(ctx: Ctx, remembered: Remembered) -> ProtectionAnswer:
+        return await ctx.parts.protection.get(await ctx.admit(reading(target(ctx))))
+
+    return repeat
 
 
 @serves(GetNamespaceProtection)
@@ -25,7 +39,7 @@ async def get_namespace_protection(ctx: Ctx) -> ProtectionAnswer:
     return await ctx.parts.protection.get(await ctx.admit(GetNamespaceProtection(targets.namespace_within(ctx))))
 
 
-@serves(SetNamespaceProtection)
+@serves(SetNamespaceProtection, repeat=_as_it_is(GetNamespaceProtection, targets.namespace_within))
 async def set_namespace_protection(ctx: Ctx) -> ProtectionAnswer:
     """Protect a namespace, or no longer."""
     on, request = targets.namespace_within(ctx), await ctx.body(SetProtectionRequest)
@@ -38,7 +52,7 @@ async def get_table_protection(ctx: Ctx) -> ProtectionAnswer:
     return await ctx.parts.protection.get(await ctx.admit(GetTableProtection(targets.table(ctx))))
 
 
-@serves(SetTableProtection)
+@serves(SetTableProtection, repeat=_as_it_is(GetTableProtection, targets.table))
 async def set_table_protection(ctx: Ctx) -> ProtectionAnswer:
     """Protect a table, or no longer."""
     on, request = targets.table(ctx), await ctx.body(SetProtectionRequest)
@@ -51,7 +65,7 @@ async def get_view_protection(ctx: Ctx) -> ProtectionAnswer:
     return await ctx.parts.protection.get(await ctx.admit(GetViewProtection(targets.view(ctx))))
 
 
-@serves(SetViewProtection)
+@serves(SetViewProtection, repeat=_as_it_is(GetViewProtection, targets.view))
 async def set_view_protection(ctx: Ctx) -> ProtectionAnswer:
     """Protect a view, or no longer."""
     on, request = targets.view(ctx), await ctx.body(SetProtectionRequest)
@@ -64,7 +78,7 @@ async def get_generic_table_protection(ctx: Ctx) -> ProtectionAnswer:
     return await ctx.parts.protection.get(await ctx.admit(GetGenericTableProtection(targets.generic_table(ctx))))
 
 
-@serves(SetGenericTableProtection)
+@serves(SetGenericTableProtection, repeat=_as_it_is(GetGenericTableProtection, targets.generic_table))
 async def set_generic_table_protection(ctx: Ctx) -> ProtectionAnswer:
     """Protect a generic table, or no longer."""
     on, request = targets.generic_table(ctx), await ctx.body(SetProtectionRequest)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Idempotency-Key`: a mutation of the catalog happens once however often it is sent (section 5 of the design).
+"""`Idempotency-Key`: a change happens once however often it is sent (section 5 of the design).
 
-Every handler of such a mutation is wrapped here by `serves`, so no use case has to think of it: the change itself
+Every handler of a change is wrapped here by `serves`, so no use case has to think of it: the change itself
 remembers the success (`Database.change`), this module decides whether there is anything left to do.
 """
 
@@ -17,6 +17,7 @@ from uuid import UUID
 from gateway.access.operation import Operation
 from gateway.access.operations.repetitions import RepeatAnswer
 from gateway.access.repetition import Claim
+from gateway.api.nothing import answers_nothing
 from gateway.iceberg.errors import DuplicateIdempotencyKey, InvalidIdempotencyKey, UnprocessableEntityException
 
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
@@ -59,7 +60,7 @@ def once(
         await ctx.parts.repetitions.finish(begun)
         if repeat is not None:
             return await repeat(ctx, begun, **path)
-        if operation.returns != 204:
+        if not answers_nothing(handler):
             raise UnprocessableEntityException("This was done under this idempotency key; its answer is not repeated.")
         return None
 

@@ -24,6 +24,8 @@ from gateway.access.operations.roles import (
 )
 from gateway.access.principal_ids import require_fitting
 from gateway.access.privileges import Privilege
+from gateway.access.refs import RoleRef
+from gateway.access.repetition import Remembered
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.access.wire_roles import (
     CreateRoleRequest,
@@ -45,7 +47,17 @@ from gateway.governance.roles import parse_member
 from gateway.iceberg.errors import BadRequestException
 
 
-@serves(CreateRole)
+async def repeat_create(ctx: Ctx, remembered: Remembered) -> Role:
+    """The role as it is now."""
+    return await ctx.parts.roles.get(await ctx.admit(GetRole(RoleRef(UUID(remembered.detail["role_id"])))))
+
+
+async def repeat_update(ctx: Ctx, remembered: Remembered) -> Role:
+    """The role as it is now."""
+    return await ctx.parts.roles.get(await ctx.admit(GetRole(targets.role(ctx))))
+
+
+@serves(CreateRole, repeat=repeat_create)
 async def create_role(ctx: Ctx) -> Role:
     """Create a role."""
     request = await ctx.body(CreateRoleRequest)
@@ -84,14 +96,14 @@ async def get_role_metadata(ctx: Ctx) -> RoleMetadata:
     return await ctx.parts.roles.metadata(await ctx.admit(GetRoleMetadata(targets.role(ctx))))
 
 
-@serves(UpdateRole)
+@serves(UpdateRole, repeat=repeat_update)
 async def update_role(ctx: Ctx) -> Role:
     """Another name and description."""
     on, request = targets.role(ctx), await ctx.body(UpdateRoleRequest)
     return await ctx.parts.roles.update(await ctx.admit(UpdateRole(on, request)))
 
 
-@serves(UpdateRoleSourceSystem)
+@serves(UpdateRoleSourceSystem, repeat=repeat_update)
 async def update_role_source_system(ctx: Ctx) -> Role:
     """Another provider and source id."""
     on, request = targets.role(ctx), await ctx.body(RoleSourceRequest)

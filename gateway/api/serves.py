@@ -11,6 +11,7 @@ from litestar import HttpMethod, route
 from litestar.handlers import HTTPRouteHandler
 
 from gateway.access.operation import Operation
+from gateway.api.nothing import Nothing, answers_nothing
 from gateway.api.repeat import once
 
 SERVED: dict[type[Operation], HTTPRouteHandler] = {}
@@ -29,9 +30,9 @@ def serves(
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """Make a handler of the endpoint that all `operations` name; the first one gives its name and status.
 
-    Mutations of the catalog heed idempotency keys (`repeat.py`). `repeat` makes the answer anew, through the door, when
-    a success is repeated; it takes what the handler takes, and after the context what is remembered. Answers without
-    content need none. Older paths (`also_at`) lead to the same handler.
+    Whatever changes anything heeds idempotency keys (`repeat.py`). `repeat` makes the answer anew, through the door,
+    when a success is repeated; it takes what the handler takes, and after the context what is remembered. Answers
+    without content need none. Older paths (`also_at`) lead to the same handler.
 
     Raises TypeError when they name different endpoints, one that is no route, or when one of them is served already.
     """
@@ -42,6 +43,8 @@ def serves(
         raise TypeError(f"{', '.join(each.__name__ for each in operations)} do not share one endpoint")
     if any(each.also_at != first.also_at for each in operations):
         raise TypeError(f"{', '.join(each.__name__ for each in operations)} do not share their older paths")
+    if any(each.heeds_keys() != first.heeds_keys() for each in operations):
+        raise TypeError(f"{', '.join(each.__name__ for each in operations)}: some change something, others do not")
     method = first.endpoint.split(" ", 1)[0]
 
     def wrap(handler: Callable[..., Any]) -> HTTPRouteHandler:
@@ -54,8 +57,9 @@ def serves(
             status_code=first.returns,
             operation_id=first.__name__,
             summary=(first.__doc__ or "").split("\n")[0],
+            response_class=Nothing if answers_nothing(handler) else None,
             opt={OPERATIONS_OF: frozenset(operations), REPEATED_BY: repeat},
-        )(once(handler, first, repeat) if first.is_catalog_mutation() else handler)
+        )(once(handler, first, repeat) if first.heeds_keys() else handler)
         for each in operations:
             SERVED[each] = served
         return served

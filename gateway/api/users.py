@@ -23,6 +23,7 @@ from gateway.access.operations.users import (
 )
 from gateway.access.principal_ids import require_fitting
 from gateway.access.refs import UserRef
+from gateway.access.repetition import Remembered
 from gateway.access.wire import CreateUserRequest, FoundUsers, UpdateUserRequest, User, UserList, WhoAmIAnswer
 from gateway.access.wire_roles import NamedRoleList, SearchRequest
 from gateway.api.context import Ctx
@@ -50,7 +51,14 @@ async def whoami(ctx: Ctx) -> WhoAmIAnswer:
     return await ctx.parts.users.whoami(await ctx.admit(WhoAmI()))
 
 
-@serves(RegisterSelf, ProvisionUser)
+async def repeat_create(ctx: Ctx, remembered: Remembered) -> Response[User]:
+    """The record as it is now, with the status it was answered with."""
+    id = (await ctx.body(CreateUserRequest)).id or ctx.actor.id
+    user = await ctx.parts.users.get(await ctx.admit(GetUser(UserRef(id))))
+    return Response(user, status_code=201 if remembered.detail["created"] == "true" else 200)
+
+
+@serves(RegisterSelf, ProvisionUser, repeat=repeat_create)
 async def create_user(ctx: Ctx) -> Response[User]:
     """Register the caller, or with the right for it somebody else; 201 when new, 200 when it was there."""
     request = await ctx.body(CreateUserRequest)
@@ -84,7 +92,12 @@ async def search_user(ctx: Ctx) -> FoundUsers:
     return await ctx.parts.users.search(await ctx.admit(SearchUser(request.search)))
 
 
-@serves(UpdateUser, UpdateSelf)
+async def repeat_update(ctx: Ctx, remembered: Remembered, user_id: str) -> User:
+    """The record as it is now."""
+    return await ctx.parts.users.get(await ctx.admit(GetUser(UserRef(user_id))))
+
+
+@serves(UpdateUser, UpdateSelf, repeat=repeat_update)
 async def update_user(ctx: Ctx, user_id: str) -> User:
     """Another name, kind and address; one's own, or with the right for it somebody else's."""
     request = await ctx.body(UpdateUserRequest)

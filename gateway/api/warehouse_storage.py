@@ -15,16 +15,17 @@ from gateway.access.wire_warehouses import UpdateCredentialRequest, UpdateStorag
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
+from gateway.api.warehouses import repeat_change
 
 
-@serves(UpdateWarehouseStorage)
+@serves(UpdateWarehouseStorage, repeat=repeat_change)
 async def update_warehouse_storage(ctx: Ctx) -> Warehouse:
     """Another profile and credential."""
     on, request = targets.warehouse(ctx), await ctx.body(UpdateStorageRequest)
     return await ctx.parts.warehouse_storage.update(await ctx.admit(UpdateWarehouseStorage(on, request)))
 
 
-@serves(UpdateWarehouseStorageCredential)
+@serves(UpdateWarehouseStorageCredential, repeat=repeat_change)
 async def update_warehouse_storage_credential(ctx: Ctx) -> Warehouse:
     """Another credential."""
     on, request = targets.warehouse(ctx), await ctx.body(UpdateCredentialRequest)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from gateway.access.operations.warehouses import (
     ActivateWarehouse,
     CreateWarehouse,
@@ -17,6 +19,8 @@ from gateway.access.operations.warehouses import (
     SetWarehouseProtection,
     ValidateWarehouseCreation,
 )
+from gateway.access.refs import WarehouseRef
+from gateway.access.repetition import Remembered
 from gateway.access.wire import CreateWarehouseRequest, Warehouse, WarehouseList
 from gateway.access.wire_warehouses import (
     DeleteProfileRequest,
@@ -33,7 +37,18 @@ from gateway.api.serves import serves
 from gateway.iceberg.errors import BadRequestException
 
 
-@serves(CreateWarehouse)
+async def repeat_create(ctx: Ctx, remembered: Remembered) -> Warehouse:
+    """The warehouse as it is now."""
+    made = WarehouseRef(UUID(remembered.detail["warehouse_id"]))
+    return await ctx.parts.warehouses.get(await ctx.admit(GetWarehouse(made)))
+
+
+async def repeat_change(ctx: Ctx, remembered: Remembered) -> Warehouse:
+    """The warehouse as it is now: the change is in it, and perhaps others are that followed."""
+    return await ctx.parts.warehouses.get(await ctx.admit(GetWarehouse(targets.warehouse(ctx))))
+
+
+@serves(CreateWarehouse, repeat=repeat_create)
 async def create_warehouse(ctx: Ctx) -> Warehouse:
     """Create a warehouse after its storage was validated."""
     request = await ctx.body(CreateWarehouseRequest)
@@ -62,7 +77,7 @@ async def get_warehouse(ctx: Ctx) -> Warehouse:
     return await ctx.parts.warehouses.get(await ctx.admit(GetWarehouse(targets.warehouse(ctx))))
 
 
-@serves(RenameWarehouse)
+@serves(RenameWarehouse, repeat=repeat_change)
 async def rename_warehouse(ctx: Ctx) -> Warehouse:
     """Another name."""
     on, request = targets.warehouse(ctx), await ctx.body(RenameWarehouseRequest)
@@ -88,7 +103,13 @@ async def delete_warehouse(ctx: Ctx) -> None:
     await ctx.parts.warehouse_changes.delete(await ctx.admit(operation))
 
 
-@serves(SetWarehouseProtection)
+async def repeat_protection(ctx: Ctx, remembered: Remembered) -> ProtectionAnswer:
+    """Whether it is protected now."""
+    warehouse = await repeat_change(ctx, remembered)
+    return ProtectionAnswer(protected=warehouse.protected, updated_at=warehouse.updated_at)
+
+
+@serves(SetWarehouseProtection, repeat=repeat_protection)
 async def set_warehouse_protection(ctx: Ctx) -> ProtectionAnswer:
     """Protect it, or no longer."""
     on, request = targets.warehouse(ctx), await ctx.body(SetProtectionRequest)
@@ -96,7 +117,7 @@ async def set_warehouse_protection(ctx: Ctx) -> ProtectionAnswer:
     return await ctx.parts.warehouse_changes.protect(permit)
 
 
-@serves(SetWarehouseManagedBy)
+@serves(SetWarehouseManagedBy, repeat=repeat_change)
 async def set_warehouse_managed_by(ctx: Ctx) -> Warehouse:
     """Say who manages it."""
     on, request = targets.warehouse(ctx), await ctx.body(SetManagedByRequest)
@@ -104,7 +125,7 @@ async def set_warehouse_managed_by(ctx: Ctx) -> Warehouse:
     return await ctx.parts.warehouse_changes.set_managed_by(permit)
 
 
-@serves(SetWarehouseDeleteProfile)
+@serves(SetWarehouseDeleteProfile, repeat=repeat_change)
 async def set_warehouse_delete_profile(ctx: Ctx) -> Warehouse:
     """Another delete profile."""
     on, request = targets.warehouse(ctx), await ctx.body(DeleteProfileRequest)
@@ -112,7 +133,7 @@ async def set_warehouse_delete_profile(ctx: Ctx) -> Warehouse:
     return await ctx.parts.warehouse_changes.set_delete_profile(permit)
 
 
-@serves(SetWarehouseFormatVersionPolicy)
+@serves(SetWarehouseFormatVersionPolicy, repeat=repeat_change)
 async def set_warehouse_format_version_policy(ctx: Ctx) -> Warehouse:
     """Another policy of format versions."""
     on, request = targets.warehouse(ctx), await ctx.body(FormatVersionPolicyRequest)

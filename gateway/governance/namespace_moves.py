@@ -79,6 +79,19 @@ class NamespaceMoves:
             parent_namespace_id=None if parent is None else parent.id,
         )
 
+    async def repeat(self, permit: Permit[MoveNamespace]) -> MovedNamespace:
+        """Where it lies now, told to who may still move it there."""
+        operation = permit.operation
+        row = permit.namespace(operation.namespace)
+        permit.trail.tell(repeated="true")
+        await permit.trail.commit()
+        there = row.namespace.key == operation.destination.key
+        return MovedNamespace(
+            namespace=operation.destination.levels if there else row.namespace.levels,
+            namespace_id=row.id,
+            parent_namespace_id=row.ancestors[-1] if row.ancestors else None,
+        )
+
     async def _record(
         self,
         permit: Permit[MoveNamespace],

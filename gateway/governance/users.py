@@ -80,6 +80,7 @@ class Users:
                 by=operation.by,
                 update_if_exists=operation.update_if_exists,
             )
+            permit.trail.tell(created=str(created).lower())
         return _wire(user_from(row)), created
 
     async def provision(self, permit: Permit[ProvisionUser]) -> tuple[User, bool]:
@@ -95,6 +96,7 @@ class Users:
                 by="create-endpoint",
                 update_if_exists=operation.update_if_exists,
             )
+            permit.trail.tell(created=str(created).lower())
         return _wire(user_from(row)), created
 
     async def get(self, permit: Permit[GetUser]) -> User:

@@ -18,7 +18,7 @@ class RepeatAnswer(Operation):
     was done. A body is made anew by operations of its own. The door admits it only with the remembered success.
     """
 
-    endpoint: ClassVar[str] = "REPEAT /catalog"
+    endpoint: ClassVar[str] = "REPEAT /answers"
     repeated: str
 
     def facts(self) -> Facts:

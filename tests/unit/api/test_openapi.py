@@ -80,9 +80,10 @@ def test_the_headers_that_are_heeded_everywhere_are_told_everywhere() -> None:
         assert headers <= set(HEADERS), "each of them is explained"
         assert "x-request-id" in headers
         assert ({"x-assume-role", "x-project-id"} <= headers) == (not operation.open_to_all), path
-        assert (operation.is_catalog_mutation()) == (
-            "idempotency-key" in headers and path.startswith(("/catalog/", "/lakekeeper/"))
-        )
+        assert operation.heeds_keys() == ("idempotency-key" in headers), path
+        if operation.changes():
+            assert {"idempotency-key", "x-request-id"} <= headers
+            assert {"409", "422"} <= set(each["responses"])
 
 
 def _first(endpoint: str) -> str:
