@@ -64,14 +64,16 @@ class DirectRead:
             assert isinstance(driver, asyncpg.Connection)  # noqa: S101 - the engine's URL names this driver
             record = await driver.fetchrow(self._sql, *arguments)
         except BaseException as error:
-            # Whatever it was, also a cancelled request: nobody knows what is still under way on this connection.
+            # Whatever it was, also a cancelled request: nobody knows what is still under way on this connection. Outside
+            # a greenlet it is cut off at once, without a word to the server that would have to be waited for.
             pooled.invalidate()
             if isinstance(error, _LOST):
                 raise ConnectionLost from error
             if isinstance(error, (OSError, asyncio.TimeoutError, asyncpg.QueryCanceledError)):
                 raise DatabaseUnavailable("the database does not answer") from error
             raise
-        pooled.close()
+        # A connection beyond the pool's size is closed here, which takes a round trip.
+        await greenlet_spawn(pooled.close)
         assert record is not None  # noqa: S101 - statements of this kind always have a row
         values = list(record.values())
         for at, decode in self._decoders:

@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import event, func, select, text
 
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.resolved import ResolvedNamespace, Whereabouts
+from gateway.db.direct import DirectRead
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
@@ -135,3 +136,28 @@ async def test_no_question_is_lost_to_connections_that_a_restarted_database_left
     finally:
         await held.close()
         await asyncio.to_thread(between.close)
+
+
+@pytest.mark.parametrize("end", ["answered", "cancelled"])
+async def test_a_connection_beyond_the_pool_ends_with_its_read(
+    url: str, end: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The pool closes it itself. One that cannot be closed there stays open at the database, in the way of others."""
+    small = Database(url, pool_size=1, acquire_timeout=5)
+    slow = DirectRead(select(func.pg_backend_pid().label("pid"), func.pg_sleep(0.3).label("slept")))
+    others = text("select pid from pg_stat_activity where application_name = 'lakegate' and pid <> pg_backend_pid()")
+    try:
+        reads = [asyncio.create_task(small.read_one(slow, {})) for _ in range(2)]
+        if end == "cancelled":
+            await asyncio.sleep(0.15)
+            for read in reads:
+                read.cancel()
+        await asyncio.gather(*reads, return_exceptions=True)
+        async with small.read() as connection:
+            async with asyncio.timeout(5):
+                while (await connection.execute(others)).all():
+                    await asyncio.sleep(0.02)
+        assert small.engine.pool.checkedout() == 0
+    finally:
+        await small.close()
+    assert [each.getMessage() for each in caplog.records if each.name.startswith("sqlalchemy.pool")] == []
