@@ -64,8 +64,8 @@ class DirectRead:
             assert isinstance(driver, asyncpg.Connection)  # noqa: S101 - the engine's URL names this driver
             record = await driver.fetchrow(self._sql, *arguments)
         except BaseException as error:
-            # Whatever it was, also a cancelled request: nobody knows what is still under way on this connection. Outside
-            # a greenlet it is cut off at once, without a word to the server that would have to be waited for.
+            # Whatever it was, also a cancelled request: nobody knows what is still under way on this connection.
+            # Outside a greenlet it is cut off at once, without a word to the server that would have to be waited for.
             pooled.invalidate()
             if isinstance(error, _LOST):
                 raise ConnectionLost from error
