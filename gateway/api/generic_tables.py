@@ -31,7 +31,8 @@ from gateway.iceberg.wire import LoadCredentialsResponse
 async def list_generic_tables(ctx: Ctx, prefix: str, namespace: str) -> ListGenericTablesResponse:
     """The generic tables of a namespace that the caller sees."""
     token, size = ctx.page()
-    operation = ListGenericTables(ctx.namespace(prefix, namespace), token, size)
+    protection = ctx.flag("returnProtectionStatus", False)
+    operation = ListGenericTables(ctx.namespace(prefix, namespace), token, size, return_protection_status=protection)
     return await ctx.parts.generic_tables.list(await ctx.admit(operation))
 
 

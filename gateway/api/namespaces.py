@@ -30,7 +30,13 @@ async def list_namespaces(ctx: Ctx, prefix: str) -> ListNamespacesResponse:
     token, size = ctx.page()
     above = ctx.query("parent")
     parent = ctx.namespace(prefix, above) if above else ctx.warehouse(prefix)
-    operation = ListNamespaces(parent, token, size, return_uuids=ctx.flag("returnUuids", False))
+    operation = ListNamespaces(
+        parent,
+        token,
+        size,
+        return_uuids=ctx.flag("returnUuids", False),
+        return_protection_status=ctx.flag("returnProtectionStatus", False),
+    )
     return await ctx.parts.namespaces.list(await ctx.admit(operation))
 
 

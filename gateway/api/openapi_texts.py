@@ -28,6 +28,7 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "principalUser": "The user that is asked about, instead of the caller: `<provider>~<subject>`.",
     "projectId": "As the header x-project-id, which comes first.",
     "purgeRequested": "Whether the files go too.",
+    "returnProtectionStatus": "Tell whether each is protected as well.",
     "returnUuids": "Tell the ids as well.",
     "snapshots": "`all`, or `refs` for those that a branch or tag names.",
     "user_id": "`<provider>~<subject>`.",

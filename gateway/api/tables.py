@@ -36,8 +36,13 @@ from gateway.iceberg.wire import (
 async def list_tables(ctx: Ctx, prefix: str, namespace: str) -> ListTablesResponse:
     """The tables of a namespace that the caller sees."""
     token, size = ctx.page()
-    uuids = ctx.flag("returnUuids", False)
-    operation = ListTables(ctx.namespace(prefix, namespace), token, size, return_uuids=uuids)
+    operation = ListTables(
+        ctx.namespace(prefix, namespace),
+        token,
+        size,
+        return_uuids=ctx.flag("returnUuids", False),
+        return_protection_status=ctx.flag("returnProtectionStatus", False),
+    )
     return await ctx.parts.tables.list(await ctx.admit(operation))
 
 

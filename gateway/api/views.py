@@ -14,8 +14,13 @@ from gateway.iceberg.wire import CommitViewRequest, CreateViewRequest, ListTable
 async def list_views(ctx: Ctx, prefix: str, namespace: str) -> ListTablesResponse:
     """The views of a namespace that the caller sees."""
     token, size = ctx.page()
-    uuids = ctx.flag("returnUuids", False)
-    operation = ListViews(ctx.namespace(prefix, namespace), token, size, return_uuids=uuids)
+    operation = ListViews(
+        ctx.namespace(prefix, namespace),
+        token,
+        size,
+        return_uuids=ctx.flag("returnUuids", False),
+        return_protection_status=ctx.flag("returnProtectionStatus", False),
+    )
     return await ctx.parts.views.list(await ctx.admit(operation))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.operations.generic_tables import (
@@ -83,16 +84,18 @@ class GenericTables:
         namespace = permit.namespace(permit.operation.namespace)
         rows, token = await self._lists.tabulars(permit, ObjectType.GENERIC_TABLE, namespace)
         formats = await self._formats([row.id for row in rows])
+        # One that was dropped since its row was read is not there.
+        there = [row for row in rows if row.id in formats]
+        told = permit.operation.return_protection_status
         return ListGenericTablesResponse(
             identifiers=tuple(
                 GenericTableIdentifier(
                     namespace=namespace.namespace.levels, name=row.name, id=str(row.id), format=formats[row.id]
                 )
-                for row in rows
-                # One that was dropped since its row was read is not there.
-                if row.id in formats
+                for row in there
             ),
             next_page_token=token,
+            protection_status=tuple(row.protected for row in there) if told else msgspec.UNSET,
         )
 
     async def create(

@@ -45,7 +45,10 @@ class Lists:
         type: ObjectType,
         namespace: ResolvedNamespace,
     ) -> tuple[list[AnyRow], str | None]:
-        """(tables or views (id, name) of the namespace, token of the next page). Raises the refusal for an outage."""
+        """(tables or views (id, name, protected) of the namespace, token of the next page).
+
+        Raises the refusal for an outage.
+        """
         operation = permit.operation
         seen = permit.holds(Can.LIST_EVERYTHING, operation.namespace)
         reach = None if seen else await reach_of(self.reaches, type)
@@ -80,7 +83,8 @@ class Lists:
         parent: NamespaceRef | WarehouseRef,
         within: ResolvedNamespace | None,
     ) -> tuple[list[AnyRow], str | None]:
-        """(direct children (id, levels) of the warehouse or the namespace `within` it, token of the next page).
+        """(direct children (id, levels, protected) of the warehouse or the namespace `within` it, token of the next
+        page).
 
         Raises the refusal for an outage.
         """

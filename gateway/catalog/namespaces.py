@@ -84,6 +84,7 @@ class Namespaces:
             namespaces=tuple(tuple(row.levels) for row in rows),
             next_page_token=token,
             namespace_uuids=tuple(str(row.id) for row in rows) if operation.return_uuids else None,
+            protection_status=tuple(row.protected for row in rows) if operation.return_protection_status else None,
         )
 
     async def create(self, permit: Permit[CreateNamespace]) -> NamespaceResponse:

@@ -84,6 +84,7 @@ class Views:
             identifiers=tuple(TableIdentifierBody(namespace.namespace.levels, row.name) for row in rows),
             next_page_token=token,
             table_uuids=tuple(str(row.id) for row in rows) if operation.return_uuids else None,
+            protection_status=tuple(row.protected for row in rows) if operation.return_protection_status else None,
         )
 
     async def create(self, permit: Permit[CreateView]) -> LoadViewResult:

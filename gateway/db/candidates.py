@@ -37,7 +37,7 @@ _TABULARS = text(
     f"""
     with held as materialized ({HELD} and g.object_type = :kind and g.privilege = any(cast(:own as text[]))),
     candidates as (select h.object_id::uuid as id, min(h.privilege) as by from held h group by h.object_id)
-    select t.id, t.name, t.name_key, c.by from candidates c join tables t on t.id = c.id
+    select t.id, t.name, t.name_key, t.protected, c.by from candidates c join tables t on t.id = c.id
     where t.namespace_id = :namespace_id and t.kind = :kind and t.staged_by is null and t.deleted_at is null
         and {_AFTER.format(key="t.name_key", id="t.id")}
     """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
@@ -67,7 +67,7 @@ _CHILDREN = text(
         where p.warehouse_id = :warehouse_id and cardinality(p.path) >= cast(:depth as int)
             and (cast(:parent_id as uuid) is null or p.path[cast(:depth as int) - 1] = cast(:parent_id as uuid))
         group by 1)
-    select n.id, n.levels, n.path_key, coalesce(c.own, '{TRAVERSE}') as by
+    select n.id, n.levels, n.path_key, n.protected, coalesce(c.own, '{TRAVERSE}') as by
     from candidates c join namespaces n on n.id = c.id
     where {_AFTER.format(key="n.path_key", id="n.id")}
     """  # noqa: S608 - as above
@@ -136,7 +136,7 @@ async def tabulars(
     after: tuple[str, UUID] | None,
     limit: int,
 ) -> Sequence[AnyRow]:
-    """Tables or views (id, name, name_key, by) of a namespace in the order of their folded names."""
+    """Tables or views (id, name, name_key, protected, by) of a namespace in the order of their folded names."""
     own = {key: value for key, value in _parameters(holders, reach).items() if key != "below"}
     values = {**own, **_page(after, limit), "namespace_id": namespace_id, "kind": kind}
     return (await connection.execute(_TABULARS, values)).all()
@@ -152,8 +152,8 @@ async def children(
     after: tuple[str, UUID] | None,
     limit: int,
 ) -> Sequence[AnyRow]:
-    """Direct children (id, levels, path_key, by) of the warehouse or of `parent`, a namespace and how deep it lies
-    (1 at the top), in the order of their folded names.
+    """Direct children (id, levels, path_key, protected, by) of the warehouse or of `parent`, a namespace and how deep
+    it lies (1 at the top), in the order of their folded names.
     """
     above, depth = parent or (None, 0)
     values = {**_parameters(holders, reach), **_page(after, limit), "warehouse_id": warehouse_id}

@@ -173,8 +173,8 @@ async def children(
     after: tuple[str, UUID] | None,
     limit: int,
 ) -> Sequence[AnyRow]:
-    """Direct children (id, levels, path_key) in the order of their folded names."""
-    statement = select(namespaces.c.id, namespaces.c.levels, namespaces.c.path_key).where(
+    """Direct children (id, levels, path_key, protected) in the order of their folded names."""
+    statement = select(namespaces.c.id, namespaces.c.levels, namespaces.c.path_key, namespaces.c.protected).where(
         namespaces.c.warehouse_id == warehouse_id,
         namespaces.c.parent_id.is_(None) if parent_id is None else namespaces.c.parent_id == parent_id,
     )

@@ -280,8 +280,8 @@ async def drop(connection: AsyncConnection, id: UUID, *, by: str) -> AnyRow | No
 async def in_namespace(
     connection: AsyncConnection, *, namespace_id: UUID, kind: str, after: tuple[str, UUID] | None, limit: int
 ) -> Sequence[AnyRow]:
-    """Tables or views (id, name, name_key) in the order of their folded names."""
-    statement = select(tables.c.id, tables.c.name, tables.c.name_key).where(
+    """Tables or views (id, name, name_key, protected) in the order of their folded names."""
+    statement = select(tables.c.id, tables.c.name, tables.c.name_key, tables.c.protected).where(
         tables.c.namespace_id == namespace_id, tables.c.kind == kind, LIVE
     )
     if after is not None:

@@ -23,7 +23,7 @@ from gateway.access.privileges import TRAVERSE_REASONS
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace
 from gateway.access.tuples import TupleKey
-from gateway.db import grants, managed_access, moves, outbox
+from gateway.db import grants, managed_access, moves, outbox, pending_files
 from gateway.db import namespaces as spaces
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
@@ -48,6 +48,9 @@ class Tree:
     namespaces: Sequence[AnyRow]
     tabulars: Sequence[AnyRow]
 
+
+# A statement has room for 32,767 parameters.
+_FILES_AT_ONCE = 1000
 
 _LEVEL = text(
     """
@@ -91,11 +94,16 @@ async def lock(connection: AsyncConnection, at: ResolvedNamespace) -> Tree | Non
 async def remove(connection: AsyncConnection, tree: Tree, *, purged: Sequence[AnyRow], by: str) -> list[Pending]:
     """Delete all of it, have the files of `purged` deleted, and enqueue what the tuples are to become: nothing.
 
-    What was dropped before with its files is purged too: that was asked for then.
+    What a drop before asked for the files of something happens here too: it is purged, or its last metadata file is
+    noted as superfluous.
     """
     ids = [row.id for row in tree.tabulars]
-    asked = {row.id for row in purged} | await _cancel_tasks(connection, ids)
+    cancelled = await _cancel_tasks(connection, ids)
+    asked = {row.id for row in purged} | {row.entity_id for row in cancelled if row.files == "purge"}
     await _schedule_purges(connection, tree, [row for row in tree.tabulars if row.id in asked])
+    last = [row.last_file for row in cancelled if row.last_file is not None and row.entity_id not in asked]
+    for start in range(0, len(last), _FILES_AT_ONCE):
+        await pending_files.add(connection, tree.top.warehouse.id, last[start : start + _FILES_AT_ONCE])
     if ids:
         await connection.execute(delete(tables).where(_among(tables.c.id, ids)))
         await connection.execute(
@@ -113,8 +121,8 @@ def _among(column: Column[Any], ids: Sequence[UUID]) -> ColumnElement[bool]:
     return column == any_(cast(list(ids), ARRAY(PostgresUUID(as_uuid=True))))
 
 
-async def _cancel_tasks(connection: AsyncConnection, ids: Sequence[UUID]) -> set[UUID]:
-    """Cancel what was to end these; those whose drop asked for their files to go."""
+async def _cancel_tasks(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+    """Cancel what was to end these; of each what its drop asked for (entity_id, files, last_file)."""
     statement = (
         update(tasks)
         .where(
@@ -128,9 +136,13 @@ async def _cancel_tasks(connection: AsyncConnection, ids: Sequence[UUID]) -> set
             updated_at=func.clock_timestamp(),
             last_error="dropped with its namespace",
         )
-        .returning(tasks.c.entity_id, tasks.c.payload["files"].astext.label("files"))
+        .returning(
+            tasks.c.entity_id,
+            tasks.c.payload["files"].astext.label("files"),
+            tasks.c.payload["last_file"].astext.label("last_file"),
+        )
     )
-    return {row.entity_id for row in await connection.execute(statement) if row.files == "purge"}
+    return (await connection.execute(statement)).all()
 
 
 async def _schedule_purges(connection: AsyncConnection, tree: Tree, rows: Sequence[AnyRow]) -> None:

@@ -142,6 +142,18 @@ async def unfinished(connection: AsyncConnection, id: UUID) -> bool:
     return (await connection.execute(busy)).scalar_one() is True
 
 
+async def give_up_unfinished(connection: AsyncConnection, id: UUID) -> tuple[list[str], list[str]]:
+    """End what `unfinished` tells of, done or not, in the transaction that deletes the warehouse: (the places whose
+    files were to be deleted, the metadata files that were). A worker that has one of the tasks finds that it lost it.
+    """
+    busy = select(tasks.c.payload["location"].astext).where(tasks.c.warehouse_id == id, tasks.c.status.in_(ACTIVE))
+    places = (await connection.execute(busy.order_by(tasks.c.id).with_for_update())).scalars()
+    left = sorted({place for place in places if place is not None})
+    await connection.execute(delete_from(tasks).where(tasks.c.warehouse_id == id, tasks.c.status.in_(ACTIVE)))
+    noted = delete_from(pending_files).where(pending_files.c.warehouse_id == id).returning(pending_files.c.location)
+    return left, sorted((await connection.execute(noted)).scalars())
+
+
 async def is_empty(connection: AsyncConnection, id: UUID) -> bool:
     """Whether no namespace is in the warehouse; everything else in it lies in one."""
     return (await connection.execute(select(exists().where(namespaces.c.warehouse_id == id)))).scalar_one() is False

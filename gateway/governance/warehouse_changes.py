@@ -95,8 +95,10 @@ class WarehouseChanges:
     async def delete(self, permit: Permit[DeleteWarehouse]) -> None:
         """The empty warehouse with every grant on it; answered when all that they gave is taken away everywhere.
 
-        Nothing in its storage is touched. Raises WarehouseProtected, WarehouseHasUnfinishedTasks, WarehouseNotEmpty;
-        and RevocationPending when it is recorded but OpenFGA has not confirmed it yet.
+        Nothing in its storage is touched. Raises WarehouseNotEmpty; unless forced, WarehouseProtected, and
+        WarehouseHasUnfinishedTasks while files wait for their removal. Forced, those stay where they are for good and
+        the audit tells which: a store that is gone would keep the warehouse for ever. Raises RevocationPending when it
+        is recorded but OpenFGA has not confirmed it yet.
         """
         operation = permit.operation
         resolved = permit.warehouse(operation.warehouse)
@@ -109,10 +111,13 @@ class WarehouseChanges:
                 raise WarehouseProtected("The warehouse is protected: deleting it takes force=true.")
             if not await warehouses.is_empty(connection, row.id):
                 raise WarehouseNotEmpty("Namespaces are in the warehouse.")
-            if await warehouses.unfinished(connection, row.id):
+            if operation.force:
+                places, files = await warehouses.give_up_unfinished(connection, row.id)
+                permit.trail.tell(places_left=" ".join(places), files_left=" ".join(files))
+            elif await warehouses.unfinished(connection, row.id):
                 raise WarehouseHasUnfinishedTasks(
                     "Tasks of the warehouse are not finished, or metadata files wait for their removal: it cannot be "
-                    "deleted before."
+                    "deleted before, or by force=true, which leaves the files where they are for good."
                 )
             await warehouses.delete(connection, row.id)
             if row.secret_id is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Raw, Struct, field
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from gateway.iceberg.errors import BadRequestException, MetadataTooLarge
 from gateway.iceberg.identifiers import TableIdentifier
@@ -81,10 +81,11 @@ class GenericTableIdentifier(Struct, frozen=True, rename="kebab", kw_only=True):
 
 
 class ListGenericTablesResponse(Struct, frozen=True, rename="kebab", kw_only=True):
-    """The generic tables of a namespace."""
+    """The generic tables of a namespace. The last member is filled on request only, parallel to `identifiers`."""
 
     identifiers: tuple[GenericTableIdentifier, ...]
     next_page_token: str | None
+    protection_status: tuple[bool, ...] | UnsetType = UNSET
 
 
 class RenameGenericTableRequest(Struct, frozen=True, rename="kebab", kw_only=True, forbid_unknown_fields=True):

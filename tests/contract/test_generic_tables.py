@@ -13,6 +13,7 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.contract.lifecycle import deleted, soft_world, undrop
 from tests.contract.test_views import create as create_view
 from tests.contract.world import SCHEMA, Person, World, told, unique
 
@@ -266,6 +267,36 @@ def test_where_what_is_dropped_is_kept_it_comes_back_as_it_was(world: World, ns:
     undrop = {"targets": [{"type": "generic-table", "id": made["id"]}]}
     assert world.admin.post(f"{top}/undrop", undrop).status_code == 204
     assert world.admin.get(made["path"]).json()["table"] == made["table"]
+
+
+def test_an_undrop_takes_the_right_to_it_and_its_name_and_place_as_they_were(world: World, ns: str) -> None:
+    soft = soft_world(world)
+    place = soft.namespace()
+    made, hidden = make(soft, place), make(soft, place)
+    world.strip(world.contractor)
+    soft.grant("select", soft.contractor, "generic-table", made["id"])
+    for each in (made, hidden):
+        assert soft.admin.delete(each["path"]).status_code == 204
+    target, other = ("generic-table", made["id"]), ("generic-table", hidden["id"])
+    assert told(undrop(soft.contractor, soft, target))[:2] == (403, "GenericTableActionForbidden")
+    for absent in (other, ("generic-table", str(uuid4())), ("table", made["id"])):
+        refused = told(undrop(soft.contractor, soft, absent))
+        word = "Table" if absent[0] == "table" else "Generic table"
+        assert (refused[0], refused[2]) == (404, f"{word} does not exist: {absent[1]}")
+    assert set(deleted(soft.contractor, soft)) == {made["id"]}
+    assert create(soft, place, made["name"]).status_code == 200
+    assert told(undrop(soft.admin, soft, other, target))[:2] == (409, "AlreadyExistsException")
+    assert set(deleted(soft.admin, soft)) == {made["id"], hidden["id"]}, "all of them or none"
+    assert soft.admin.delete(f"{made['path']}?force=true").status_code == 204
+    soft.revoke("select", soft.contractor, "generic-table", made["id"])
+    soft.grant("select", soft.contractor, "namespace", soft.namespace_id(place))
+    back = undrop(soft.admin, soft, target, other)
+    assert (back.status_code, back.content) == (204, b"")
+    assert soft.contractor.get(made["path"]).json()["table"] == made["table"]
+    assert soft.admin.get(hidden["path"]).json()["table"] == hidden["table"]
+    assert undrop(soft.admin, soft, target).status_code == 204, "again changes nothing"
+    world.strip(world.contractor)
+    soft.close()
 
 
 def test_after_a_rename_the_readers_of_the_new_namespace_see_it_and_those_of_the_old_do_not(world: World) -> None:

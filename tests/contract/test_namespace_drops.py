@@ -33,6 +33,61 @@ def _drop(world: World, ns: str, **flags: object) -> httpx.Response:
     return world.admin.delete(f"{world.root}/namespaces/{ns}", params=query)
 
 
+def test_what_a_views_drop_left_to_be_deleted_is_deleted_though_its_namespace_goes_by_force(soft: World) -> None:
+    ns = soft.namespace()
+    view, shared = create_view(soft, ns), create_view(soft, ns)
+    assert soft.admin.delete(view["path"]).status_code == 204
+    assert soft.admin.delete(f"{shared['path']}?purgeRequested=false").status_code == 204
+    assert _drop(soft, ns, recursive=True, force=True, purge=False).status_code == 204
+    noted = "select location from pending_files where warehouse_id = $1::text::uuid"
+    assert [row["location"] for row in soft.sql(noted, soft.warehouse)] == [view["metadata-location"]]
+    soft.sql("update pending_files set written_at = now() - interval '2 hours' where location = $1", _file(view))
+    until(lambda: keys(soft, view["metadata"]["location"]) == set(), "the last file of the view is left", 60)
+    assert len(keys(soft, shared["metadata"]["location"])) == 1
+
+
+def _file(view: dict[str, Any]) -> str:
+    return str(view["metadata-location"])
+
+
+def test_lists_tell_on_request_what_is_protected(world: World, ns: str) -> None:
+    """Parallel to what is listed, for who sees it by a grant too, and page by page."""
+    inner = [_child(world, ns, name) for name in ("a", "b")]
+    tables = [world.table(ns, f"t{number}") for number in range(3)]
+    views = [create_view(world, ns, f"v{number}") for number in range(2)]
+    generic = [
+        world.admin.post(
+            f"/lakekeeper/v1/{world.warehouse}/namespaces/{ns}/generic-tables", {"name": f"g{number}", "format": "csv"}
+        ).json()["table"]
+        for number in range(2)
+    ]
+    listing = {
+        f"{world.root}/namespaces?parent={ns}": [False, True],
+        f"{world.root}/namespaces/{ns}/tables": [False, True, False],
+        f"{world.root}/namespaces/{ns}/views": [True, False],
+        f"/lakekeeper/v1/{world.warehouse}/namespaces/{ns}/generic-tables": [False, True],
+    }
+    _protect(world, "namespace", world.namespace_id(inner[1]))
+    _protect(world, "table", tables[1].uuid)
+    _protect(world, "view", _view_id(world, views[0]))
+    [generic_id] = world.sql("select id::text from tables where location = $1", generic[1]["base-location"])
+    _protect(world, "generic-table", generic_id["id"])
+    for path, protected in listing.items():
+        more = "&" if "?" in path else "?"
+        told_all = world.admin.get(f"{path}{more}returnProtectionStatus=true").json()
+        assert told_all["protection-status"] == protected, path
+        assert "protection-status" not in world.admin.get(f"{path}{more}returnProtectionStatus=false").json()
+        assert world.admin.get(f"{path}{more}returnProtectionStatus=perhaps").status_code == 400
+        second = world.admin.get(f"{path}{more}pageSize=1&returnProtectionStatus=true").json()
+        assert second["protection-status"] == protected[:1]
+    world.grant("select", world.carol, "table", tables[1].uuid)
+    seen = world.carol.get(f"{world.root}/namespaces/{ns}/tables?returnProtectionStatus=true&returnUuids=true").json()
+    assert (seen["table-uuids"], seen["protection-status"]) == ([tables[1].uuid], [True])
+    top = world.carol.get(f"{world.root}/namespaces?returnProtectionStatus=true").json()
+    assert dict(zip((name for [name] in top["namespaces"]), top["protection-status"], strict=True))[ns] is False
+    world.revoke("select", world.carol, "table", tables[1].uuid)
+
+
 def _child(world: World, *levels: str) -> str:
     assert world.admin.post(f"{world.root}/namespaces", {"namespace": list(levels)}).status_code == 200
     return "%1F".join(levels)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -153,7 +154,6 @@ def test_what_work_needs_keeps_the_warehouse(world: World) -> None:
         warehouse.id,
     )
     assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseHasUnfinishedTasks")
-    assert told(world.admin.delete(f"{warehouse.path}?force=true"))[:2] == (409, "WarehouseHasUnfinishedTasks")
     world.sql("update tasks set status = 'cancelled' where warehouse_id = $1::text::uuid", warehouse.id)
     world.sql(
         "insert into pending_files (location, warehouse_id) values ($1, $2::text::uuid)", unique("s3://x"), warehouse.id
@@ -161,6 +161,40 @@ def test_what_work_needs_keeps_the_warehouse(world: World) -> None:
     assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseHasUnfinishedTasks")
     world.sql("delete from pending_files where warehouse_id = $1::text::uuid", warehouse.id)
     assert world.admin.delete(warehouse.path).status_code == 204
+
+
+def test_force_deletes_a_warehouse_whose_store_is_gone_and_tells_what_stays_in_it(world: World) -> None:
+    """Its purge fails for ever, as does the removal of what is noted: without force it could never go, nor its
+    project.
+    """
+    warehouse = warehouses.make(world)
+    at = world.root.replace(world.warehouse, warehouse.id)
+    assert world.admin.post(f"{at}/namespaces", {"namespace": ["a"]}).status_code == 200
+    table = world.admin.post(f"{at}/namespaces/a/tables", {"name": "t", "schema": SCHEMA}).json()["metadata"]
+    world.sql(
+        "update warehouses set profile = convert_to((convert_from(profile, 'UTF8')::jsonb || $2::jsonb)::text, 'UTF8') "
+        "where id = $1::text::uuid",
+        warehouse.id,
+        '{"endpoint": "http://127.0.0.1:9"}',
+    )
+    assert world.admin.delete(f"{at}/namespaces/a/tables/t?purgeRequested=true").status_code == 204
+    assert world.admin.delete(f"{at}/namespaces/a").status_code == 204
+    noted = unique(f"s3://{world.bucket}/noted")
+    world.sql("insert into pending_files (location, warehouse_id) values ($1, $2::text::uuid)", noted, warehouse.id)
+    task = "select status from tasks where warehouse_id = $1::text::uuid and queue = 'tabular_purge'"
+    warehouses.until(lambda: world.sql(f"{task} and attempt > 0", warehouse.id) != [])
+    assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseHasUnfinishedTasks")
+    assert world.admin.delete(f"{warehouse.path}?force=true").status_code == 204
+    assert told(world.admin.get(warehouse.path))[0] == 404
+    assert world.sql(task, warehouse.id) == []
+    assert world.sql("select 1 from pending_files where location = $1", noted) == []
+    [row] = world.sql(
+        "select convert_from(record, 'UTF8') as r from audit_log where operation = 'delete_warehouse' "
+        "and convert_from(record, 'UTF8') like '%' || $1 || '%' and convert_from(record, 'UTF8') like '%_left%'",
+        warehouse.id,
+    )
+    detail = json.loads(row["r"])["detail"]
+    assert (detail["places_left"], detail["files_left"]) == (table["location"], noted)
 
 
 def test_a_protected_warehouse_is_deleted_by_force_only(world: World) -> None:

@@ -27,6 +27,7 @@ class ListGenericTables(Operation):
     namespace: NamespaceRef
     page_token: str | None = None
     page_size: int | None = None
+    return_protection_status: bool = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (

@@ -30,6 +30,7 @@ class ListTables(Operation):
     page_token: str | None = None
     page_size: int | None = None
     return_uuids: bool = False
+    return_protection_status: bool = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (

@@ -111,7 +111,9 @@ class DeactivateWarehouse(_Changing, Operation):
 
 @dataclass(frozen=True)
 class DeleteWarehouse(_Changing, Operation):
-    """An empty warehouse goes, with every grant on it; no file of its storage does. `force` passes over protection."""
+    """An empty warehouse goes, with every grant on it; no file of its storage does. `force` passes over protection,
+    and over files that still wait for their removal.
+    """
 
     endpoint: ClassVar[str] = "DELETE /management/v1/warehouse/{warehouse_id}"
     returns: ClassVar[int] = 204
