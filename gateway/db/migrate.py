@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import ssl
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from gateway.db.engine import outages
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+_MIGRATIONS = files("gateway.db") / "migrations"
 _ONE_MIGRATION_AT_A_TIME = 0x1A4E0000
 _CONNECT_SECONDS = 10.0
 
@@ -24,8 +25,10 @@ class SchemaMismatch(Exception):
 
 
 def _config() -> Config:
+    from alembic.config import Config
+
     config = Config()
-    config.set_main_option("script_location", str(files("gateway.db") / "migrations"))
+    config.set_main_option("script_location", str(_MIGRATIONS))
     return config
 
 
@@ -50,6 +53,10 @@ async def run_migrations(url: str, *, tls: ssl.SSLContext | str = "prefer") -> N
 
 
 def _upgrade(connection: Connection) -> None:
+    # Only who migrates needs Alembic, which takes as much memory as a worker's cache.
+    from alembic import command
+    from alembic.migration import MigrationContext
+
     found = MigrationContext.configure(connection).get_current_revision()
     # Also ends the transaction that reading began: each migration has one of its own.
     connection.rollback()
@@ -68,10 +75,10 @@ async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefe
     try:
         with outages():
             async with engine.connect() as connection:
-                found = await connection.run_sync(lambda sync: MigrationContext.configure(sync).get_current_revision())
+                found = await _revision(connection)
     finally:
         await engine.dispose()
-    expected = ScriptDirectory.from_config(_config()).get_current_head()
+    expected = max(_known())
     if found == expected:
         return
     if found is None:
@@ -83,9 +90,19 @@ async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefe
     )
 
 
+async def _revision(connection: AsyncConnection) -> str | None:
+    """The schema the database has, as Alembic wrote it down; None for a database that was never migrated."""
+    if await connection.scalar(text("select to_regclass('alembic_version')")) is None:
+        return None
+    found: str | None = (await connection.execute(text("select version_num from alembic_version"))).scalar_one_or_none()
+    return found
+
+
 def _known() -> set[str]:
-    """Every schema this version can come from, and its own."""
-    return {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
+    """Every schema this version can come from, and its own, which is the highest: the numbers that the files of the
+    migrations begin with.
+    """
+    return {file.name[:4] for file in (_MIGRATIONS / "versions").iterdir() if file.name[:4].isdigit()}
 
 
 def _newer(found: str) -> str:

@@ -1,27 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told of a database whose schema cannot be read."""
+"""The schemas a version knows, which a worker reads from the names of files and not from Alembic."""
 
 from __future__ import annotations
 
-import asyncio
-import struct
+import subprocess
+import sys
 
-import pytest
+from alembic.script import ScriptDirectory
 
-from gateway.access.outage import DatabaseUnavailable
-from gateway.db.migrate import require_current_schema
+from gateway.db import migrate
 
 
-async def test_a_database_that_is_starting_up_is_one_that_does_not_answer() -> None:
-    fields = b"SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0"
+def test_the_names_of_migrations_tell_what_alembic_knows() -> None:
+    scripts = ScriptDirectory.from_config(migrate._config())
+    assert {script.revision for script in scripts.walk_revisions()} == migrate._known()
+    assert scripts.get_heads() == [max(migrate._known())]
 
-    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(1024)
-        writer.write(b"E" + struct.pack("!I", len(fields) + 4) + fields)
-        await writer.drain()
-        writer.close()
 
-    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        with pytest.raises(DatabaseUnavailable):
-            await require_current_schema(f"postgresql+asyncpg://u:p@127.0.0.1:{port}/d", tls="disable")
+def test_a_worker_does_not_load_what_only_migrations_need() -> None:
+    program = "import sys, gateway.app; print([name for name in ('alembic', 'mako') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
