@@ -18,13 +18,13 @@ from gateway.api.context import Parts
 from gateway.assembly.adapters import (
     open_audit,
     open_database,
-    open_identity,
     open_opa,
     open_openfga,
     open_stores,
     tuple_delivery,
 )
 from gateway.assembly.background import mending, start_counting, start_tasks, watch_drift
+from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.use_cases import join
 from gateway.audit.sink import BufferedAudit
 from gateway.db import servers
@@ -35,7 +35,6 @@ from gateway.fga.client import FgaClient
 from gateway.fga.reach import FollowedReaches
 from gateway.fga.relationships import FgaRelationships
 from gateway.fga.remembered import RememberedRelationships
-from gateway.identity.keys import KeyRing
 from gateway.opa.decider import OpaDecider
 from gateway.opa.remembered import RememberedPolicies
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
@@ -81,7 +80,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     fga = await open_openfga(settings, trust, database, stack)
     opa = open_opa(settings, trust, stack)
     audit = await open_audit(settings, metrics, database, stack)
-    keys, verifier = await open_identity(settings, trust, metrics, stack)
+    identity = await open_identity(settings, trust, metrics, stack)
     policies = RememberedPolicies(opa, entries=settings.memory.policy_answers, observer=metrics)
     stack.callback(asyncio.create_task(policies.watch(), name="policies").cancel)
     reaches = FollowedReaches(fga)
@@ -92,17 +91,17 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
     keeper, reconcile = mending(settings, database, fga, delivery, door, metrics)
     watch_drift(settings, metrics, database, fga, keeper, reconcile, stack)
-    health = await _health(settings, database, fga, opa, keys, stack)
+    health = await _health(settings, database, fga, opa, identity, stack)
     stores = open_stores(settings, trust, metrics, database)
     await stores.storage.require_right_key()
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
         start_counting(settings, database, calls, stack)
-    return join(settings, metrics, database, door, delivery, health, verifier, server_id, stores, reaches)
+    return join(settings, metrics, database, door, delivery, health, identity.router, server_id, stores, reaches)
 
 
 async def _health(
-    settings: Settings, database: Database, fga: FgaClient, opa: OpaDecider, keys: KeyRing, stack: AsyncExitStack
+    settings: Settings, database: Database, fga: FgaClient, opa: OpaDecider, identity: Identity, stack: AsyncExitStack
 ) -> HealthMonitor:
     """What asks each system outside how it is."""
     health = HealthMonitor(
@@ -111,7 +110,8 @@ async def _health(
     health.register("catalog", "write_pool", database.ping)
     health.register("auth", "openfga", fga.ping)
     health.register("policy", "opa", opa.ping)
-    health.register("identity", "oidc", keys.check)
+    for id, check in identity.checks.items():
+        health.register("identity", id, check, alternative=True)
     return await stack.enter_async_context(health)
 
 

@@ -14,6 +14,7 @@ import os
 import typing
 import uuid
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -21,6 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from gateway.sections import Audit, Count, Drift, Embedded, Idempotency, Limits, Memory, Metrics, Opa, OpenFga, Port
+from gateway.settings_identity import FIRST_PROVIDER, RESERVED_IDS, OpenIdProvider, problems_of
 from gateway.variables import PREFIX, SECONDS, SettingRow, read, rows_of
 from gateway.variables import Secret as Secret
 from gateway.variables import SettingsError as SettingsError
@@ -165,6 +167,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(min_length=1, description="Claims tried in this order for the user's id."),
     ] = ("oid", "sub")
+    openid_roles_claim: Annotated[
+        str | None,
+        Meta(description="Claim (`a.b` walks into objects) whose groups count as roles of the provider `oidc`."),
+    ] = None
+    openid_display_name_template: Annotated[
+        str | None, Meta(description="Name of a user whose token has none, `{claim}` replaced.")
+    ] = None
+    openid_keys_refresh: Annotated[
+        float, Meta(ge=10, description="Age at which the provider's keys are read again.", extra=SECONDS)
+    ] = 300.0
+    openid_keys_max_age: Annotated[
+        float,
+        Meta(ge=10, description="Age at which its keys count no more: an outage is 503 from then on.", extra=SECONDS),
+    ] = 3600.0
+    openid_providers: Mapping[str, OpenIdProvider] = MappingProxyType({})
 
     metrics: Metrics = Metrics()
     openfga: OpenFga = OpenFga()
@@ -216,17 +233,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         user = quote(self.pg_user or "", safe="")
         return Secret(f"postgresql://{user}{password}@{host}:{self.pg_port}/{quote(self.pg_database or '', safe='')}")
 
-    def project_audiences(self) -> dict[str, str]:
-        """Project ids by audience.
-
-        Raises:
-            SettingsError: an audience has two projects.
-        """
-        pairs = [each.split("=", 1) for each in self.openid_project_audiences]
-        found = {audience: project for audience, project in pairs}
-        if len(found) != len(pairs):
-            raise SettingsError(f"{PREFIX}OPENID_PROJECT_AUDIENCES: an audience is named twice")
-        return found
+    def identity_providers(self) -> dict[str, OpenIdProvider]:
+        """All OpenID providers by id, the one without a name first."""
+        if self.openid_provider_uri is None:
+            return dict(self.openid_providers)
+        first = OpenIdProvider(
+            uri=self.openid_provider_uri,
+            audience=self.openid_audience,
+            project_audiences=self.openid_project_audiences,
+            additional_issuers=self.openid_additional_issuers,
+            scope=self.openid_scope,
+            subject_claims=self.openid_subject_claim,
+            roles_claim=self.openid_roles_claim,
+            display_name_template=self.openid_display_name_template,
+            keys_refresh=self.openid_keys_refresh,
+            keys_max_age=self.openid_keys_max_age,
+        )
+        return {FIRST_PROVIDER: first, **self.openid_providers}
 
     def require_serving(self) -> None:
         """Refuse to serve without what makes serving safe.
@@ -234,18 +257,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             SettingsError: names every missing variable. A missing audience would accept tokens made for others.
         """
-        needed = {
-            "OPENID_PROVIDER_URI": self.openid_provider_uri,
-            "OPENID_AUDIENCE": self.openid_audience,
-            "PG_ENCRYPTION_KEY": self.pg_encryption_key,
-        }
+        needed: dict[str, object] = {"PG_ENCRYPTION_KEY": self.pg_encryption_key}
+        if not self.openid_providers:
+            needed["OPENID_PROVIDER_URI"] = self.openid_provider_uri
         missing = [f"{PREFIX}{name} must be set" for name, value in needed.items() if not value]
-        if missing:
-            raise SettingsError("\n".join(missing))
-        if twice := set(self.project_audiences()) & set(self.openid_audience):
-            raise SettingsError(
-                f"{PREFIX}OPENID_PROJECT_AUDIENCES: {', '.join(sorted(twice))} is in OPENID_AUDIENCE too"
-            )
+        if (self.openid_provider_uri or not self.openid_providers) and not self.openid_audience:
+            missing.append(f"{PREFIX}OPENID_AUDIENCE must be set")
+        reserved = sorted(RESERVED_IDS & self.openid_providers.keys())
+        wrong = [f"{PREFIX}OPENID_PROVIDERS__{id.upper()}: this id is reserved; take another one" for id in reserved]
+        if told := [*missing, *wrong, *problems_of(self.identity_providers().items())]:
+            raise SettingsError("\n".join(told))
         self.write_url()
 
 

@@ -2,8 +2,10 @@
 """A struct of values read from variables of the environment, each checked, all problems told at once; and its table.
 
 `settings.py` says which settings there are; this says how one is spelled. A field ``name`` of the struct is the
-variable ``LAKEGATE__NAME``; a struct inside nests with another double underscore. Variables with our prefix that no
-field has are refused: a misspelt security setting must not be ignored.
+variable ``LAKEGATE__NAME``; a struct inside nests with another double underscore, and a mapping of structs with two:
+``LAKEGATE__NAME__<ID>__FIELD``, where the id is read in lower case and with ``-`` for ``_``, which shells take in names
+of variables and ids of ours do not. Variables with our prefix that no field has are refused: a misspelt security
+setting must not be ignored.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ PREFIX: Final = "LAKEGATE__"
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
 _MASK = "********"
+_ID = re.compile(r"[a-z0-9-]+", re.ASCII)
+_ANY_ID = "<id>"
 
 SECONDS: Final = {"kind": "duration"}
 """As `extra` of a field's `Meta`: a number of seconds, written as a duration."""
@@ -78,6 +82,8 @@ class SettingRow(msgspec.Struct, frozen=True):
 
 
 class _Field(typing.NamedTuple):
+    """One variable, or with `_ANY_ID` in its path one for each id."""
+
     path: tuple[str, ...]
     hint: Any
     default: Any
@@ -90,6 +96,22 @@ class _Field(typing.NamedTuple):
     def metas(self) -> list[Meta]:
         return [meta for meta in get_args(self.hint)[1:] if isinstance(meta, Meta)]
 
+    def at(self, variable: str) -> _Field | None:
+        """This field with the ids that the variable names; None when it is the variable of another one."""
+        parts = variable.removeprefix(PREFIX).split("__")
+        if len(parts) != len(self.path):
+            return None
+        path: list[str] = []
+        for part, wanted in zip(parts, self.path, strict=True):
+            id = part.lower().replace("_", "-")
+            if wanted == _ANY_ID and _ID.fullmatch(id):
+                path.append(id)
+            elif wanted.upper() == part:
+                path.append(wanted)
+            else:
+                return None
+        return self._replace(path=tuple(path))
+
 
 def _fields(struct: type[msgspec.Struct], path: tuple[str, ...] = ()) -> Iterator[_Field]:
     hints = typing.get_type_hints(struct, include_extras=True)
@@ -98,8 +120,17 @@ def _fields(struct: type[msgspec.Struct], path: tuple[str, ...] = ()) -> Iterato
         here = (*path, field.name)
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             yield from _fields(hint, here)
+        elif (of_each := _struct_of_each(hint)) is not None:
+            yield from _fields(of_each, (*here, _ANY_ID))
         else:
             yield _Field(here, hint, field.default)
+
+
+def _struct_of_each(hint: Any) -> type[msgspec.Struct] | None:
+    """The struct that a mapping has for each id; None for what is no such mapping."""
+    of_each = get_args(hint)[1:]
+    is_mapping = get_origin(hint) is Mapping and isinstance(of_each[0], type)
+    return of_each[0] if is_mapping and issubclass(of_each[0], msgspec.Struct) else None
 
 
 def _bare(hint: Any) -> Any:
@@ -136,10 +167,14 @@ def read(struct: type[StructT], source: Mapping[str, str]) -> StructT:
     fields = {field.variable: field for field in _fields(struct)}
     problems: list[str] = []
     tree: dict[str, Any] = {}
+    spelled: dict[tuple[str, ...], str] = {}
     for variable in sorted(name for name in source if name.startswith(PREFIX)):
-        field = fields.get(variable)
+        field = fields.get(variable) or next((at for each in fields.values() if (at := each.at(variable))), None)
         if field is None:
             problems.append(_unknown(variable, list(fields)))
+            continue
+        if _id_spelled_otherwise(field, variable, spelled):
+            problems.append(f"{variable}: another variable spells the same id in another way; use one spelling")
             continue
         try:
             value = _parse(field, source[variable])
@@ -150,15 +185,49 @@ def read(struct: type[StructT], source: Mapping[str, str]) -> StructT:
         for part in field.path[:-1]:
             branch = branch.setdefault(part, {})
         branch[field.path[-1]] = value
+    problems += _missing(struct, tree, PREFIX)
     if problems:
         raise SettingsError("\n".join(problems))
     return _build(struct, tree)
 
 
+def _id_spelled_otherwise(field: _Field, variable: str, spelled: dict[tuple[str, ...], str]) -> bool:
+    """Whether the ids of the path were written in other letters before: two people may have meant two things."""
+    parts = variable.removeprefix(PREFIX).split("__")
+    above = ["__".join(parts[: depth + 1]) for depth in range(len(parts) - 1)]
+    return any(spelled.setdefault(field.path[: depth + 1], written) != written for depth, written in enumerate(above))
+
+
+def _missing(struct: type[msgspec.Struct], tree: Mapping[str, Any], prefix: str) -> list[str]:
+    """A line for each variable that has no default and is not there, of the structs that something was said about."""
+    hints = typing.get_type_hints(struct)
+    lines = [
+        f"{prefix}{field.name.upper()} must be set"
+        for field in msgspec.structs.fields(struct)
+        if field.required and field.name not in tree
+    ]
+    for name, value in tree.items():
+        if not isinstance(value, dict):
+            continue
+        of_each = _struct_of_each(hints[name])
+        inside = {name: value} if of_each is None else {f"{name}__{id}": each for id, each in value.items()}
+        for path, each in inside.items():
+            lines += _missing(of_each or hints[name], each, f"{prefix}{path.upper()}__")
+    return lines
+
+
 def _build(struct: type[StructT], tree: Mapping[str, Any]) -> StructT:
     hints = typing.get_type_hints(struct)
-    values = {name: _build(hints[name], value) if isinstance(value, dict) else value for name, value in tree.items()}
-    return struct(**values)
+
+    def built(name: str, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        of_each = _struct_of_each(hints[name])
+        if of_each is None:
+            return _build(hints[name], value)
+        return {id: _build(of_each, each) for id, each in value.items()}
+
+    return struct(**{name: built(name, value) for name, value in tree.items()})
 
 
 def rows_of(struct: type[msgspec.Struct]) -> list[SettingRow]:
@@ -166,7 +235,7 @@ def rows_of(struct: type[msgspec.Struct]) -> list[SettingRow]:
 
     def shown(value: Any) -> str:
         match value:
-            case None | ():
+            case None | () | msgspec.NODEFAULT:
                 return ""
             case bool():
                 return str(value).lower()

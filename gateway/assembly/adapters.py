@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reaches the systems outside, from the settings: database, OpenFGA, OPA, audit, identity, object stores.
+"""What reaches the systems outside, from the settings: database, OpenFGA, OPA, audit, object stores.
 
 Clients live in the running loop they are made in; `stack` closes them, in the reverse order.
 """
@@ -25,10 +25,6 @@ from gateway.db.secrets import Sealer
 from gateway.fga.client import FgaClient
 from gateway.fga.model import ModelNotReady, StoreAndModel, find_model
 from gateway.fga.relationships import to_wire
-from gateway.identity.fetch import HttpFetcher
-from gateway.identity.keys import KeyRing
-from gateway.identity.remembered import RememberedTokens
-from gateway.identity.tokens import TokenRules, TokenVerifier
 from gateway.opa.decider import OpaDecider
 from gateway.settings import Settings, asyncpg_url
 from gateway.storage.files import Files
@@ -127,32 +123,6 @@ async def open_audit(settings: Settings, metrics: Metrics, database: Database, s
     audit.start()
     stack.push_async_callback(audit.stop)
     return audit
-
-
-async def open_identity(
-    settings: Settings, trust: Trust, metrics: Metrics, stack: AsyncExitStack
-) -> tuple[KeyRing, RememberedTokens]:
-    """The keys of the issuer, and what verifies tokens with them."""
-    issuer = settings.openid_provider_uri or ""
-    fetch = await stack.enter_async_context(HttpFetcher(tls=trust.context))
-    keys = KeyRing(issuer, fetch)
-    stack.push_async_callback(keys.aclose)
-    rules = TokenRules(
-        issuer=issuer,
-        audiences=frozenset(settings.openid_audience),
-        project_audiences=settings.project_audiences(),
-        additional_issuers=frozenset(settings.openid_additional_issuers),
-        required_scope=settings.openid_scope,
-        subject_claims=settings.openid_subject_claim,
-    )
-    verifier = RememberedTokens(
-        TokenVerifier(rules, keys).verify,
-        generation=lambda: keys.generation,
-        entries=settings.memory.tokens,
-        seconds=settings.memory.token_seconds,
-        observer=metrics,
-    )
-    return keys, verifier
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from gateway.governance.warehouse_storage import WarehouseStorage
 from gateway.governance.warehouses import Warehouses
 from gateway.iceberg.limits import Limits
 from gateway.identity.bearer import bearer_token
-from gateway.identity.remembered import RememberedTokens
+from gateway.identity.router import Judge
 from gateway.scope.endpoint import DEFAULT_RULES
 from gateway.settings import Settings
 from gateway.telemetry.health import HealthMonitor
@@ -64,7 +64,7 @@ def join(
     door: Door,
     delivery: TupleDelivery,
     health: HealthMonitor,
-    verifier: RememberedTokens,
+    verifier: Judge,
     server_id: UUID,
     stores: Stores,
     reaches: ReachesInUse,
@@ -183,9 +183,7 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-def _authenticator(
-    verifier: RememberedTokens, instance_admins: frozenset[str]
-) -> Callable[[list[bytes]], Awaitable[Actor]]:
+def _authenticator(verifier: Judge, instance_admins: frozenset[str]) -> Callable[[list[bytes]], Awaitable[Actor]]:
     async def authenticate(header_values: list[bytes]) -> Actor:
         token = await verifier.verify(bearer_token(header_values))
         return Actor.user(

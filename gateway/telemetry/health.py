@@ -29,7 +29,9 @@ class DependencyHealth(msgspec.Struct, frozen=True, rename={"last_check": "lastC
 
 
 class HealthReport(msgspec.Struct, frozen=True):
-    """The body of `GET /health`; `health` is the worst status of all. Answer 200 when `healthy`, else 503."""
+    """The body of `GET /health`; `health` is the worst status of all, of alternatives the best. Answer 200 when
+    `healthy`, else 503.
+    """
 
     health: Status
     services: dict[str, list[DependencyHealth]]
@@ -67,13 +69,20 @@ class HealthMonitor:
         self._maintenance_mode = maintenance_mode
         self._clock = clock
         self._checks: dict[tuple[str, str], Check] = {}
+        self._alternatives: set[str] = set()
         self._results: dict[tuple[str, str], tuple[Status, float | None]] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def register(self, service: str, name: str, check: Check) -> None:
-        """Add a dependency, e.g. ("catalog", "write_pool"). Raises `ValueError` for a name that is taken."""
+    def register(self, service: str, name: str, check: Check, *, alternative: bool = False) -> None:
+        """Add a dependency, e.g. ("catalog", "write_pool"). Raises `ValueError` for a name that is taken.
+
+        Of the dependencies of a service that are `alternative` to each other one that is fine is enough: a gateway must
+        not be taken out of service for all because one of several identity providers is down.
+        """
         if (service, name) in self._checks:
             raise ValueError(f"the health check {service}/{name} is registered already")
+        if alternative:
+            self._alternatives.add(service)
         self._checks[service, name] = check
         self._results[service, name] = ("unknown", None)
 
@@ -99,7 +108,15 @@ class HealthMonitor:
             shown = status if self._is_recent(checked_at) else "unknown"
             last_check = None if checked_at is None else round(checked_at * 1000)
             services.setdefault(service, []).append(DependencyHealth(name, shown, last_check))
-        return HealthReport(_worst(services), services, self._maintenance_mode)
+        return HealthReport(self._overall(services), services, self._maintenance_mode)
+
+    def _overall(self, services: dict[str, list[DependencyHealth]]) -> Status:
+        found: set[Status] = set()
+        for service, group in services.items():
+            statuses = {dependency.status for dependency in group}
+            fine = service in self._alternatives and "ok" in statuses
+            found.add("ok" if fine else _worst(statuses))
+        return _worst(found)
 
     def _is_recent(self, checked_at: float | None) -> bool:
         return checked_at is not None and self._clock() - checked_at <= _STALE_AFTER_ROUNDS * self._interval
@@ -126,8 +143,7 @@ class HealthMonitor:
                 log.info("dependency.recovered", service=service, name=name)
 
 
-def _worst(services: dict[str, list[DependencyHealth]]) -> Status:
-    statuses = {dependency.status for group in services.values() for dependency in group}
+def _worst(statuses: set[Status]) -> Status:
     if "error" in statuses:
         return "error"
     return "unknown" if "unknown" in statuses else "ok"

@@ -163,3 +163,68 @@ def test_nothing_but_the_settings_reads_the_environment() -> None:
             if isinstance(node, ast.Attribute) and node.attr in names and ast.unparse(node.value) == "os":
                 readers.append(str(path.relative_to(_ROOT)))
     assert set(readers) <= {"gateway/settings.py"}
+
+
+_ENTRA = {
+    "LAKEGATE__OPENID_PROVIDERS__CORP_AD__URI": "https://login.example/tenant/v2.0",
+    "LAKEGATE__OPENID_PROVIDERS__CORP_AD__AUDIENCE": "api://lakegate, lakegate",
+    "LAKEGATE__OPENID_PROVIDERS__CORP_AD__SUBJECT_CLAIMS": "oid",
+    "LAKEGATE__OPENID_PROVIDERS__CORP_AD__ROLES_CLAIM": "groups",
+    "LAKEGATE__OPENID_PROVIDERS__CORP_AD__KEYS_MAX_AGE": "2h",
+}
+
+
+def test_any_number_of_providers_each_under_its_id() -> None:
+    read = settings.load(_SERVING | _ENTRA)
+    read.require_serving()
+    providers = read.identity_providers()
+    assert list(providers) == ["oidc", "corp-ad"]
+    found = providers["corp-ad"]
+    assert (found.audience, found.subject_claims) == (("api://lakegate", "lakegate"), ("oid",))
+    assert (found.roles_claim, found.keys_max_age, found.keys_refresh) == ("groups", 7200.0, 300.0)
+
+
+def test_the_provider_without_a_name_is_not_needed_when_there_are_named_ones() -> None:
+    rest = {name: value for name, value in _SERVING.items() if "OPENID" not in name}
+    read = settings.load(rest | _ENTRA)
+    read.require_serving()
+    assert list(read.identity_providers()) == ["corp-ad"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "told"),
+    [
+        ("OPENID_PROVIDERS__CORP-AD__SCOPE", "read", "spells the same id in another way"),
+        ("OPENID_PROVIDERS__OTHER__SCOPE", "read", "OPENID_PROVIDERS__OTHER__URI must be set"),
+        ("OPENID_PROVIDERS__CORP_AD__AUDIENC", "read", "did you mean"),
+        ("OPENID_PROVIDERS__CORP_AD", "x", "is no setting"),
+        ("OPENID_PROVIDERS__B~D__URI", "x", "is no setting"),
+        ("OPENID_PROVIDERS__CORP_AD__AUDIENCE", ",", "AUDIENCE: "),
+    ],
+)
+def test_a_provider_that_is_not_spelled_right_is_refused(variable: str, text: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        settings.load(_SERVING | _ENTRA | {f"LAKEGATE__{variable}": text})
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"CORP_AD__URI": "https://issuer.example", "CORP_AD__AUDIENCE": "x,lakegate"}, "same issuer .* same audience"),
+        ({"CORP_AD__ADDITIONAL_ISSUERS": "https://issuer.example"}, "same issuer .* same audience"),
+        ({"CORP_AD__PROJECT_AUDIENCES": "lakegate=p"}, "PROJECT_AUDIENCES: lakegate is an audience for everything"),
+        ({"CORP_AD__KEYS_REFRESH": "3h"}, "KEYS_REFRESH must not be longer"),
+        ({"OIDC__URI": "https://a.example", "OIDC__AUDIENCE": "a"}, "OIDC: this id is reserved"),
+        ({"KUBERNETES__URI": "https://a.example", "KUBERNETES__AUDIENCE": "a"}, "KUBERNETES: this id is reserved"),
+    ],
+)
+def test_serving_is_refused_with_providers_that_cannot_be_told_apart(changes: dict[str, str], told: str) -> None:
+    given = {f"LAKEGATE__OPENID_PROVIDERS__{name}": value for name, value in changes.items()}
+    with pytest.raises(SettingsError, match=told):
+        settings.load(_SERVING | _ENTRA | given).require_serving()
+
+
+def test_two_providers_of_one_issuer_are_told_apart_by_their_audiences() -> None:
+    same = {"LAKEGATE__OPENID_PROVIDERS__CORP_AD__URI": "https://issuer.example"}
+    apart = {"LAKEGATE__OPENID_PROVIDERS__CORP_AD__AUDIENCE": "robots"}
+    settings.load(_SERVING | _ENTRA | same | apart).require_serving()

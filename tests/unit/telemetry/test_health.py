@@ -130,3 +130,19 @@ def test_a_short_interval_shortens_the_time_a_check_may_take() -> None:
 def test_times_that_cannot_work_are_refused() -> None:
     with pytest.raises(ValueError, match="timeout_seconds"):
         HealthMonitor(interval_seconds=1, timeout_seconds=2)
+
+
+async def test_of_several_identity_providers_one_that_is_up_is_enough() -> None:
+    """Each is shown as it is; a load balancer takes the gateway out only when nobody at all can sign in."""
+    monitor = HealthMonitor(clock=Clock())
+    one, other, database = Dependency(), Dependency(), Dependency()
+    monitor.register("identity", "oidc", one, alternative=True)
+    monitor.register("identity", "corp", other, alternative=True)
+    monitor.register("catalog", "write_pool", database)
+    one.failure = OSError("down")
+    report = await monitor.check_now()
+    assert report.healthy and [each.status for each in report.services["identity"]] == ["error", "ok"]
+    other.failure = OSError("down")
+    assert not (await monitor.check_now()).healthy
+    other.failure, database.failure = None, OSError("down")
+    assert not (await monitor.check_now()).healthy, "only what can stand in for another is an alternative"

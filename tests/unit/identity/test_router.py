@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several providers beside each other: each token is judged by exactly one, and nothing of one reaches another."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from joserfc.jwk import Key, RSAKey
+
+from gateway.identity.discovery import discovery_url
+from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable
+from gateway.identity.keys import KeyRing
+from gateway.identity.router import OpenIdLink, TokenRouter
+from gateway.identity.tokens import TokenRules
+
+from .conftest import NOW, Clock, Documents, Provider, b64
+
+ONE, OTHER = "https://one.example", "https://other.example/tenant"
+
+
+class Unobserved:
+    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+        """Not looked at here."""
+
+
+class Party:
+    """A provider under an issuer of its own, with its documents and its link."""
+
+    def __init__(self, id: str, issuer: str, key: Key, *, now: Clock, **rules: Any) -> None:
+        self.id, self.issuer = id, issuer
+        self.signer = Provider(key)
+        self.documents = Documents({})
+        self.publish(key)
+        self.keys = KeyRing(issuer, self.documents, clock=now)
+        found: dict[str, Any] = {"audiences": frozenset({"lakegate"})} | rules
+        self.link = OpenIdLink(
+            TokenRules(idp_id=id, issuer=issuer, **found), self.keys, entries=10, seconds=60.0, observer=Unobserved()
+        )
+
+    def publish(self, key: Key) -> None:
+        """Offer this key alone."""
+        uri = f"{self.issuer}/keys"
+        self.documents.table[discovery_url(self.issuer)] = json.dumps({"issuer": self.issuer, "jwks_uri": uri}).encode()
+        self.documents.table[uri] = json.dumps({"keys": [key.as_dict(private=False)]}).encode()
+
+    def token(self, *, key: Key | None = None, kid: str = "k1", **changes: Any) -> str:
+        """A token of this provider, good for a thousand years."""
+        claims = {"exp": NOW * 10, "iat": 1.0} | {"iss": self.issuer, "aud": "lakegate", "sub": "alice"} | changes
+        return self.signer.sign(claims, key=key, kid=kid)
+
+
+@pytest.fixture(scope="module")
+def other_key() -> Key:
+    """A key with the id that the first provider's key has, too."""
+    return RSAKey.generate_key(2048, {"kid": "k1", "use": "sig", "alg": "RS256"})
+
+
+@pytest.fixture
+def now() -> Clock:
+    return Clock(1_000.0)
+
+
+@pytest.fixture
+def one(provider_key: Key, now: Clock) -> Party:
+    return Party("one", ONE, provider_key, now=now)
+
+
+@pytest.fixture
+def other(other_key: Key, now: Clock) -> Party:
+    return Party("other", OTHER, other_key, now=now)
+
+
+@pytest.fixture
+def router(one: Party, other: Party) -> TokenRouter:
+    return TokenRouter([one.link, other.link])
+
+
+async def _refused(router: TokenRouter, token: str) -> str:
+    with pytest.raises(AuthenticationFailed) as caught:
+        await router.verify(token)
+    return str(caught.value)
+
+
+async def test_the_same_subject_and_key_id_at_two_providers_are_two_users(
+    router: TokenRouter, one: Party, other: Party
+) -> None:
+    found = [(await router.verify(party.token())).user_id for party in (one, other, one)]
+    assert found == ["one~alice", "other~alice", "one~alice"]
+
+
+async def test_a_key_of_one_provider_signs_nothing_for_another_though_both_call_it_the_same(
+    router: TokenRouter, one: Party, other: Party, other_key: Key
+) -> None:
+    forged = one.token(key=other_key)
+    assert "signature" in await _refused(router, forged)
+    assert other.documents.asked == [], "what its own provider refuses is offered to nobody else"
+
+
+async def test_a_token_of_nobody_known_is_refused_without_asking_anybody(
+    router: TokenRouter, one: Party, other: Party
+) -> None:
+    for issuer in ("https://evil.example", ONE + "/", ONE.upper(), "", None, 7, ["https://one.example"], {"iss": ONE}):
+        assert "issuer" in await _refused(router, one.token(iss=issuer))
+    assert one.documents.asked == other.documents.asked == []
+
+
+@pytest.mark.parametrize("token", ["opaque-reference-token", "a.b", "a..c", "a.b.c.d.e", "x" * 20_000, "a.%%.c"])
+async def test_what_is_no_jwt_is_refused_and_looked_up_nowhere(router: TokenRouter, one: Party, token: str) -> None:
+    message = await _refused(router, token)
+    assert "JWT" in message or "longer" in message
+    assert one.documents.asked == []
+
+
+@pytest.mark.parametrize("claims", [b"[]", b'"text"', b"\xff\xfe", b"[" * 5_000, b"1"])
+async def test_claims_that_are_no_object_are_refused(router: TokenRouter, claims: bytes) -> None:
+    await _refused(router, f"{b64(b'{}')}.{b64(claims)}.{b64(b'x')}")
+
+
+async def test_one_providers_outage_keeps_out_its_own_users_alone(
+    router: TokenRouter, one: Party, other: Party
+) -> None:
+    one.documents.down = True
+    with pytest.raises(IdentityProviderUnavailable):
+        await router.verify(one.token())
+    assert (await router.verify(other.token())).user_id == "other~alice"
+    one.documents.down = False
+
+
+async def test_keys_past_their_age_count_no_more_at_the_provider_that_is_down(
+    router: TokenRouter, one: Party, other: Party, now: Clock
+) -> None:
+    for party in (one, other):
+        await router.verify(party.token())
+    one.documents.down = True
+    now.at += 3_601
+    with pytest.raises(IdentityProviderUnavailable):
+        await router.verify(one.token(sub="bob"))
+    assert (await router.verify(other.token(sub="bob"))).user_id == "other~bob"
+
+
+async def test_a_storm_of_unknown_keys_asks_one_provider_once_and_the_other_never(
+    router: TokenRouter, one: Party, other: Party, now: Clock
+) -> None:
+    await router.verify(one.token())
+    asked = len(one.documents.asked)
+    now.at += 11
+    storm = [one.token(kid=f"made-up-{number}") for number in range(200)]
+    refusals = await asyncio.gather(*(router.verify(token) for token in storm), return_exceptions=True)
+    assert all(isinstance(each, AuthenticationFailed) for each in refusals)
+    assert len(one.documents.asked) == asked + 2, "the discovery document and the keys, once"
+    assert other.documents.asked == []
+    assert (await router.verify(one.token(sub="bob"))).user_id == "one~bob"
+
+
+async def test_a_rotated_key_is_found_at_once_and_the_old_one_counts_no_more(
+    router: TokenRouter, one: Party, other: Party, now: Clock, other_key: Key
+) -> None:
+    old = one.token()
+    await router.verify(old)
+    await router.verify(other.token())
+    asked = len(other.documents.asked)
+    new = RSAKey.generate_key(2048, {"kid": "k2", "use": "sig", "alg": "RS256"})
+    one.publish(new)
+    now.at += 11
+    assert (await router.verify(one.token(key=new, kid="k2"))).user_id == "one~alice"
+    assert "publish" in await _refused(router, old)
+    assert len(other.documents.asked) == asked
+
+
+def _tenants(key: Key, now: Clock) -> tuple[Party, Party]:
+    """Two applications of one tenant: one issuer, an audience each."""
+    first = Party("people", ONE, key, now=now, audiences=frozenset({"lake-people"}))
+    second = Party("robots", ONE, key, now=now, audiences=frozenset({"lake-robots"}))
+    return first, second
+
+
+async def test_where_two_share_an_issuer_the_audience_says_whose_a_token_is(provider_key: Key, now: Clock) -> None:
+    first, second = _tenants(provider_key, now)
+    router = TokenRouter([first.link, second.link])
+    assert (await router.verify(first.token(aud="lake-people"))).user_id == "people~alice"
+    assert (await router.verify(first.token(aud=["else", "lake-robots"]))).user_id == "robots~alice"
+
+
+@pytest.mark.parametrize("audience", [["lake-people", "lake-robots"], [], None, "else", 7, [["lake-people"]], {}])
+async def test_a_token_for_both_audiences_or_none_is_nobodys(provider_key: Key, now: Clock, audience: object) -> None:
+    first, second = _tenants(provider_key, now)
+    await _refused(TokenRouter([first.link, second.link]), first.token(aud=audience))
+
+
+def test_providers_that_cannot_be_told_apart_are_refused(provider_key: Key, now: Clock, one: Party) -> None:
+    with pytest.raises(ValueError, match="same issuer and the same audience"):
+        TokenRouter([one.link, Party("two", ONE, provider_key, now=now).link])
+    with pytest.raises(ValueError, match="have the id 'one'"):
+        TokenRouter([one.link, Party("one", OTHER, provider_key, now=now).link])
+    by_another_spelling = Party("two", OTHER, provider_key, now=now, additional_issuers=frozenset({ONE}))
+    with pytest.raises(ValueError, match="same issuer"):
+        TokenRouter([one.link, by_another_spelling.link])
