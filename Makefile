@@ -12,11 +12,11 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-long check model policies bench spec-diff lock clean
+.PHONY: help setup demo up test test-long check model policies attackers-day bench spec-diff lock clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
-		printf '  \033[1m%-10s\033[0m %s\n' "$$name" "$$what"; done
+		printf '  \033[1m%-13s\033[0m %s\n' "$$name" "$$what"; done
 
 setup: $(ENVIRONMENT) ## Install everything that is needed, once; the other targets do it by themselves
 	@$(BIN)/python -m gateway.embedded.install
@@ -58,6 +58,9 @@ test: setup ## All tests but the long ones
 
 test-long: setup ## The tests that take minutes
 	$(BIN)/python -m pytest -m long --timeout 1200
+
+attackers-day: setup ## Try everything an attacker can try about identity, and print what was refused
+	@$(BIN)/python -m tests.security.attackers_day
 
 bench: setup ## Measure, each figure next to a floor of the same run
 	$(BIN)/python -m tests.bench

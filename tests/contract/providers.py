@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identity providers of a test's own: a discovery document and keys over HTTP, and tokens with any claims."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+AUDIENCE = "lakegate-tests"
+
+
+def b64(data: bytes) -> str:
+    """base64url without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def jwk(key: rsa.RSAPrivateKey, kid: str) -> dict[str, str]:
+    """The public half as a JSON Web Key."""
+    numbers = key.public_key().public_numbers()
+    size = (numbers.n.bit_length() + 7) // 8
+    return {
+        "kty": "RSA",
+        "use": "sig",
+        "alg": "RS256",
+        "kid": kid,
+        "n": b64(numbers.n.to_bytes(size, "big")),
+        "e": "AQAB",
+    }
+
+
+def signed(key: rsa.RSAPrivateKey, claims: dict[str, Any], **header: Any) -> str:
+    """A JWT under RS256 with any header and claims."""
+    fields = {"alg": "RS256", "typ": "JWT", **header}
+    head = f"{b64(json.dumps(fields).encode())}.{b64(json.dumps(claims).encode())}"
+    return f"{head}.{b64(key.sign(head.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+
+
+class StubProvider:
+    """One provider on a loopback port. `asked` are the paths that were fetched; `down` makes it answer 500."""
+
+    def __init__(self, issuer: str) -> None:
+        self.issuer = issuer
+        self.kid = "k1"
+        self.key = rsa.generate_private_key(65537, 2048)
+        self.asked: list[str] = []
+        self.down = False
+
+    def rotate(self, kid: str) -> None:
+        """Publish another key and no longer the one before."""
+        self.key, self.kid = rsa.generate_private_key(65537, 2048), kid
+
+    def document(self, path: str) -> dict[str, Any]:
+        """What is served."""
+        if path.endswith("/openid-configuration"):
+            return {"issuer": self.issuer, "jwks_uri": f"{self.issuer}/keys"}
+        return {"keys": [jwk(self.key, self.kid)]}
+
+    def claims(self, subject: str, **changes: Any) -> dict[str, Any]:
+        """Claims of a good token; a change to `...` leaves the claim out."""
+        now = time.time()
+        good = {"iss": self.issuer, "aud": AUDIENCE, "sub": subject, "iat": now, "exp": now + 600} | changes
+        return {name: value for name, value in good.items() if value is not ...}
+
+    def token(self, subject: str, *, kid: str | None = None, **changes: Any) -> str:
+        """A token of this provider."""
+        return signed(self.key, self.claims(subject, **changes), kid=kid or self.kid)
+
+
+@contextmanager
+def stub_provider() -> Iterator[StubProvider]:
+    """A provider that runs until the end of the block."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            provider.asked.append(self.path)
+            body = json.dumps(provider.document(self.path)).encode()
+            self.send_response(500 if provider.down else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    provider = StubProvider(f"http://127.0.0.1:{server.server_port}")
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield provider
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several providers at one gateway, over HTTP: whose a token is, and what the outage of one means to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from tests.contract.providers import AUDIENCE, StubProvider, stub_provider
+from tests.contract.world import Person, World, told, unique
+from tests.integration.toxic import second_gateway
+
+USER = "/management/v1/user"
+
+
+@dataclass(frozen=True)
+class Two:
+    """A gateway that knows the stack's provider, the partner, and the partner's robots by another audience."""
+
+    base: str
+    partner: StubProvider
+    gone: StubProvider
+
+    def person(self, subject: str, **claims: object) -> Person:
+        """Somebody with a token of the partner; as a context, so that its connections are given back."""
+        token = self.partner.token(subject, **claims)
+        return Person(subject, f"partner~{subject}", token, self.base)
+
+    def who(self, token: str) -> httpx.Response:
+        """Who the gateway says one is."""
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.post(f"{self.base}{USER}", json={}, headers=headers, timeout=30, trust_env=False)
+
+
+@pytest.fixture(scope="module")
+def two(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+    with stub_provider() as partner, stub_provider() as gone:
+        gone.down = True
+        settings = {
+            "OPENID_PROVIDERS__PARTNER__URI": partner.issuer,
+            "OPENID_PROVIDERS__PARTNER__AUDIENCE": AUDIENCE,
+            "OPENID_PROVIDERS__PARTNER__SUBJECT_CLAIMS": "employee,sub",
+            "OPENID_PROVIDERS__PARTNER__DISPLAY_NAME_TEMPLATE": "{team} of {site.name}",
+            "OPENID_PROVIDERS__PARTNER_ROBOTS__URI": partner.issuer,
+            "OPENID_PROVIDERS__PARTNER_ROBOTS__AUDIENCE": "robots",
+            "OPENID_PROVIDERS__PARTNER_ROBOTS__SCOPE": "lake",
+            "OPENID_PROVIDERS__GONE__URI": gone.issuer,
+            "OPENID_PROVIDERS__GONE__AUDIENCE": AUDIENCE,
+            "HEALTH_CHECK_FREQUENCY_SECONDS": "0.5",
+        }
+        log = tmp_path_factory.mktemp("two") / "gateway.log"
+        with second_gateway(world.ready, log, **settings) as (base, _):
+            yield Two(base, partner, gone)
+
+
+def test_the_same_subject_of_two_providers_is_two_users_with_rights_of_their_own(
+    world: World, two: Two, ns: str
+) -> None:
+    subject = unique("erin")
+    ours = f"oidc~{subject}"
+    assert world.admin.post(USER, {"id": ours, "name": "Erin"}).status_code == 201
+    theirs = two.who(two.partner.token(subject))
+    assert (theirs.status_code, theirs.json()["id"]) == (201, f"partner~{subject}")
+    table = world.table(ns)
+    given = {"writes": [{"type": "select", "user": ours}]}
+    assert world.admin.post(world.grants_path("table", table.uuid), given).status_code == 204
+    erin = two.person(subject)
+    assert told(erin.get(table.path))[:2] == (404, "NoSuchTableException"), "the namesake's grant is not theirs"
+    given = {"writes": [{"type": "select", "user": erin.id}]}
+    assert world.admin.post(world.grants_path("table", table.uuid), given).status_code == 204
+    assert erin.get(table.path).status_code == 200
+    erin.http.close()
+
+
+def test_one_issuer_with_two_audiences_is_two_providers(two: Two) -> None:
+    subject = unique("robot")
+    as_robot = two.who(two.partner.token(subject, aud="robots", scope="read lake"))
+    assert as_robot.json()["id"] == f"partner-robots~{subject}"
+    assert two.who(two.partner.token(subject)).json()["id"] == f"partner~{subject}"
+    for claims, message in (
+        ({"aud": "robots"}, "lacks the scope"),
+        ({"aud": ["robots", AUDIENCE], "scope": "lake"}, "several providers"),
+        ({"aud": "else"}, "another audience"),
+        ({"aud": ...}, "another audience"),
+    ):
+        refused = two.who(two.partner.token(subject, **claims))
+        assert refused.status_code == 401 and message in refused.json()["error"]["message"], claims
+
+
+def test_claims_of_the_provider_say_who_one_is_and_what_one_is_called(two: Two) -> None:
+    number = unique("e")
+    token = two.partner.token("changeable", employee=number, team="Ingest", site={"name": "Ghent"})
+    made = two.who(token).json()
+    assert (made["id"], made["name"], made["user-type"]) == (f"partner~{number}", "Ingest of Ghent", "application")
+    person = two.who(two.partner.token(unique("p"), name="Pia", email="pia@example.com")).json()
+    assert (person["name"], person["email"], person["user-type"]) == ("Pia", "pia@example.com", "human")
+
+
+def test_an_opaque_token_is_told_what_would_be_right(two: Two) -> None:
+    refused = two.who("2YotnFZFEjr1zCsicMWpAA")
+    assert refused.status_code == 401 and "opaque tokens are looked up nowhere" in refused.json()["error"]["message"]
+
+
+def test_the_outage_of_one_provider_keeps_out_its_own_users_alone(world: World, two: Two) -> None:
+    answer = two.who(two.gone.token(unique("late")))
+    assert told(answer)[0] == 503 and int(answer.headers["retry-after"]) > 0
+    assert two.gone.issuer not in answer.text, "addresses of a provider are for the log"
+    assert two.who(world.carol.token).status_code == 200
+    assert two.who(two.partner.token(unique("p"))).status_code == 201
+    health = httpx.get(f"{two.base}/health", timeout=10, trust_env=False)
+    assert health.status_code == 200, "a gateway that still serves somebody is not taken out of service"
+    shown = {each["name"]: each["status"] for each in health.json()["services"]["identity"]}
+    assert (shown["gone"], shown["oidc"], shown["partner"]) == ("error", "ok", "ok")
+
+
+def test_a_storm_of_unknown_keys_asks_the_provider_a_few_times_at_most(world: World, two: Two) -> None:
+    asked = len(two.partner.asked)
+    for number in range(40):
+        assert two.who(two.partner.token("x", kid=f"made-up-{number}")).status_code == 401
+    assert len(two.partner.asked) - asked <= 12, "each process and link at most once in ten seconds"
+    assert two.who(world.carol.token).status_code == 200

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The attacker's day, case by case: each attempt is refused, by a refusal and not by a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contract.world import World
+from tests.security.attackers_day import CASES, REFUSED, Case, Day, controls, dawn
+
+
+@pytest.fixture(scope="module")
+def day(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
+    with dawn(world.ready, tmp_path_factory.mktemp("day") / "gateway.log") as day:
+        yield day
+
+
+def test_good_tokens_are_taken_or_the_day_would_prove_nothing(day: Day) -> None:
+    for what, answer in controls(day):
+        assert answer.status_code not in (401, 500, 503), (what, answer.text)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
+def test_every_attempt_is_refused(day: Day, case: Case) -> None:
+    attempts = list(case.attempts(day))
+    assert attempts
+    let_in = [(what, answer.status_code, answer.text[:200]) for what, answer in attempts]
+    assert [each for each in let_in if each[1] not in REFUSED] == []
