@@ -4,7 +4,8 @@
     python -m tests.security.attackers_day [READY-FILE]
 
 starts one more gateway on the stack of the ready file (without one: on a stack of its own), which knows a second
-provider, tries every case below, and prints what was refused and how. It ends with status 1 when anything was let in or broke; `test_attackers_day.py` runs the same cases.
+provider, tries every case below, and prints what was refused and how. It ends with status 1 when anything was let in or
+broke; `test_attackers_day.py` runs the same cases.
 A case is a function that yields its attempts as (what was sent, the answer); register it with `@case`.
 """
 
@@ -237,12 +238,11 @@ def _type_of(answer: httpx.Response) -> str:
 
 
 def main() -> int:
-    """Run the day against the stack whose ready file is named."""
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        dawn(ready.read(Path(sys.argv[1])), Path(directory) / "log") as day,
-    ):
-        lines, wrong = run(day)
+    """Run the day against the stack whose ready file is named, or against one of its own."""
+    with ExitStack() as held:
+        directory = Path(held.enter_context(tempfile.TemporaryDirectory()))
+        stack = ready.read(Path(sys.argv[1])) if len(sys.argv) > 1 else held.enter_context(_up())
+        lines, wrong = run(held.enter_context(dawn(stack, directory / "gateway.log")))
     print("\n".join(lines))
     print(f"\n{wrong} attempts were not refused." if wrong else "\nEverything was refused.")
     return 1 if wrong else 0
