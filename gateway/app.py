@@ -38,6 +38,7 @@ from gateway.fga.remembered import RememberedRelationships
 from gateway.opa.decider import OpaDecider
 from gateway.opa.remembered import RememberedPolicies
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
+from gateway.tasks import bootstrap
 from gateway.tasks.keys import KeyChange, SealAnew
 from gateway.tasks.outbox import run_delivery
 from gateway.tasks.reconcile import Comparison, Tell
@@ -150,6 +151,15 @@ async def change_keys(settings: Settings, *, seal: bool) -> KeyChange:
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
         return await SealAnew(database=database, door=door, sealer=Sealer(settings.encryption_keys())).run(seal=seal)
+
+
+async def reopen_bootstrap(settings: Settings) -> bool:
+    """Let the server be bootstrapped once more, as `lakegate reopen-bootstrap` asks for it; whether it was needed by
+    nobody, since somebody can manage the server. Raises what starting a gateway and passing its door raise.
+    """
+    async with AsyncExitStack() as stack:
+        database, _, door = await _for_a_command(settings, Metrics(), stack)
+        return await bootstrap.reopen(database=database, door=door)
 
 
 async def _for_a_command(

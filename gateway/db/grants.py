@@ -212,6 +212,8 @@ async def history(
 ) -> Sequence[AnyRow]:
     """Grants that ended on an object, of a principal or both, the latest first, those ended before the row `after`.
 
+    Of a project, those since it was made: another one may have had its id before (`lakekeeper.md` 3.2).
+
     Rows have the columns of `grant_history`. Raises ValueError when neither is named: the whole history is no answer.
     """
     if on is None and principal is None:
@@ -219,6 +221,9 @@ async def history(
     statement = select(grant_history).order_by(grant_history.c.id.desc()).limit(limit)
     if on is not None:
         statement = statement.where(grant_history.c.object_type == on.type.value, grant_history.c.object_id == on.id)
+        if on.type is ObjectType.PROJECT:
+            made = select(projects.c.created_at).where(projects.c.id == on.id).scalar_subquery()
+            statement = statement.where(grant_history.c.granted_at >= made)
     if principal is not None:
         of = (
             grant_history.c.principal_type == principal.type.value,

@@ -181,6 +181,15 @@ async def written_in(connection: AsyncConnection, transaction: int) -> list[Pend
     return [_pending(row) for row in rows]
 
 
+async def last_try(connection: AsyncConnection, object: ObjectKey) -> datetime | None:
+    """When the last of the keys of an object that wait for delivery is tried next; None when none waits."""
+    waiting = select(func.max(outbox.c.not_before)).where(
+        outbox.c.object_type == object.type.value, outbox.c.object_id == object.id
+    )
+    found: datetime | None = (await connection.execute(waiting)).scalar_one()
+    return found
+
+
 async def left_of_moves(connection: AsyncConnection, moved: ObjectKey) -> list[list[Pending]]:
     """What earlier moves of this object left to be delivered, one list for each of their steps, in order."""
     theirs = select(outbox.c.written_in).where(

@@ -67,3 +67,8 @@ async def claim_bootstrap(connection: AsyncConnection) -> bool:
         update(server).where(server.c.bootstrapped_at.is_(None)).values(bootstrapped_at=func.clock_timestamp())
     )
     return result.rowcount == 1
+
+
+async def reopen_bootstrap(connection: AsyncConnection) -> None:
+    """Let the server be bootstrapped once more."""
+    await connection.execute(update(server).values(bootstrapped_at=None))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.db.server_offices import NobodyLeft
 from gateway.iceberg.errors import CatalogError
 
 
@@ -24,6 +25,25 @@ class ProjectNameAlreadyTaken(CatalogError, code=409):
 
 class ProjectNotEmpty(CatalogError, code=409):
     """Warehouses or roles are in the project."""
+
+
+class ProjectIdNotFree(CatalogError, code=409):
+    """What an earlier project of this id gave is not yet taken away everywhere."""
+
+
+class LastServerAdmin(CatalogError, code=409):
+    """Nobody could manage the server any more."""
+
+
+@contextmanager
+def last_admin_kept() -> Iterator[None]:
+    """Tell that nobody would be left as LastServerAdmin."""
+    try:
+        yield
+    except NobodyLeft as nobody:
+        raise LastServerAdmin(
+            "Nobody would be left who has admin or operator on the server for good. Give it to somebody else first."
+        ) from nobody
 
 
 class WarehouseNotEmpty(CatalogError, code=409):

@@ -41,6 +41,7 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database, retry_serialization
 from gateway.db.outbox import Pending
 from gateway.db.role_nesting import MAX_DEPTH, nesting, offices
+from gateway.db.server_offices import somebody_stays
 from gateway.db.wanted import TRAVERSE
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
@@ -53,6 +54,7 @@ from gateway.governance.errors import (
     TooManyEntries,
     TupleAlreadyExists,
     TupleNotFound,
+    last_admin_kept,
     pending_when_out,
 )
 from gateway.governance.principals import principal_of
@@ -95,8 +97,8 @@ class Grants:
         """Give and take, all or nothing, by the rules of assignments: what is there already or not there is an error.
 
         Raises TupleAlreadyExists, TupleNotFound, GrantPrincipalUnknown, InvalidGrantExpiry, RoleMembershipCycle,
-        RoleMembershipDepthExceeded: nothing was changed. Raises RevocationPending when what was taken is recorded but
-        OpenFGA has not confirmed it yet.
+        RoleMembershipDepthExceeded, LastServerAdmin: nothing was changed. Raises RevocationPending when what was taken
+        is recorded but OpenFGA has not confirmed it yet.
         """
         await self._apply(permit, permit.operation, strict=True)
 
@@ -125,9 +127,18 @@ class Grants:
 
         What was dropped and can come back has its grants, and they can be taken away; it gets no new ones.
         """
+        with last_admin_kept():
+            return await self._recorded(permit, change, row, strict=strict)
+
+    async def _recorded(
+        self, permit: Permit[Operation], change: WritingGrants, row: Resolved, *, strict: bool
+    ) -> tuple[Sequence[Pending], Sequence[Pending]]:
         warehouse_id = _warehouse_id(row)
         shortened: list[Assignment] = []
-        async with self._database.change(permit) as connection:
+        async with (
+            self._database.change(permit) as connection,
+            somebody_stays(connection, concerned=await _concerns_offices(connection, row.key, change)),
+        ):
             # One change of an object's grants at a time: two that give and take the same in another order wait for each
             # other here, not for ever.
             await grants.lock_object(connection, row.key)
@@ -282,6 +293,15 @@ def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:
     if entry.principal.type is PrincipalType.ROLE:
         return entry.principal.id in permit.resolution.caller_roles
     return entry.principal.id == permit.actor.id
+
+
+async def _concerns_offices(connection: Connection, on: ObjectKey, change: WritingGrants) -> bool:
+    """Whether it may take an office on the server from somebody: by itself, or by taking them out of a role."""
+    if not change.deletes and all(entry.expires_at is None for entry in change.writes):
+        return False
+    if on.type is ObjectType.ROLE:
+        return any(held_on.type is ObjectType.SERVER for _, held_on in await offices(connection, on.id))
+    return on.type is ObjectType.SERVER
 
 
 async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:

@@ -23,9 +23,9 @@ from gateway.access.relations import Can
 from gateway.access.wire import CreatedProject, Project, ProjectList
 from gateway.db import candidates, outbox, projects
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
+from gateway.db.engine import Connection, Database
 from gateway.db.ownership import owner_of_new, record_gone
-from gateway.governance.errors import ProjectNameAlreadyTaken, ProjectNotEmpty, pending_when_out
+from gateway.governance.errors import ProjectIdNotFree, ProjectNameAlreadyTaken, ProjectNotEmpty, pending_when_out
 from gateway.governance.servers import create_project
 
 
@@ -42,7 +42,9 @@ class Projects:
         self._server = ObjectKey(ObjectType.SERVER, str(server_id))
 
     async def create(self, permit: Permit[CreateProject]) -> CreatedProject:
-        """A project its creator administers. Raises ProjectNameAlreadyTaken."""
+        """A project its creator administers. Raises ProjectNameAlreadyTaken, and ProjectIdNotFree as long as OpenFGA
+        may know of rights on an earlier project of this id: their holders would have them on the new one.
+        """
         operation = permit.operation
         id = operation.project_id or str(uuid7())
         permit.trail.tell(project_id=id)
@@ -52,6 +54,8 @@ class Projects:
             )
             if not keys:
                 raise ProjectNameAlreadyTaken(f"A project with name {operation.project_name} or id {id} exists.")
+            if operation.project_id is not None:
+                await _refuse_undelivered(connection, ObjectKey(ObjectType.PROJECT, id))
             pending = await outbox.enqueue(connection, keys, takes_away=False)
         await self._delivery.deliver_or_leave(pending)
         return CreatedProject(project_id=id)
@@ -110,3 +114,13 @@ class Projects:
         """One project."""
         row = permit.project(permit.operation.project)
         return Project(project_id=row.id, project_name=row.name)
+
+
+async def _refuse_undelivered(connection: Connection, project: ObjectKey) -> None:
+    """Raise ProjectIdNotFree. After the row was inserted: a deletion that was under way has committed by then."""
+    next_try = await outbox.last_try(connection, project)
+    if next_try is not None:
+        raise ProjectIdNotFree(
+            f"A project with id {project.id} was deleted, and what was given on it is not yet taken away everywhere. "
+            f"That is tried again by {next_try.isoformat(timespec='seconds')}; the id is free when it is done."
+        )

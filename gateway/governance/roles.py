@@ -46,11 +46,13 @@ from gateway.db.engine import Connection, Database
 from gateway.db.ownership import owner_of_new, record_gone, record_principal_gone
 from gateway.db.role_nesting import MAX_DEPTH, nesting
 from gateway.db.rows import AnyRow
+from gateway.db.server_offices import somebody_stays
 from gateway.governance.errors import (
     ReservedRoleProvider,
     RoleMembershipDepthExceeded,
     RoleNameAlreadyExists,
     RoleSourceIdConflict,
+    last_admin_kept,
     pending_when_out,
 )
 from gateway.iceberg.errors import BadRequestException, CatalogError, InvalidPaginationToken
@@ -177,18 +179,20 @@ class Roles:
     async def delete(self, permit: Permit[DeleteRole]) -> None:
         """The role with every grant on it and to it; answered when all that it gave is taken away everywhere.
 
-        Raises RevocationPending when it is recorded but OpenFGA has not confirmed it yet.
+        Raises LastServerAdmin when the server could be managed by its members alone, and RevocationPending when it is
+        recorded but OpenFGA has not confirmed it yet.
         """
         ref = permit.operation.role
         by = permit.actor.id
-        async with self._database.change(permit) as connection:
-            project = await roles.delete(connection, ref.role_id)
-            if project is None:
-                raise not_found(ref)
-            gone = ObjectKey(ObjectType.ROLE, str(ref.role_id))
-            parent = ObjectKey(ObjectType.PROJECT, project)
-            pending = await record_gone(connection, gone, parent, above=(), warehouse_id=None, by=by)
-            pending += await record_principal_gone(connection, Principal(PrincipalType.ROLE, gone.id), by=by)
+        with last_admin_kept():
+            async with self._database.change(permit) as connection, somebody_stays(connection):
+                project = await roles.delete(connection, ref.role_id)
+                if project is None:
+                    raise not_found(ref)
+                gone = ObjectKey(ObjectType.ROLE, str(ref.role_id))
+                parent = ObjectKey(ObjectType.PROJECT, project)
+                pending = await record_gone(connection, gone, parent, above=(), warehouse_id=None, by=by)
+                pending += await record_principal_gone(connection, Principal(PrincipalType.ROLE, gone.id), by=by)
         with pending_when_out("The role is deleted; what it gave is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
 

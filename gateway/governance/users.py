@@ -31,7 +31,8 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.found import user_from
 from gateway.db.ownership import record_principal_gone
-from gateway.governance.errors import pending_when_out
+from gateway.db.server_offices import somebody_stays
+from gateway.governance.errors import last_admin_kept, pending_when_out
 from gateway.governance.roles import MOST_FOUND, named_roles
 
 
@@ -132,16 +133,17 @@ class Users:
 
     async def delete(self, permit: Permit[DeleteSelf | DeleteUser]) -> None:
         """The record with every grant to the user, answered when all of it is taken away everywhere. Who comes back
-        with the same id has nothing. Raises UserNotFound.
+        with the same id has nothing. Raises UserNotFound, and LastServerAdmin for the last who can manage the server.
 
         Raises RevocationPending when it is recorded but OpenFGA has not confirmed it yet.
         """
         ref = permit.operation.user
         user = Principal(PrincipalType.USER, ref.user_id)
-        async with self._database.change(permit) as connection:
-            if not await users.delete(connection, ref.user_id):
-                raise not_found(ref)
-            pending = await record_principal_gone(connection, user, by=permit.actor.id)
+        with last_admin_kept():
+            async with self._database.change(permit) as connection, somebody_stays(connection):
+                if not await users.delete(connection, ref.user_id):
+                    raise not_found(ref)
+                pending = await record_principal_gone(connection, user, by=permit.actor.id)
         with pending_when_out("The user is deleted; what they were given is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
 

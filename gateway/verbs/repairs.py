@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate authz`` and ``lakegate secrets``: what makes stores agree again. They pass the door like everybody."""
+"""``lakegate authz``, ``secrets`` and ``reopen-bootstrap``: what mends an installation. They pass the door like
+everybody.
+"""
 
 from __future__ import annotations
 
@@ -86,3 +88,23 @@ def rotate_secrets(dry_run: bool) -> None:
     click.echo(changed.summary())
     if not changed.complete:
         sys.exit(DIFFERS)
+
+
+@click.command("reopen-bootstrap")
+@click.option("--yes", is_flag=True, help="Do it: the next caller with a token who bootstraps administers the server.")
+def reopen_bootstrap(yes: bool) -> None:
+    """Let the server be bootstrapped once more, when nobody can manage it any more. What people hold stays."""
+    from gateway import app
+    from gateway.settings import Settings
+    from gateway.telemetry.logs import configure_logging
+
+    if not yes:
+        raise click.UsageError("whoever bootstraps next administers the server; say --yes to let it be so")
+    configure_logging(level="WARNING", stream=sys.stderr.buffer)
+    try:
+        managed = asyncio.run(app.reopen_bootstrap(settings_for(Settings.write_url)))
+    except start_failures() as error:
+        raise click.ClickException(str(error)) from None
+    if managed:
+        click.echo("note: somebody can manage this server now")
+    click.echo("the server can be bootstrapped again: POST /management/v1/bootstrap")

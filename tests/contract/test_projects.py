@@ -45,6 +45,43 @@ def test_an_empty_project_is_deleted_with_all_that_was_given_on_it(world: World)
     assert told(world.carol.get(PROJECT, headers={"x-project-id": id}))[:2] == (404, "ProjectNotFound")
 
 
+def test_a_project_under_an_id_that_was_used_before_tells_its_own_history_alone(world: World) -> None:
+    id = warehouses.project(world)
+    header = {"x-project-id": id}
+    world.grant("describe", world.carol, "project", id)
+    world.revoke("describe", world.carol, "project", id)
+    history = "/management/v1/project/grants/history"
+    assert [each["privilege"] for each in world.admin.get(history, headers=header).json()["grants"]] == ["describe"]
+    assert world.admin.delete(PROJECT, headers=header).status_code == 204
+    assert world.admin.post(PROJECT, {"project-name": unique("p"), "project-id": id}).status_code == 201
+    assert world.admin.get(history, headers=header).json()["grants"] == []
+    world.grant("select", world.carol, "project", id)
+    world.revoke("select", world.carol, "project", id)
+    assert [each["privilege"] for each in world.admin.get(history, headers=header).json()["grants"]] == ["select"]
+
+
+def test_an_id_is_not_free_while_something_given_on_its_project_is_not_taken_away(world: World) -> None:
+    id = warehouses.project(world)
+    assert world.admin.delete(PROJECT, headers={"x-project-id": id}).status_code == 204
+    # As if the deletion had been told 503: OpenFGA has not confirmed yet that carol reads nothing of it.
+    world.write_tuple(f"user:{world.carol.id}", "select", f"project:{id}")
+    world.sql(
+        "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away, not_before) "
+        "values ('user', $1, 'select', 'project', $2, true, now() + interval '1 hour')",
+        world.carol.id,
+        id,
+    )
+    body = {"project-name": unique("p"), "project-id": id}
+    refused = world.admin.post(PROJECT, body)
+    assert told(refused)[:2] == (409, "ProjectIdNotFree")
+    assert "is tried again by 20" in refused.text
+    assert world.sql("select 1 from projects where id = $1", id) == []
+    world.sql("update outbox set not_before = now() where object_id = $1", id)
+    warehouses.until(lambda: world.sql("select 1 from outbox where object_id = $1", id) == [])
+    assert world.admin.post(PROJECT, body).status_code == 201
+    assert told(world.carol.get(PROJECT, headers={"x-project-id": id}))[:2] == (404, "ProjectNotFound")
+
+
 @pytest.mark.parametrize("content", ["a warehouse", "a role"])
 def test_a_project_with_something_in_it_is_not_deleted(world: World, content: str) -> None:
     id = warehouses.project(world)

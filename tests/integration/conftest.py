@@ -87,6 +87,13 @@ def stack() -> Iterator[Ready]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def empty_stack() -> Iterator[Ready]:
+    """A running stack that nobody has bootstrapped."""
+    with _up(empty=True) as running:
+        yield running
+
+
 @pytest.fixture
 def start_stack() -> Iterator[StartStack]:
     """Start a stack of one's own: `start_stack(empty=True)`, `start_stack(data=path)`; stopped after the test."""

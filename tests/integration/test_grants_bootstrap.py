@@ -1,31 +1,121 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first administrator of an empty server: one of those who try at once, and nobody afterwards."""
+"""The first administrator of an empty server: one of those who try at once, nobody afterwards, and never none."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
-from tests.contract.world import World, told
-from tests.integration.conftest import StartStack
+import httpx
+import psutil
+import pytest
+
+from gateway.embedded.ready import Ready
+from tests.contract.world import Person, World, told, unique
+
+BODY = {"accept-terms-of-use": True}
+SERVER = "/management/v1/permissions/server/assignments"
+REFUSED = (409, "LastServerAdmin")
 
 
-def test_of_those_who_bootstrap_at_once_one_becomes_administrator_and_the_others_nothing(
-    start_stack: StartStack,
-) -> None:
-    world = World(start_stack(empty=True))
-    body = {"accept-terms-of-use": True}
-    assert world.nobody.post("/management/v1/bootstrap", body).status_code == 401
+@dataclass(frozen=True)
+class Begun:
+    """A server that somebody has bootstrapped."""
+
+    world: World
+    first: Person
+    answers: list[httpx.Response]
+    people: list[Person]
+
+
+@pytest.fixture(scope="module")
+def begun(empty_stack: Ready) -> Iterator[Begun]:
+    world = World(empty_stack)
+    assert world.nobody.post("/management/v1/bootstrap", BODY).status_code == 401
     assert world.admin.post("/management/v1/bootstrap", {"accept-terms-of-use": False}).status_code == 400
     assert world.admin.post("/management/v1/project", {"project-name": "early"}).status_code == 403
     assert world.admin.get("/management/v1/info").json()["bootstrapped"] is False
     people = [world.admin, world.alice, world.bob, world.carol]
     with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda person: person.post("/management/v1/bootstrap", body), people))
-    assert sorted(answer.status_code for answer in answers) == [204, 400, 400, 400]
-    assert {told(answer)[1] for answer in answers if answer.status_code == 400} == {"CatalogAlreadyBootstrapped"}
+        answers = list(pool.map(lambda person: person.post("/management/v1/bootstrap", BODY), people))
     first = people[[answer.status_code for answer in answers].index(204)]
-    for person in people:
-        made = person.post("/management/v1/project", {"project-name": f"of {person.name}"})
-        assert made.status_code == (201 if person is first else 403)
-    assert world.sql("select principal_id from grants where object_type = 'server'")[0]["principal_id"] == first.id
+    yield Begun(world, first, answers, people)
     world.close()
+
+
+def test_of_those_who_bootstrap_at_once_one_becomes_administrator_and_the_others_nothing(begun: Begun) -> None:
+    assert sorted(answer.status_code for answer in begun.answers) == [204, 400, 400, 400]
+    assert {told(answer)[1] for answer in begun.answers if answer.status_code == 400} == {"CatalogAlreadyBootstrapped"}
+    for person in begun.people:
+        made = person.post("/management/v1/project", {"project-name": f"of {person.name}"})
+        assert made.status_code == (201 if person is begun.first else 403)
+    assert begun.world.sql("select principal_id from grants where object_type = 'server'")[0]["principal_id"] == (
+        begun.first.id
+    )
+
+
+def test_the_last_who_can_manage_the_server_stays(begun: Begun) -> None:
+    world, first = begun.world, begun.first
+    other = next(person for person in begun.people if person is not first)
+    own = {"type": "admin", "user": first.id}
+
+    def take(entry: dict[str, str]) -> tuple[int, str]:
+        answer = first.post(SERVER, {"deletes": [entry]})
+        return (204, "") if answer.status_code == 204 else told(answer)[:2]
+
+    ending = {"privilege": "admin", "principal": {"user": first.id}, "expires-at": "2100-01-01T00:00:00Z"}
+    assert take(own) == REFUSED
+    assert told(first.post("/management/v1/server/grants", {"writes": [ending]}))[:2] == REFUSED
+    assert told(first.delete(f"/management/v1/user/{first.id}"))[:2] == REFUSED
+    assert first.get("/management/v1/whoami").status_code == 200
+    # By way of a role: its last member, and the role itself, hold the server as well.
+    role = first.post("/management/v1/role", {"name": unique("r")}).json()["id"]
+    path = f"/management/v1/role/{role}"
+    assert first.post(SERVER, {"writes": [{"type": "operator", "role": role}]}).status_code == 204
+    assert take(own) == (204, ""), "who owns the role is in it"
+    assert told(first.delete(path))[:2] == REFUSED
+    ownership = f"/management/v1/permissions/role/{role}/assignments"
+    own_role = {"deletes": [{"type": "ownership", "user": first.id}]}
+    assert told(first.post(ownership, own_role))[:2] == REFUSED
+    # With another one the first may go, and the other one may not.
+    assert other.post("/management/v1/user", {"name": "Other"}).status_code == 201
+    assert first.post(f"{path}/members", {"members": [{"type": "user", "id": other.id}]}).status_code == 204
+    assert first.post(ownership, own_role).status_code == 204
+    assert told(other.delete(f"{path}/members/user/{other.id}"))[:2] == REFUSED
+    assert told(other.delete(f"/management/v1/user/{other.id}"))[:2] == REFUSED
+    assert other.post(SERVER, {"writes": [own]}).status_code == 204
+    assert first.delete(f"/management/v1/user/{other.id}").status_code == 204
+    assert world.sql("select 1 from grants where principal_id = $1", other.id) == []
+
+
+def _lakegate(world: World, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gateway.cli", *arguments],
+        env=psutil.Process(world.ready.pids["gateway"][0]).environ(),
+        cwd=os.sep,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_a_server_that_nobody_can_manage_can_be_bootstrapped_again(begun: Begun) -> None:
+    world = begun.world
+    asked = _lakegate(world, "reopen-bootstrap")
+    assert asked.returncode == 2
+    assert "--yes" in asked.stderr
+    assert world.bob.post("/management/v1/bootstrap", BODY).status_code == 400
+    projects = world.sql("select count(*) as n from projects")[0]["n"]
+    done = _lakegate(world, "reopen-bootstrap", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "somebody can manage this server" in done.stdout
+    assert world.bob.post("/management/v1/bootstrap", BODY).status_code == 204
+    assert world.bob.post("/management/v1/bootstrap", BODY).status_code == 400
+    assert world.bob.post("/management/v1/project", {"project-name": unique("p")}).status_code == 201
+    assert world.sql("select count(*) as n from projects")[0]["n"] == projects + 1, "the default one is not made again"
+    kept = world.sql("select count(*) as n from audit_log where convert_from(record, 'UTF8') like '%reopen_bootstrap%'")
+    assert kept[0]["n"] >= 1

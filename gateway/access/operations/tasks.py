@@ -140,3 +140,12 @@ class ChangeEncryptionKey(Operation):
 
     def facts(self) -> Facts:
         return {"secrets": self.secrets}
+
+
+@dataclass(frozen=True)
+class ReopenBootstrap(Operation):
+    """Let the server be bootstrapped once more: who does it first with a token administers it."""
+
+    endpoint: ClassVar[str] = "TASK /tasks/reopen_bootstrap"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"reopen_bootstrap"})
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way back into a server that nobody can manage any more: `lakegate reopen-bootstrap`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from uuid_utils.compat import uuid7
+
+from gateway.access.door import Door
+from gateway.access.operations.tasks import ReopenBootstrap
+from gateway.db import server_offices, servers
+from gateway.db.engine import Database
+from gateway.tasks.visits import admitted
+
+TASK: Final = "reopen_bootstrap"
+
+
+async def reopen(*, database: Database, door: Door) -> bool:
+    """Let the server be bootstrapped once more, by the first caller with a token; whether somebody could manage it even
+    now. Nothing that anybody holds is touched. Raises the refusal of policies and the outages of the door.
+    """
+    async with (
+        admitted(door, TASK, str(uuid7()), ReopenBootstrap()) as permit,
+        database.change(permit) as connection,
+    ):
+        managed = await server_offices.anybody(connection)
+        await servers.reopen_bootstrap(connection)
+    return managed
