@@ -24,7 +24,8 @@ class Question:
     `within` is the revision of the warehouse the object lies in, as it was read with its row; an answer about something
     in a warehouse is not remembered without it. `by` is a relation that alone gives `relation` and that the caller
     seems to have: quicker to confirm, and no more than a hint. `above` is what a stand-in for an absent object lies in,
-    from its parent upwards; it ends with something that exists.
+    from its parent upwards; it ends with something that exists. `inside` is what the object lies in by its row: who has
+    the relation on everything in there has it on the object.
     """
 
     relation: Can
@@ -32,6 +33,7 @@ class Question:
     within: UUID | None = field(default=None, compare=False)
     by: str | None = field(default=None, compare=False)
     above: tuple[ObjectKey, ...] = field(default=(), compare=False)
+    inside: ObjectKey | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,15 @@ from gateway.access.refs import (
     ViewRef,
 )
 from gateway.access.relations import VISIBLE_BY
-from gateway.access.resolved import Resolution, warehouse_of
+from gateway.access.resolved import (
+    Resolution,
+    Resolved,
+    ResolvedGenericTable,
+    ResolvedNamespace,
+    ResolvedTable,
+    ResolvedView,
+    warehouse_of,
+)
 
 
 def refs_of(asked: Sequence[Operation]) -> list[Ref]:
@@ -53,6 +61,21 @@ def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
     if where.namespaces:
         return (*stand_ins, ObjectKey(ObjectType.NAMESPACE, str(where.namespaces[-1])))
     return (*stand_ins, ObjectKey(ObjectType.WAREHOUSE, str(ref.warehouse_id)))
+
+
+def inside_of(row: Resolved | None) -> ObjectKey | None:
+    """What it lies in: its namespace, or of a namespace the one above it or the warehouse."""
+    match row:
+        case ResolvedTable(namespace=namespace) | ResolvedView(namespace=namespace):
+            return namespace.key
+        case ResolvedGenericTable(namespace=namespace):
+            return namespace.key
+        case ResolvedNamespace(ancestors=(*_, above)):
+            return ObjectKey(ObjectType.NAMESPACE, str(above))
+        case ResolvedNamespace(warehouse=warehouse):
+            return warehouse.key
+        case _:
+            return None
 
 
 def questions_of(demand: Demand, resolution: Resolution) -> list[Question]:

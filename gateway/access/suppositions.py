@@ -20,7 +20,7 @@ from gateway.access.engines import Engines
 from gateway.access.outage import first_of
 from gateway.access.policy import PolicyActor, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.ports import Pin, Question, Resolver
-from gateway.access.questions import above_of, key_of
+from gateway.access.questions import above_of, inside_of, key_of
 from gateway.access.refs import ObjectType, Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, warehouse_of
@@ -125,10 +125,11 @@ def _shut(supposed: Supposition, resolution: Resolution) -> bool:
 def _questions(supposed: Sequence[Supposition], resolution: Resolution) -> list[Question]:
     questions = []
     for each in supposed:
-        warehouse = warehouse_of(resolution.get(each.on))
+        row = resolution.get(each.on)
+        warehouse = warehouse_of(row)
         within = None if warehouse is None else warehouse.revision
         key, above = key_of(each.on, resolution), above_of(each.on, resolution)
-        questions.append(Question(each.relation, key, within, above=above))
+        questions.append(Question(each.relation, key, within, above=above, inside=inside_of(row)))
     return questions
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which grants can make an object visible in a list, read off the relationship model. Pure.
+"""Which grants can make an object visible in a list, and what one has on all that lies in something, read off the
+relationship model. Pure.
 
 Policy authors edit the model, so this is worked out for the model that is asked by. Only what is understood is
 promised: a model in which something else can show a row (a flag for everybody, a relation that is no privilege, another
@@ -38,6 +39,7 @@ _ASKED_FIRST: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 _LOOKED_AT: Final = frozenset({ObjectType.SERVER, ObjectType.PROJECT})
 _PRINCIPALS: Final = ({"type": "user"}, {"type": "role", "relation": "assignee"})
 
+_PARENT: Final = "parent"
 _Relation = tuple[ObjectType, str]
 
 
@@ -53,7 +55,7 @@ class FollowedReaches:
 
     def __init__(self, client: FgaClient) -> None:
         self._client = client
-        self._known: tuple[str, Reaches] | None = None
+        self._known: tuple[str, Reaches, _Model] | None = None
 
     async def __call__(self) -> Reaches:
         """Read once for each model. Raises DecisionEngineUnavailable."""
@@ -64,7 +66,7 @@ class FollowedReaches:
             for type in _LISTED:
                 if type not in found:
                     _log.warning("list.widened", type=type.value, model_id=model_id)
-            self._known = model_id, found
+            self._known = model_id, found, _Model(stored.authorization_model)
         return self._known[1]
 
     def certain(self, model_id: str, type_name: str, relation: str) -> bool:
@@ -73,6 +75,20 @@ class FollowedReaches:
             return False
         reach = self._known[1].get(ObjectType(type_name))
         return reach is not None and relation in reach.certain
+
+    async def inherited(self, model_id: str, type_name: str, relation: str, parent_name: str) -> str | None:
+        """A relation on a `parent_name` that by this model gives `relation` on each `type_name` whose `parent` it is;
+        None when there is none, or another model serves by now. Raises DecisionEngineUnavailable.
+        """
+        await self()
+        if self._known is None or self._known[0] != model_id:
+            return None
+        return self._known[2].inherited(ObjectType(type_name), relation, ObjectType(parent_name))
+
+
+def inherited_of(model: Mapping[str, Any], type: ObjectType, relation: str, parent: ObjectType) -> str | None:
+    """As `FollowedReaches.inherited`, for a model."""
+    return _Model(model).inherited(type, relation, parent)
 
 
 def reaches_of(model: Mapping[str, Any]) -> Reaches:
@@ -173,6 +189,16 @@ class _Model:
             ways.append(self.walk((parent, relation), above) if parent in _LOOKED_AT else None)
         return _all_of(ways)
 
+    def inherited(self, type: ObjectType, relation: str, parent: ObjectType) -> str | None:
+        """A relation on the parent that alone gives `relation` here: an arm `… from parent` of nothing but unions."""
+        edge = self._rules.get((type.value, _PARENT))
+        if edge is None or list(edge.rewrite) != ["this"] or not any(_only(s, parent) for s in edge.subjects):
+            return None
+        arms: set[str] = set()
+        for name in self.implying(type, relation):
+            arms.update(_from_parent(self._rules[type.value, name].rewrite))
+        return min((arm for arm in arms if (parent.value, arm) in self._rules), default=None)
+
     def implying(self, type: ObjectType, relation: str) -> set[str]:
         """The relations of the type of which each alone gives `relation`, itself among them."""
         found: set[str] = set()
@@ -203,6 +229,24 @@ def _alternatives(rewrite: Mapping[str, Any]) -> list[str]:
     if rewrite.get("union") is not None:
         return [name for child in rewrite["union"]["child"] for name in _alternatives(child)]
     return []
+
+
+def _from_parent(rewrite: Mapping[str, Any]) -> list[str]:
+    what = rewrite.get("tupleToUserset")
+    if what is not None:
+        return [what["computedUserset"]["relation"]] if what["tupleset"]["relation"] == _PARENT else []
+    if rewrite.get("union") is not None:
+        return [name for child in rewrite["union"]["child"] for name in _from_parent(child)]
+    return []
+
+
+def _only(subject: Mapping[str, Any], parent: ObjectType) -> bool:
+    """Whether the edge's subjects of this kind are objects of the type, under no condition."""
+    return (
+        subject["type"] == parent.value
+        and not any(subject.get(key) for key in ("relation", "condition"))
+        and subject.get("wildcard") is None
+    )
 
 
 def _all_of(ways: list[frozenset[_Relation] | None]) -> frozenset[_Relation] | None:

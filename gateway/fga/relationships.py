@@ -19,10 +19,15 @@ from gateway.fga.wire import Condition, FgaTuple
 
 # (relation, object) that may be all that is needed to know.
 _Hint = tuple[str, str]
+# (relation, type of the objects, what they lie in).
+_Group = tuple[Can, ObjectType, ObjectKey]
 # Measured: one check of a relation that was granted directly costs OpenFGA and its database 1.5 ms, one object in a
 # list of all that a caller has 0.03 ms. So a list pays from here on, and until it has named so many others for each.
 _MANY = 100
 _OTHERS_FOR_EACH = 40
+# So many questions about what lies in the same thing are preceded by one about the thing: it answers all of them when
+# the caller has the relation there, and costs an eighth more when not.
+_TOGETHER = 8
 
 #: The condition of time-boxed grants and its parameter in a question (`fga_model/core.fga`).
 UNEXPIRED = "unexpired"
@@ -55,13 +60,45 @@ class FgaRelationships:
         asked = _Asked(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)})
         names = [object_name(question.object) for question in questions]
         quick = await self._by_hints(asked, questions, names)
+        held = await self._by_containers(asked, questions)
+        known = [
+            (question.by, name) in quick
+            or (question.inside is not None and (question.relation, question.object.type, question.inside) in held)
+            for question, name in zip(questions, names, strict=True)
+        ]
         left = [
             FgaTuple(subject, question.relation.value, name)
-            for question, name in zip(questions, names, strict=True)
-            if (question.by, name) not in quick
+            for question, name, yes in zip(questions, names, known, strict=True)
+            if not yes
         ]
         slow = iter(await asked.check(left)) if left else iter(())
-        return [(question.by, name) in quick or next(slow) for question, name in zip(questions, names, strict=True)]
+        return [yes or next(slow) for yes in known]
+
+    async def _by_containers(self, asked: _Asked, questions: Sequence[Question]) -> set[_Group]:
+        """Of the groups that many questions are about, those where the caller has the relation on all of the type that
+        lies in the container.
+
+        Where something lies is told by its row, which OpenFGA follows: so it will answer when it knows the row, and a
+        list of the container answers so already.
+        """
+        about: dict[_Group, set[ObjectKey]] = {}
+        for each in questions:
+            if each.inside is not None:
+                about.setdefault((each.relation, each.object.type, each.inside), set()).add(each.object)
+        many = [group for group, objects in about.items() if len(objects) >= _TOGETHER]
+        if self._reaches is None or not many:
+            return set()
+        model_id = self._client.model_id
+        probes: dict[FgaTuple, set[_Group]] = {}
+        for relation, type, inside in many:
+            arm = await self._reaches.inherited(model_id, type.value, relation.value, inside.type.value)
+            if arm is not None:
+                probe = FgaTuple(asked.subject, arm, object_name(inside))
+                probes.setdefault(probe, set()).add((relation, type, inside))
+        answers = await asked.check(list(probes)) if probes else []
+        held = {group for groups, yes in zip(probes.values(), answers, strict=True) if yes for group in groups}
+        # By another model, which began to serve meanwhile, a relation may give something else.
+        return held if self._client.model_id == model_id else set()
 
     async def _by_hints(self, asked: _Asked, questions: Sequence[Question], names: Sequence[str]) -> set[_Hint]:
         """The hints that are enough by the model that serves, and hold by it."""

@@ -404,3 +404,25 @@ async def test_a_list_stops_when_it_has_all_or_too_many_others(client: FgaClient
     assert await client.confirmed(who, "select", {"table:nothing"}, context=CONTEXT, others=10) == set()
     with pytest.raises(DecisionEngineUnavailable, match="status 400"):
         await client.confirmed(who, "no_such_relation", some, context=CONTEXT, others=10)
+
+
+@pytest.mark.parametrize("managed", [False, True])
+async def test_what_lies_together_is_answered_as_each_would_be(client: FgaClient, managed: bool) -> None:
+    """For whatever is given on a namespace, and rights of each kind on the tables in it: one question says what each says."""
+    space = ObjectKey(ObjectType.NAMESPACE, str(uuid4()))
+    tables = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(8)]
+    given = ("ownership", "pass_grants", "manage_grants", "manage_tags", "describe", "select", "create", "modify")
+    holders = {privilege: f"oidc~{privilege}-{uuid4()}" for privilege in given}
+    name = f"namespace:{space.id}"
+    written = [FgaTuple(name, "parent", f"table:{key.id}") for key in tables]
+    written += [FgaTuple(user_object(who), privilege, name) for privilege, who in holders.items()]
+    written += [FgaTuple(f"{type}:*", "managed_access", name) for type in ("user", "role") if managed]
+    await client.write(written)
+    rights = (Can.GET_METADATA, Can.READ_DATA, Can.DROP, Can.MANAGE_TAGS, Can.READ_ASSIGNMENTS, Can.CHANGE_OWNERSHIP)
+    asking = FgaRelationships(client, FollowedReaches(client))
+    for who in (*holders.values(), "oidc~nobody"):
+        # All tables are alike, so one of them tells what each of them would be told.
+        apart = [Question(right, tables[0]) for right in rights for _ in tables]
+        together = [Question(right, key, inside=space) for right in rights for key in tables]
+        answers = [await asking.check(Actor.user(who), asked, now=NOW) for asked in (apart, together)]
+        assert answers[0] == answers[1], who

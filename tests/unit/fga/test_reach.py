@@ -13,7 +13,7 @@ from gateway.access.listing import TRAVERSE, Reaches
 from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS
 from gateway.access.refs import ObjectType
 from gateway.fga.compiled import compiled_model
-from gateway.fga.reach import reaches_of
+from gateway.fga.reach import inherited_of, reaches_of
 
 T = ObjectType
 LISTED = (T.PROJECT, T.WAREHOUSE, T.NAMESPACE, T.TABLE, T.VIEW, T.GENERIC_TABLE)
@@ -136,3 +136,36 @@ def test_what_is_taken_away_from_a_relation_only_makes_it_smaller() -> None:
 def test_another_privilege_that_shows_a_row_is_read_too() -> None:
     reaches = Edited().also("table", "can_include_in_list", computed("manage_tags")).reaches
     assert "manage_tags" in reaches[T.TABLE].own & reaches[T.TABLE].certain
+
+
+def test_what_one_has_on_all_that_lies_in_something_is_read_off_arms_from_the_parent() -> None:
+    model = compiled_model()
+    assert inherited_of(model, T.TABLE, "can_get_metadata", T.NAMESPACE) == "describes"
+    assert inherited_of(model, T.TABLE, "can_read_data", T.NAMESPACE) == "selects"
+    assert inherited_of(model, T.TABLE, "can_drop", T.NAMESPACE) == "modifies"
+    assert inherited_of(model, T.VIEW, "can_get_metadata", T.NAMESPACE) == "describes"
+    assert inherited_of(model, T.NAMESPACE, "can_get_metadata", T.WAREHOUSE) == "describes"
+    assert inherited_of(model, T.TABLE, "can_get_metadata", T.WAREHOUSE) is None, "a table lies in no warehouse itself"
+    assert inherited_of(model, T.TABLE, "no_such", T.NAMESPACE) is None
+    assert inherited_of(model, T.WAREHOUSE, "can_use", T.PROJECT) is None, "its edge has another name"
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        {"difference": {"base": above("describes"), "subtract": computed("managed_access")}},
+        {"intersection": {"child": [above("describes"), computed("select")]}},
+        above("describes", "elsewhere"),
+        above("can_nothing"),
+    ],
+)
+def test_an_arm_that_is_not_enough_gives_nothing(rewrite: dict[str, Any]) -> None:
+    edited = Edited().rule("table", "describes", {"union": {"child": [{"this": {}}, rewrite]}})
+    assert inherited_of(edited.model, T.TABLE, "can_get_metadata", T.NAMESPACE) is None
+
+
+@pytest.mark.parametrize("subject", [{"type": "namespace", "condition": "unexpired"}, {"type": "user"}])
+def test_an_edge_that_holds_only_sometimes_gives_nothing(subject: dict[str, Any]) -> None:
+    edited = Edited()
+    edited._types["table"]["metadata"]["relations"]["parent"]["directly_related_user_types"] = [subject]
+    assert inherited_of(edited.model, T.TABLE, "can_get_metadata", T.NAMESPACE) is None

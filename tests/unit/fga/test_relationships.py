@@ -120,9 +120,51 @@ class Sure:
     def certain(self, model_id: str, type_name: str, relation: str) -> bool:
         return (model_id, type_name) == ("m", "table")
 
+    async def inherited(self, model_id: str, type_name: str, relation: str, parent_name: str) -> str | None:
+        """What reads data of all tables in a namespace."""
+        known = (model_id, type_name, relation, parent_name) == ("m", "table", "can_read_data", "namespace")
+        return "selects" if known else None
+
 
 def relationships(recorder: Recorder) -> FgaRelationships:
     return FgaRelationships(cast(FgaClient, recorder), cast(FollowedReaches, Sure()))
+
+
+SPACES = [ObjectKey(ObjectType.NAMESPACE, f"n{number}") for number in range(3)]
+
+
+def lying(count: int, space: ObjectKey, relation: Can = Can.READ_DATA) -> list[Question]:
+    keys = [ObjectKey(ObjectType.TABLE, f"{space.id}-t{number}") for number in range(count)]
+    return [Question(relation, key, inside=space) for key in keys]
+
+
+async def test_many_questions_about_what_lies_together_are_one_about_what_it_lies_in() -> None:
+    """Held in the first namespace and not in the second, of whose tables one is given by itself."""
+    asked = [*lying(500, SPACES[0]), *lying(8, SPACES[1]), *lying(7, SPACES[2]), *lying(9, SPACES[0], Can.DROP)]
+    own, drop = ("can_read_data", "table:n1-t3"), ("can_drop", "table:n0-t0")
+    recorder = Lister(set(), {("selects", "namespace:n0"), own, drop})
+    answers = await relationships(recorder).check(Actor.user("oidc~a"), asked, now=NOON)
+    assert [number for number, yes in enumerate(answers) if yes] == [*range(500), 503, 515]
+    probes, rest = recorder.calls
+    assert {(check.relation, check.object) for check in probes["checks"]} == {
+        ("selects", "namespace:n0"),
+        ("selects", "namespace:n1"),
+    }, "of seven tables, and of a relation that does not come from the parent, each is asked about"
+    assert len(rest["checks"]) == 8 + 7 + 9
+
+
+async def test_what_a_container_gave_by_another_model_is_worth_nothing() -> None:
+    recorder = Lister(set(), {("selects", "namespace:n0")})
+    check = recorder.batch_check
+
+    async def switch(*args: Any, **kwargs: Any) -> list[bool]:
+        recorder.model_id = "other"
+        return await check(*args, **kwargs)
+
+    recorder.batch_check = switch  # type: ignore[method-assign]  # the model changes while the question is under way
+    answers = await relationships(recorder).check(Actor.user("oidc~a"), lying(20, SPACES[0]), now=NOON)
+    assert not any(answers)
+    assert len(recorder.calls[-1]["checks"]) == 20
 
 
 async def test_a_user_is_asked_for_by_the_encoded_id_and_at_the_time_of_the_clock() -> None:
