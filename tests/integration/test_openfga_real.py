@@ -408,7 +408,7 @@ async def test_a_list_stops_when_it_has_all_or_too_many_others(client: FgaClient
 
 @pytest.mark.parametrize("managed", [False, True])
 async def test_what_lies_together_is_answered_as_each_would_be(client: FgaClient, managed: bool) -> None:
-    """For whatever is given on a namespace, and rights of each kind on the tables in it: one question says what each says."""
+    """For whatever is given on a namespace, and rights of each kind in it: one question says what each says."""
     space = ObjectKey(ObjectType.NAMESPACE, str(uuid4()))
     tables = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(8)]
     given = ("ownership", "pass_grants", "manage_grants", "manage_tags", "describe", "select", "create", "modify")
