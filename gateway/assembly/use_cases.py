@@ -115,15 +115,13 @@ def join(
             limits=limits,
         ),
         tables=tables,
-        commits=Commits(database=database, delivery=delivery, files=metadata_files, tables=tables, turns=turns),
+        commits=Commits(database=database, delivery=delivery, files=metadata_files, turns=turns),
         views=views,
         renames=Renames(database=database, delivery=delivery),
         generic_tables=GenericTables(
             database=database, delivery=delivery, files=metadata_files, credentials=credentials, lists=lists
         ),
-        registrations=Registrations(
-            database=database, delivery=delivery, files=metadata_files, tables=tables, views=views
-        ),
+        registrations=Registrations(database=database, delivery=delivery, files=metadata_files, views=views),
         credentials=credentials,
         deleted=DeletedTables(database=database, lists=lists),
         servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),

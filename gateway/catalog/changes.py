@@ -14,17 +14,15 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from gateway.access.actor import Actor
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
 from gateway.catalog.computing import extent
-from gateway.catalog.containers import above_table
 from gateway.catalog.metadata_files import Written
+from gateway.catalog.newcomers import claim_location, owned
 from gateway.catalog.races import LostRace
-from gateway.catalog.tables import claim_location
 from gateway.db import namespaces, tables
 from gateway.db.engine import Connection
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_new
 from gateway.db.resolver import reread_table
 from gateway.iceberg.commit import CommitOutcome, commit_table
 from gateway.iceberg.errors import NoSuchNamespaceException, NoSuchTableException
@@ -209,14 +207,7 @@ class NewTable:
                 metadata_location=written[0],
                 metadata=written[1],
             )
-        pending = await record_new(
-            connection,
-            actor,
-            ObjectKey(ObjectType.TABLE, str(id)),
-            self.namespace.key,
-            above=above_table(self.namespace),
-            warehouse_id=self.warehouse.id,
-        )
+        pending = await owned(connection, actor, ObjectType.TABLE, id, self.namespace)
         return Applied(id=id, pending=pending)
 
     async def again(self, connection: Connection) -> NewTable:

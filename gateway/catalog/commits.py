@@ -22,8 +22,9 @@ from gateway.catalog.changes import Change, NewTable, TableChange
 from gateway.catalog.computing import aside
 from gateway.catalog.credentials import require_vendable
 from gateway.catalog.metadata_files import MetadataFiles, Written, own_files
+from gateway.catalog.newcomers import place, refuse_chosen_location, refuse_taken_location, taken
 from gateway.catalog.races import Turns, learn_outcome, until_won
-from gateway.catalog.tables import Tables, now_ms, place, refuse_chosen_location, taken
+from gateway.catalog.tables import now_ms
 from gateway.db import pending_files, tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
@@ -45,13 +46,12 @@ class Commits:
     """Commits of one table, the commit that makes a staged table exist, and transactions over many tables."""
 
     def __init__(
-        self, *, database: Database, delivery: TupleDelivery, files: MetadataFiles, tables: Tables, turns: SharedTurns
+        self, *, database: Database, delivery: TupleDelivery, files: MetadataFiles, turns: SharedTurns
     ) -> None:
         self._turns = Turns(turns)
         self._database = database
         self._delivery = delivery
         self._files = files
-        self._tables = tables
 
     async def commit(self, permit: Permit[CommitTable]) -> CommitTableResponse:
         """Apply the updates to the table as it is now.
@@ -215,7 +215,8 @@ class Commits:
         if staged is None:
             if asked:
                 refuse_chosen_location(profile, location)
-            await self._tables.require_free(location)
+            async with self._database.read() as connection:
+                await refuse_taken_location(connection, location)
             await self._files.require_empty(namespace.warehouse, location)
         return NewTable(
             namespace=namespace,

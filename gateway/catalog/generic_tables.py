@@ -19,31 +19,27 @@ from gateway.access.operations.generic_tables import (
     VendGenericTableCredentials,
 )
 from gateway.access.permit import Permit
-from gateway.access.refs import ObjectKey, ObjectType, WarehouseRef
+from gateway.access.refs import ObjectType, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace
-from gateway.catalog.containers import above_table
 from gateway.catalog.credentials import Credentials, Handed, require_vendable
 from gateway.catalog.drops import Files, let_go
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles
-from gateway.catalog.tables import (
+from gateway.catalog.newcomers import (
+    arrival,
     claim_location,
+    owned,
     place,
     refuse_chosen_location,
     refuse_taken_location,
+    refuse_taken_name,
     taken,
 )
-from gateway.db import namespaces, retired, tables
+from gateway.db import retired, tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
-from gateway.db.ownership import record_new
-from gateway.iceberg.errors import (
-    AlreadyExistsException,
-    LocationAlreadyTaken,
-    NoSuchNamespaceException,
-    UnexpectedFilesInLocation,
-)
+from gateway.iceberg.errors import AlreadyExistsException, UnexpectedFilesInLocation
 from gateway.iceberg.generic_tables import (
     GenericTableIdentifier,
     ListGenericTablesResponse,
@@ -109,7 +105,8 @@ class GenericTables:
         namespace = permit.namespace(permit.operation.namespace)
         validate_new_name(request.name, noun="generic table")
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
-        await self._refuse_taken_name(namespace, identifier)
+        async with self._database.read() as connection:
+            await refuse_taken_name(connection, namespace, identifier, _taken)
         profile = decode_profile(namespace.warehouse.profile)
         id = uuid7()
         location = place(profile, namespace, identifier.name, id, request.base_location)
@@ -165,12 +162,6 @@ class GenericTables:
         async with self._database.read() as connection:
             return await tables.formats(connection, ids)
 
-    async def _refuse_taken_name(self, namespace: ResolvedNamespace, identifier: TableIdentifier) -> None:
-        async with self._database.read() as connection:
-            kind = await tables.name_taken(connection, namespace.id, identifier.name)
-        if kind is not None:
-            raise _taken(kind, identifier)
-
     async def _holds_files(
         self, permit: Permit[CreateGenericTable], namespace: ResolvedNamespace, location: Location
     ) -> bool:
@@ -199,44 +190,26 @@ class GenericTables:
         explicit: bool,
         adopted: bool,
     ) -> None:
-        warehouse = namespace.warehouse
-        try:
-            async with self._database.change(permit) as connection:
-                await namespaces.hold(connection, namespace)
-                await claim_location(connection, location, explicit=explicit)
-                if adopted:
-                    await retired.taken_in(connection, location.overlap_key)
-                await tables.create(
-                    connection,
-                    id=id,
-                    warehouse_id=warehouse.id,
-                    namespace_id=namespace.id,
-                    kind=_KIND,
-                    name=identifier.name,
-                    table_uuid=id,
-                    location=location.text,
-                    location_key=location.overlap_key,
-                    metadata_location=None,
-                    metadata=document,
-                    staged_by=None,
-                    format=permit.operation.request.format,
-                )
-                pending = await record_new(
-                    connection,
-                    permit.actor,
-                    ObjectKey(ObjectType.GENERIC_TABLE, str(id)),
-                    namespace.key,
-                    above=above_table(namespace),
-                    warehouse_id=warehouse.id,
-                )
-        except namespaces.NamespaceGone as gone:
-            raise NoSuchNamespaceException.of(identifier.namespace) from gone
-        except tables.Clash as clash:
-            async with self._database.read() as connection:
-                kind = await tables.name_taken(connection, namespace.id, identifier.name)
-            if kind is None:
-                raise LocationAlreadyTaken(f"Location is taken: {location.text}") from clash
-            raise _taken(kind, identifier) from clash
+        async with arrival(permit, self._database, namespace, identifier, location, _taken) as connection:
+            await claim_location(connection, location, explicit=explicit)
+            if adopted:
+                await retired.taken_in(connection, location.overlap_key)
+            await tables.create(
+                connection,
+                id=id,
+                warehouse_id=namespace.warehouse.id,
+                namespace_id=namespace.id,
+                kind=_KIND,
+                name=identifier.name,
+                table_uuid=id,
+                location=location.text,
+                location_key=location.overlap_key,
+                metadata_location=None,
+                metadata=document,
+                staged_by=None,
+                format=permit.operation.request.format,
+            )
+            pending = await owned(connection, permit.actor, ObjectType.GENERIC_TABLE, id, namespace)
         await self._delivery.deliver_or_leave(pending)
 
 

@@ -17,7 +17,7 @@ from gateway.access.permit import Permit
 from gateway.access.refs import WarehouseRef
 from gateway.access.refusals import forbidden
 from gateway.access.relations import Can
-from gateway.catalog.tables import claim_location
+from gateway.catalog.newcomers import claim_location
 from gateway.db import namespaces, retired
 from gateway.db.engine import Connection
 from gateway.iceberg.errors import InvalidLocation

@@ -27,6 +27,7 @@ from gateway.catalog.pages import Position, visible_page
 from gateway.db import candidates, deleted, namespaces, tables
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
+from gateway.iceberg.wire import ListTablesResponse, TableIdentifierBody
 
 _Fetch = Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[AnyRow]]]
 
@@ -75,6 +76,18 @@ class Lists:
             lambda row: Position(row.name_key, row.id),
             page_token=operation.page_token,
             page_size=operation.page_size,
+        )
+
+    async def answer(self, permit: Permit[ListTables] | Permit[ListViews], type: ObjectType) -> ListTablesResponse:
+        """A page of `tabulars` as the protocol has it for tables and for views."""
+        operation = permit.operation
+        namespace = permit.namespace(operation.namespace)
+        rows, token = await self.tabulars(permit, type, namespace)
+        return ListTablesResponse(
+            identifiers=tuple(TableIdentifierBody(namespace.namespace.levels, row.name) for row in rows),
+            next_page_token=token,
+            table_uuids=tuple(str(row.id) for row in rows) if operation.return_uuids else None,
+            protection_status=tuple(row.protected for row in rows) if operation.return_protection_status else None,
         )
 
     async def namespaces(

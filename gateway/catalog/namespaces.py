@@ -39,11 +39,7 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import validate_new_namespace
 from gateway.iceberg.limits import Limits
-from gateway.iceberg.wire import (
-    ListNamespacesResponse,
-    NamespaceResponse,
-    UpdateNamespacePropertiesResponse,
-)
+from gateway.iceberg.wire import ListNamespacesResponse, NamespaceResponse, UpdateNamespacePropertiesResponse
 from gateway.scope.profile import decode_profile
 
 #: How many tuples a drop makes OpenFGA forget before it answers; a larger one leaves the rest to the background.

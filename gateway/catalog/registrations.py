@@ -17,7 +17,7 @@ from gateway.access.actor import Actor
 from gateway.access.operations.registrations import RegisterTable, RegisterView, UnregisterTable
 from gateway.access.operations.tables import DropTable
 from gateway.access.permit import Permit
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refs import ObjectType
 from gateway.access.refusals import forbidden
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
@@ -26,19 +26,18 @@ from gateway.catalog.credentials import require_vendable
 from gateway.catalog.examination import Examiner
 from gateway.catalog.leftovers import claim_left_location, refuse_leftovers
 from gateway.catalog.metadata_files import MetadataFiles
-from gateway.catalog.tables import Tables, refuse_taken_location, taken
+from gateway.catalog.newcomers import arrival, owned, refuse_taken_location, refuse_taken_name, taken
 from gateway.catalog.views import Views, taken_for_view
 from gateway.catalog.views import answer as view_answer
 from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_gone, record_new
+from gateway.db.ownership import record_gone
 from gateway.iceberg.applying.structure import check_format_version
 from gateway.iceberg.errors import (
     CommitFailedException,
     InvalidLocation,
-    NoSuchNamespaceException,
     NoSuchTableException,
     ProtectedTabularDeletionWithoutForce,
 )
@@ -52,14 +51,11 @@ from gateway.scope.profile import S3Profile, decode_profile
 class Registrations:
     """Register and unregister."""
 
-    def __init__(
-        self, *, database: Database, delivery: TupleDelivery, files: MetadataFiles, tables: Tables, views: Views
-    ) -> None:
+    def __init__(self, *, database: Database, delivery: TupleDelivery, files: MetadataFiles, views: Views) -> None:
         self._database = database
         self._delivery = delivery
         self._files = files
         self._examiner = Examiner(files.limits)
-        self._tables = tables
         self._views = views
 
     async def table(self, permit: Permit[RegisterTable], drop: Permit[DropTable] | None) -> LoadTableResult:
@@ -82,17 +78,11 @@ class Registrations:
         require_vendable(profile, location)
         check_format_version(found.format_version, frozenset(namespace.warehouse.allowed_format_versions))
         written = (operation.request.metadata_location, found.document)
-        try:
-            async with self._database.change(permit) as connection:
-                await namespaces.hold(connection, namespace)
-                # Locations before rows: the order in which all changes lock (`changes.py`).
-                await tables.hold_explicit_locations(connection)
-                gone = [] if replaced is None else await self._take_away(connection, replaced, permit.actor)
-                new = await self._insert(connection, permit, namespace, identifier, UUID(found.uuid), location, written)
-        except namespaces.NamespaceGone as missing:
-            raise NoSuchNamespaceException.of(identifier.namespace) from missing
-        except tables.Clash as clash:
-            raise await self._tables.clash(namespace, identifier, location) from clash
+        async with arrival(permit, self._database, namespace, identifier, location) as connection:
+            # Locations before rows: the order in which all changes lock (`changes.py`).
+            await tables.hold_explicit_locations(connection)
+            gone = [] if replaced is None else await self._take_away(connection, replaced, permit.actor)
+            new = await self._insert(connection, permit, namespace, identifier, UUID(found.uuid), location, written)
         await self._delivery.deliver_or_leave([*gone, *new])
         return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(found.document))
 
@@ -103,9 +93,7 @@ class Registrations:
         validate_new_name(request.name, noun="view")
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
-            kind = await tables.name_taken(connection, namespace.id, identifier.name)
-        if kind is not None:
-            raise taken_for_view(kind, identifier)
+            await refuse_taken_name(connection, namespace, identifier, taken_for_view)
         profile = decode_profile(namespace.warehouse.profile)
         file, folder = await self._file_of_nobody(permit, profile, request.metadata_location, None)
         found = await self._examined(Kind.VIEW, namespace, file, folder)
@@ -227,14 +215,7 @@ class Registrations:
             metadata=written[1],
             staged_by=None,
         )
-        return await record_new(
-            connection,
-            permit.actor,
-            ObjectKey(ObjectType.TABLE, str(id)),
-            namespace.key,
-            above=above_table(namespace),
-            warehouse_id=namespace.warehouse.id,
-        )
+        return await owned(connection, permit.actor, ObjectType.TABLE, id, namespace)
 
 
 def _is_still(namespace_id: UUID, name_key: str, table: ResolvedTable) -> bool:

@@ -16,7 +16,7 @@ from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedView
 from gateway.catalog.containers import above_table
-from gateway.catalog.tables import spoken
+from gateway.catalog.newcomers import spoken
 from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database

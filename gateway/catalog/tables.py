@@ -13,41 +13,42 @@ from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
 from gateway.access.permit import Permit
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refs import ObjectType
 from gateway.access.relations import Can
 from gateway.access.repetition import Remembered
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
 from gateway.catalog.computing import aside
-from gateway.catalog.containers import above_table
 from gateway.catalog.credentials import Credentials, Handed, require_vendable
 from gateway.catalog.drops import Files, let_go
 from gateway.catalog.etags import Tagged
 from gateway.catalog.lists import Lists
 from gateway.catalog.loads import LoadWish, of_creation, of_load
 from gateway.catalog.metadata_files import MetadataFiles
-from gateway.db import namespaces, pending_files, tables, tasks
+from gateway.catalog.newcomers import (
+    arrival,
+    claim_location,
+    owned,
+    place,
+    refuse_chosen_location,
+    refuse_taken_location,
+    refuse_taken_name,
+)
+from gateway.db import pending_files, tables, tasks
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Connection, Database
-from gateway.db.ownership import record_new
+from gateway.db.engine import Database
+from gateway.db.outbox import Pending
 from gateway.db.tasks import Queue
 from gateway.iceberg.creation import new_table_metadata
-from gateway.iceberg.errors import (
-    AlreadyExistsException,
-    InvalidLocation,
-    LocationAlreadyTaken,
-    NoSuchNamespaceException,
-    NoSuchTableException,
-)
+from gateway.iceberg.errors import NoSuchTableException
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
 from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata, encode_table_metadata
 from gateway.iceberg.properties import GC_ENABLED, flag
 from gateway.iceberg.referenced import SnapshotsMode, referenced_document
-from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult, TableIdentifierBody
-from gateway.scope.layout import FullHierarchyLayout, default_location
+from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult
 from gateway.scope.location import Location
 from gateway.scope.places import require_inside
-from gateway.scope.profile import S3Profile, decode_profile
+from gateway.scope.profile import decode_profile
 
 #: How long a staged table waits for the commit that makes it.
 STAGED_SECONDS = 24 * 3600.0
@@ -75,16 +76,7 @@ class Tables:
 
     async def list(self, permit: Permit[ListTables]) -> ListTablesResponse:
         """The tables the caller sees, in the creators' spelling."""
-        operation = permit.operation
-        namespace = permit.namespace(operation.namespace)
-
-        rows, token = await self._lists.tabulars(permit, ObjectType.TABLE, namespace)
-        return ListTablesResponse(
-            identifiers=tuple(TableIdentifierBody(namespace.namespace.levels, row.name) for row in rows),
-            next_page_token=token,
-            table_uuids=tuple(str(row.id) for row in rows) if operation.return_uuids else None,
-            protection_status=tuple(row.protected for row in rows) if operation.return_protection_status else None,
-        )
+        return await self._lists.answer(permit, ObjectType.TABLE)
 
     async def create(self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None) -> Tagged:
         """Create the table, or stage it. The creator owns it and gets credentials for it; a staged one has no tag.
@@ -98,7 +90,8 @@ class Tables:
         profile = decode_profile(warehouse.profile)
         id = uuid7()
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
-        await self._refuse_taken_name(namespace, identifier)
+        async with self._database.read() as connection:
+            await refuse_taken_name(connection, namespace, identifier)
         location = place(profile, namespace, identifier.name, id, request.location)
         require_vendable(profile, location)
         metadata = self._first_metadata(permit, id, location)
@@ -106,7 +99,8 @@ class Tables:
         explicit = request.location is not None
         if explicit:
             refuse_chosen_location(profile, location)
-            await self.require_free(location)
+            async with self._database.read() as connection:
+                await refuse_taken_location(connection, location)
             await self._files.require_empty(warehouse, location)
         permit.trail.tell(table_id=str(id), namespace_id=str(namespace.id), location=location.text)
         if request.stage_create:
@@ -167,7 +161,8 @@ class Tables:
                 connection, UUID(remembered.detail["table_id"]), location_key=location.overlap_key
             )
         if row is None:
-            await self._refuse_taken_name(namespace, identifier)
+            async with self._database.read() as connection:
+                await refuse_taken_name(connection, namespace, identifier)
             raise NoSuchTableException(f"Table does not exist: {identifier.dotted}")
         metadata = self._first_metadata(permit, row.id, location)
         permit.trail.tell(table_id=str(row.id), location=location.text, repeated="true")
@@ -205,12 +200,6 @@ class Tables:
             limits=self._files.limits,
         )
 
-    async def _refuse_taken_name(self, namespace: ResolvedNamespace, identifier: TableIdentifier) -> None:
-        async with self._database.read() as connection:
-            kind = await tables.name_taken(connection, namespace.id, identifier.name)
-        if kind is not None:
-            raise taken(kind, identifier)
-
     async def _insert(
         self,
         permit: Permit[CreateTable],
@@ -223,131 +212,42 @@ class Tables:
         written: tuple[str, bytes] | None,
     ) -> None:
         warehouse = namespace.warehouse
-        try:
-            async with self._database.change(permit) as connection:
-                await namespaces.hold(connection, namespace)
-                if written is not None:
-                    await pending_files.hold(connection, [written[0]])
-                await claim_location(connection, location, explicit=explicit)
-                await tables.create(
+        async with arrival(permit, self._database, namespace, identifier, location) as connection:
+            if written is not None:
+                await pending_files.hold(connection, [written[0]])
+            await claim_location(connection, location, explicit=explicit)
+            await tables.create(
+                connection,
+                id=id,
+                warehouse_id=warehouse.id,
+                namespace_id=namespace.id,
+                name=identifier.name,
+                table_uuid=id,
+                location=location.text,
+                location_key=location.overlap_key,
+                metadata_location=None if written is None else written[0],
+                metadata=None if written is None else written[1],
+                staged_by=permit.actor.id if written is None else None,
+            )
+            pending: list[Pending] = []
+            if written is not None:
+                pending = await owned(connection, permit.actor, ObjectType.TABLE, id, namespace)
+            else:
+                await tasks.add(
                     connection,
-                    id=id,
+                    Queue.EXPIRE_STAGED_TABLE,
                     warehouse_id=warehouse.id,
-                    namespace_id=namespace.id,
-                    name=identifier.name,
-                    table_uuid=id,
-                    location=location.text,
-                    location_key=location.overlap_key,
-                    metadata_location=None if written is None else written[0],
-                    metadata=None if written is None else written[1],
-                    staged_by=permit.actor.id if written is None else None,
+                    entity_id=id,
+                    payload={},
+                    in_seconds=STAGED_SECONDS,
                 )
-                if written is None:
-                    await tasks.add(
-                        connection,
-                        Queue.EXPIRE_STAGED_TABLE,
-                        warehouse_id=warehouse.id,
-                        entity_id=id,
-                        payload={},
-                        in_seconds=STAGED_SECONDS,
-                    )
-                pending = (
-                    []
-                    if written is None
-                    else await record_new(
-                        connection,
-                        permit.actor,
-                        ObjectKey(ObjectType.TABLE, str(id)),
-                        namespace.key,
-                        above=above_table(namespace),
-                        warehouse_id=warehouse.id,
-                    )
-                )
-        except namespaces.NamespaceGone as gone:
-            raise NoSuchNamespaceException(f"Namespace does not exist: {identifier.namespace.dotted}") from gone
-        except tables.Clash as clash:
-            raise await self.clash(namespace, identifier, location) from clash
         await self._delivery.deliver_or_leave(pending)
-
-    async def require_free(self, location: Location) -> None:
-        """Raise LocationAlreadyTaken before the store is asked, so that a taken place is told as what it is; the
-        place is claimed for good in the transaction that inserts the table.
-        """
-        async with self._database.read() as connection:
-            await refuse_taken_location(connection, location)
-
-    async def clash(
-        self, namespace: ResolvedNamespace, identifier: TableIdentifier, location: Location
-    ) -> AlreadyExistsException | LocationAlreadyTaken:
-        """What a refused insert ran into: the name, or else the location."""
-        async with self._database.read() as connection:
-            kind = await tables.name_taken(connection, namespace.id, identifier.name)
-        return LocationAlreadyTaken(f"Location is taken: {location.text}") if kind is None else taken(kind, identifier)
 
 
 def owns_its_files(table: ResolvedTable) -> bool:
     """Whether the table's properties let its files be deleted with it."""
     properties = decode_stored_table_metadata(table.metadata).properties
     return flag(properties, GC_ENABLED, default=True)
-
-
-def place(profile: S3Profile, namespace: ResolvedNamespace, name: str, id: UUID, requested: str | None) -> Location:
-    """Where a new table lies: where its creator wants it below the base, or the default, which contains its UUID."""
-    if requested is not None:
-        return profile.parse_location(requested)
-    ids = (*namespace.ancestors, namespace.id)
-    path = tuple(zip(namespace.namespace.levels, ids, strict=True))
-    return default_location(profile.base_location(), profile.storage_layout, path, name, id)
-
-
-def refuse_chosen_location(profile: S3Profile, location: Location) -> None:
-    """Raise InvalidLocation where namespaces are folders: whoever took the folder of one would keep everybody from
-    creating in it, and whoever had keys for a place in it would have them for what others create there later (K8).
-    """
-    if isinstance(profile.storage_layout, FullHierarchyLayout):
-        raise InvalidLocation(
-            f"Location {location.text!r} cannot be chosen: this warehouse lays tables and views out by their "
-            "namespaces (storage layout full-hierarchy). Leave the location out, or register existing files."
-        )
-
-
-async def claim_location(
-    connection: Connection, location: Location, *, explicit: bool, left_by: str | None = None
-) -> None:
-    """Make sure, until the transaction ends, that no table lies at, above or below. Raises LocationAlreadyTaken.
-
-    A default location ends in a fresh UUID, so nothing can be at or below it; but where the layout puts namespaces into
-    the path, somebody may have asked for a table at a folder above it, and its credentials would reach this one (K8).
-    """
-    if explicit:
-        await tables.hold_explicit_locations(connection)
-    else:
-        await tables.hold_default_locations(connection)
-    await refuse_taken_location(connection, location, left_by=left_by)
-
-
-async def refuse_taken_location(
-    connection: Connection, location: Location, *, other_than: UUID | None = None, left_by: str | None = None
-) -> None:
-    """Raise LocationAlreadyTaken when a table or view, of whatever project, but this one lies at, above or below, or
-    lay there and keys for it may live. `left_by` may come back to where it gave something up itself.
-    """
-    ancestors = [above.overlap_key for above in location.ancestors()]
-    key = location.overlap_key
-    if await tables.location_taken(connection, key, ancestors, other_than=other_than, left_by=left_by):
-        raise LocationAlreadyTaken(f"Location is taken: {location.text}")
-
-
-def taken(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
-    """The protocol's text for a name that a table or a view has (REST compatibility kit)."""
-    if kind != "table":
-        return AlreadyExistsException(f"{spoken(kind).capitalize()} with same name already exists: {identifier.dotted}")
-    return AlreadyExistsException(f"Table already exists: {identifier.dotted}")
-
-
-def spoken(kind: str) -> str:
-    """The kind of a row as people say it: `generic table`."""
-    return kind.replace("_", " ")
 
 
 def answer(metadata_location: str | None, metadata: bytes, handed: Handed) -> LoadTableResult:

@@ -15,27 +15,28 @@ from gateway.access.operations.registrations import RegisterView
 from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
 from gateway.access.outage import CommitUnknown
 from gateway.access.permit import Permit
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.catalog.computing import aside, extent
-from gateway.catalog.containers import above_table
 from gateway.catalog.drops import Files, let_go
 from gateway.catalog.leftovers import claim_left_location
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles, own_files
-from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
-from gateway.catalog.tables import (
+from gateway.catalog.newcomers import (
+    arrival,
     claim_location,
-    now_ms,
+    owned,
     place,
     refuse_chosen_location,
     refuse_taken_location,
+    refuse_taken_name,
     taken,
 )
-from gateway.db import namespaces, pending_files, retired, tables, views
+from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
+from gateway.catalog.tables import now_ms
+from gateway.db import pending_files, retired, tables, views
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
-from gateway.db.ownership import record_new
 from gateway.db.resolver import reread_view
 from gateway.db.turns import SharedTurns
 from gateway.iceberg.commit import ViewCommitOutcome, commit_view
@@ -43,14 +44,13 @@ from gateway.iceberg.creation import new_view_metadata
 from gateway.iceberg.errors import (
     AlreadyExistsException,
     LocationAlreadyTaken,
-    NoSuchNamespaceException,
     NoSuchViewException,
     TableIdentifierMismatch,
 )
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
 from gateway.iceberg.views import decode_stored_view_metadata
-from gateway.iceberg.wire import CommitViewRequest, ListTablesResponse, LoadViewResult, TableIdentifierBody
+from gateway.iceberg.wire import CommitViewRequest, ListTablesResponse, LoadViewResult
 from gateway.scope.location import Location
 from gateway.scope.places import require_inside
 from gateway.scope.profile import decode_profile
@@ -76,16 +76,7 @@ class Views:
 
     async def list(self, permit: Permit[ListViews]) -> ListTablesResponse:
         """The views the caller sees, in the creators' spelling."""
-        operation = permit.operation
-        namespace = permit.namespace(operation.namespace)
-
-        rows, token = await self._lists.tabulars(permit, ObjectType.VIEW, namespace)
-        return ListTablesResponse(
-            identifiers=tuple(TableIdentifierBody(namespace.namespace.levels, row.name) for row in rows),
-            next_page_token=token,
-            table_uuids=tuple(str(row.id) for row in rows) if operation.return_uuids else None,
-            protection_status=tuple(row.protected for row in rows) if operation.return_protection_status else None,
-        )
+        return await self._lists.answer(permit, ObjectType.VIEW)
 
     async def create(self, permit: Permit[CreateView]) -> LoadViewResult:
         """Create the view; the creator owns it.
@@ -97,9 +88,7 @@ class Views:
         validate_new_name(request.name, noun="view")
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
-            kind = await tables.name_taken(connection, namespace.id, identifier.name)
-        if kind is not None:
-            raise taken_for_view(kind, identifier)
+            await refuse_taken_name(connection, namespace, identifier, taken_for_view)
         profile = decode_profile(namespace.warehouse.profile)
         id = uuid7()
         location = place(profile, namespace, identifier.name, id, request.location)
@@ -109,7 +98,7 @@ class Views:
         require_inside(profile, location, location_properties(metadata.properties))
         if request.location is not None:
             refuse_chosen_location(profile, location)
-            await self._require_free_and_empty(namespace, location)
+            await self._refuse_taken_location_and_empty(namespace, location)
         permit.trail.tell(view_id=str(id), location=location.text)
         async with self._files.written(namespace.warehouse, metadata, None) as written:
             await self.insert(
@@ -178,44 +167,27 @@ class Views:
         explicit: bool,
     ) -> None:
         """The row, the creator's ownership and the way to it, in the transaction of the audit record."""
-        try:
-            async with self._database.change(permit) as connection:
-                await namespaces.hold(connection, namespace)
-                if isinstance(permit.operation, RegisterView):
-                    await claim_left_location(connection, permit, location)
-                else:
-                    await pending_files.hold(connection, [written[0]])
-                    await claim_location(connection, location, explicit=explicit)
-                await tables.create(
-                    connection,
-                    id=id,
-                    warehouse_id=namespace.warehouse.id,
-                    namespace_id=namespace.id,
-                    kind="view",
-                    name=identifier.name,
-                    table_uuid=uuid,
-                    location=location.text,
-                    location_key=location.overlap_key,
-                    metadata_location=written[0],
-                    metadata=written[1],
-                    staged_by=None,
-                )
-                pending = await record_new(
-                    connection,
-                    permit.actor,
-                    ObjectKey(ObjectType.VIEW, str(id)),
-                    namespace.key,
-                    above=above_table(namespace),
-                    warehouse_id=namespace.warehouse.id,
-                )
-        except namespaces.NamespaceGone as gone:
-            raise NoSuchNamespaceException(f"Namespace does not exist: {identifier.namespace.dotted}") from gone
-        except tables.Clash as clash:
-            async with self._database.read() as connection:
-                kind = await tables.name_taken(connection, namespace.id, identifier.name)
-            if kind is None:
-                raise LocationAlreadyTaken(f"Location is taken: {location.text}") from clash
-            raise taken_for_view(kind, identifier) from clash
+        async with arrival(permit, self._database, namespace, identifier, location, taken_for_view) as connection:
+            if isinstance(permit.operation, RegisterView):
+                await claim_left_location(connection, permit, location)
+            else:
+                await pending_files.hold(connection, [written[0]])
+                await claim_location(connection, location, explicit=explicit)
+            await tables.create(
+                connection,
+                id=id,
+                warehouse_id=namespace.warehouse.id,
+                namespace_id=namespace.id,
+                kind="view",
+                name=identifier.name,
+                table_uuid=uuid,
+                location=location.text,
+                location_key=location.overlap_key,
+                metadata_location=written[0],
+                metadata=written[1],
+                staged_by=None,
+            )
+            pending = await owned(connection, permit.actor, ObjectType.VIEW, id, namespace)
         await self._delivery.deliver_or_leave(pending)
 
     async def _attempt(self, permit: Permit[CommitView], view: ResolvedView) -> LoadViewResult:
@@ -278,11 +250,11 @@ class Views:
             location = profile.parse_location(outcome.metadata.location)
             if location.text != view.location:
                 refuse_chosen_location(profile, location)
-                await self._require_free_and_empty(view.namespace, location)
+                await self._refuse_taken_location_and_empty(view.namespace, location)
         require_inside(profile, location, location_properties(outcome.metadata.properties))
         return location
 
-    async def _require_free_and_empty(self, namespace: ResolvedNamespace, location: Location) -> None:
+    async def _refuse_taken_location_and_empty(self, namespace: ResolvedNamespace, location: Location) -> None:
         async with self._database.read() as connection:
             await refuse_taken_location(connection, location)
         await self._files.require_empty(namespace.warehouse, location)

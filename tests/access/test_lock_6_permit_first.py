@@ -38,8 +38,6 @@ EXEMPT = {
     "catalog.examination.Examiner.turn": "it waits, and knows nothing",
     "catalog.examination.Examiner.examined": "pure: it reads a document that was read with a permit",
     "catalog.credentials.Credentials.place_only": "pure: it reads the place of the store off a row and knows no key",
-    "catalog.tables.Tables.clash": "for commits: it looks for the name that an insert ran into",
-    "catalog.tables.Tables.require_free": "for commits: it raises when a location is taken",
     "catalog.races.learn_outcome": "it settles the trail of the permit that comes second",
     "governance.storage_reports.StorageTrials.profile": "pure: it reads what the caller brought",
     "governance.storage_reports.StorageTrials.credential": "as above",
@@ -128,8 +126,6 @@ def test_handlers_reach_no_exempted_method_of_a_use_case() -> None:
     on_parts = {name for name in EXEMPT if name.split(".")[-2] in parts}
     assert on_parts == {
         "catalog.credentials.Credentials.place_only",
-        "catalog.tables.Tables.clash",
-        "catalog.tables.Tables.require_free",
     }
 
 

@@ -63,87 +63,80 @@ class SearchRole(Operation):
 
 
 @dataclass(frozen=True)
-class GetRole(Operation):
-    """One role."""
+class _OfRole:
+    """Part of what is about one role and needs one relation on it."""
 
-    endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}"
+    needs: ClassVar[Can]
     role: RoleRef
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.READ, self.role),)
+        return (Demand(self.needs, self.role),)
 
 
 @dataclass(frozen=True)
-class GetRoleMetadata(Operation):
+class GetRole(_OfRole, Operation):
+    """One role."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}"
+    needs: ClassVar[Can] = Can.READ
+
+
+@dataclass(frozen=True)
+class GetRoleMetadata(_OfRole, Operation):
     """What one has to know of a role to name it: for its members too.
 
     The reference system tells it to everybody with a token; ours to who may read the role or is in it.
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/metadata"
-    role: RoleRef
-
-    def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.READ_METADATA, self.role),)
+    needs: ClassVar[Can] = Can.READ_METADATA
 
 
 @dataclass(frozen=True)
-class UpdateRole(Operation):
+class UpdateRole(_OfRole, Operation):
     """Another name and description."""
 
     endpoint: ClassVar[str] = "POST /management/v1/role/{role_id}"
+    needs: ClassVar[Can] = Can.UPDATE
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    role: RoleRef
     request: UpdateRoleRequest
-
-    def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.UPDATE, self.role),)
 
     def facts(self) -> Facts:
         return {"role_name": self.request.name}
 
 
 @dataclass(frozen=True)
-class UpdateRoleSourceSystem(Operation):
+class UpdateRoleSourceSystem(_OfRole, Operation):
     """Another provider and id there."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/role/{role_id}/source-system"
+    needs: ClassVar[Can] = Can.UPDATE_SOURCE_SYSTEM
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    role: RoleRef
     request: RoleSourceRequest
-
-    def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.UPDATE_SOURCE_SYSTEM, self.role),)
 
     def facts(self) -> Facts:
         return {"provider_id": self.request.provider_id}
 
 
 @dataclass(frozen=True)
-class DeleteRole(Operation):
+class DeleteRole(_OfRole, Operation):
     """The role goes, with every grant on it and to it."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/role/{role_id}"
+    needs: ClassVar[Can] = Can.DELETE
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    role: RoleRef
-
-    def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.DELETE, self.role),)
 
 
 @dataclass(frozen=True)
-class ListRoleMembers(Operation):
+class ListRoleMembers(_OfRole, Operation):
     """Who was made a member of a role, users and roles; one level."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/members"
-    role: RoleRef
+    needs: ClassVar[Can] = Can.READ_ROLE_ASSIGNMENTS
     type: PrincipalType | None = None
     page_token: str | None = None
     page_size: int | None = None
-
-    def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.READ_ROLE_ASSIGNMENTS, self.role),)
 
 
 @dataclass(frozen=True)
@@ -169,39 +162,30 @@ class RemoveRoleMember(_ChangingMembers, Operation):
 
 
 @dataclass(frozen=True)
-class ListRoleMemberOf(Operation):
+class ListRoleMemberOf(_OfRole, Operation):
     """The roles of its project that a role is a member of; one level."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/member-of"
-    role: RoleRef
-
-    def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.READ, self.role),)
+    needs: ClassVar[Can] = Can.READ
 
 
 @dataclass(frozen=True)
-class ListAllRoleMembers(Operation):
+class ListAllRoleMembers(_OfRole, Operation):
     """Everybody who is in a role, also through other roles and by owning one."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/members/transitive"
-    role: RoleRef
+    needs: ClassVar[Can] = Can.READ_ROLE_ASSIGNMENTS
     type: PrincipalType | None = None
     page_token: str | None = None
     page_size: int | None = None
 
-    def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.READ_ROLE_ASSIGNMENTS, self.role),)
-
 
 @dataclass(frozen=True)
-class ListAllRoleMemberOf(Operation):
+class ListAllRoleMemberOf(_OfRole, Operation):
     """The roles of its project that a role is in, also through other roles and by owning one."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/member-of/transitive"
-    role: RoleRef
-
-    def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.READ, self.role),)
+    needs: ClassVar[Can] = Can.READ
 
 
 ChangeRoleMembers = AddRoleMembers | RemoveRoleMember

@@ -17,55 +17,52 @@ from gateway.access.refs import ProjectRef, Ref, WarehouseRef
 
 
 @dataclass(frozen=True)
-class PurgeTable(Operation):
+class _InWarehouse:
+    """Part of what changes something in one warehouse."""
+
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    warehouse: WarehouseRef
+
+    def looks_up(self) -> tuple[Ref, ...]:
+        return (self.warehouse,)
+
+
+@dataclass(frozen=True)
+class _OfTable(_InWarehouse):
+    """Part of what ends a table, or a view."""
+
+    table_id: UUID
+
+    def facts(self) -> Facts:
+        return {"table_id": str(self.table_id)}
+
+
+@dataclass(frozen=True)
+class PurgeTable(_OfTable, Operation):
     """Delete every file below the place of a table that was dropped with its files."""
 
     endpoint: ClassVar[str] = "TASK /tasks/tabular_purge"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"tabular_purge"})
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    warehouse: WarehouseRef
-    table_id: UUID
     location: str
 
-    def looks_up(self) -> tuple[Ref, ...]:
-        return (self.warehouse,)
-
     def facts(self) -> Facts:
-        return {"table_id": str(self.table_id), "location": self.location}
+        return {**super().facts(), "location": self.location}
 
 
 @dataclass(frozen=True)
-class ExpireStagedTable(Operation):
+class ExpireStagedTable(_OfTable, Operation):
     """Forget a table that was staged and never made, and have its files deleted."""
 
     endpoint: ClassVar[str] = "TASK /tasks/expire_staged_table"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"expire_staged_table"})
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    warehouse: WarehouseRef
-    table_id: UUID
-
-    def looks_up(self) -> tuple[Ref, ...]:
-        return (self.warehouse,)
-
-    def facts(self) -> Facts:
-        return {"table_id": str(self.table_id)}
 
 
 @dataclass(frozen=True)
-class ExpireDeleted(Operation):
+class ExpireDeleted(_OfTable, Operation):
     """End a table or view that was dropped, once the time in which it could be brought back is over."""
 
     endpoint: ClassVar[str] = "TASK /tasks/soft_deletion"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"soft_deletion"})
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    warehouse: WarehouseRef
-    table_id: UUID
-
-    def looks_up(self) -> tuple[Ref, ...]:
-        return (self.warehouse,)
-
-    def facts(self) -> Facts:
-        return {"table_id": str(self.table_id)}
 
 
 @dataclass(frozen=True)
@@ -82,17 +79,12 @@ class CleanTaskLog(Operation):
 
 
 @dataclass(frozen=True)
-class SweepMetadataFiles(Operation):
+class SweepMetadataFiles(_InWarehouse, Operation):
     """Delete metadata files that were written for changes that never happened."""
 
     endpoint: ClassVar[str] = "TASK /tasks/sweep_metadata_files"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep_metadata_files"})
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    warehouse: WarehouseRef
     files: tuple[str, ...]
-
-    def looks_up(self) -> tuple[Ref, ...]:
-        return (self.warehouse,)
 
     def facts(self) -> Facts:
         return {"files": self.files}
