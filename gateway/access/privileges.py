@@ -19,6 +19,7 @@ class Privilege(StrEnum):
     DATA_ADMIN = "data_admin"
     ROLE_CREATOR = "role_creator"
     TAG_CREATOR = "tag_creator"
+    DELEGATE = "delegate"
     OWNERSHIP = "ownership"
     PASS_GRANTS = "pass_grants"
     MANAGE_GRANTS = "manage_grants"
@@ -48,12 +49,13 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
         Privilege.DATA_ADMIN,
         Privilege.ROLE_CREATOR,
         Privilege.TAG_CREATOR,
+        Privilege.DELEGATE,
         Privilege.DESCRIBE,
         Privilege.SELECT,
         Privilege.CREATE,
         Privilege.MODIFY,
     ),
-    ObjectType.WAREHOUSE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY),
+    ObjectType.WAREHOUSE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY, Privilege.DELEGATE),
     ObjectType.NAMESPACE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY),
     ObjectType.TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.VIEW: (*_BELOW_PROJECT, Privilege.MODIFY),

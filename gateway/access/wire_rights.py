@@ -216,10 +216,11 @@ class CheckItem(Request, frozen=True):
 
 
 class BatchCheckRequest(Request, frozen=True):
-    """`POST /action/batch-check`."""
+    """`POST /action/batch-check`. With `delegated`, which is ours, an engine asks in the name of its users."""
 
     checks: tuple[CheckItem, ...]
     error_on_not_found: bool = False
+    delegated: bool = False
 
 
 class CheckResult(Answer, frozen=True, omit_defaults=True):

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.demand import Fact, Facts
 from gateway.access.door import Door
-from gateway.access.operations.checks import BatchCheck, Check, CheckPermission
+from gateway.access.operations.checks import BatchCheck, Check, CheckPermission, hub_of
 from gateway.access.permit import Permit
 from gateway.access.refs import (
     GenericTableIdRef,
@@ -30,6 +30,7 @@ from gateway.access.refs import (
 )
 from gateway.access.refusals import not_found
 from gateway.access.relations import VISIBLE_BY, Can
+from gateway.access.resolved import Resolution
 from gateway.access.suppositions import Supposition
 from gateway.access.wire_rights import (
     MAX_CHECKS,
@@ -58,7 +59,7 @@ class Checks:
 
     async def check(self, permit: Permit[CheckPermission]) -> CheckAnswer:
         """Whether both engines would say yes. What does not exist is simply not allowed."""
-        answers = await self._door.would(permit, [_supposed(permit.operation.check, permit.actor)])
+        answers = await self._door.would(permit, [_supposed(permit.operation.check, permit.actor, permit.resolution)])
         return CheckAnswer(allowed=answers[0])
 
     async def batch(self, permit: Permit[BatchCheck]) -> BatchCheckAnswer:
@@ -67,23 +68,49 @@ class Checks:
         About somebody else only on objects whose assignments the caller may read, else CannotInspectPermissions. An
         object the caller does not see is as one that does not exist: not allowed, or with `error-on-not-found` the
         refusal of an absent one; who asks learns nothing from it.
+
+        A delegate is told about anybody, seeing the object or not. Where the caller is no delegate nothing is allowed;
+        CannotInspectPermissions when that is so everywhere, because then it was set up wrongly.
         """
         operation = permit.operation
+        if operation.delegated and not _delegate_somewhere(permit):
+            raise CannotInspectPermissions("Delegated checks are answered to who holds `delegate` where they lie.")
         told = [self._may_be_told(permit, check) for check in operation.checks]
-        asked = [_supposed(check, permit.actor) for check, tell in zip(operation.checks, told, strict=True) if tell]
-        answers = iter(await self._door.would(permit, asked))
+        seen_whole = await self._seen_whole(permit, told)
+        left = [index for index, tell in enumerate(told) if tell and index not in seen_whole]
+        asked = [_supposed(operation.checks[index], permit.actor, permit.resolution) for index in left]
+        answers = dict(zip(left, await self._door.would(permit, asked), strict=True))
         return BatchCheckAnswer(
             results=[
-                CheckResult(allowed=next(answers) if tell else False, id=check.id)
-                for check, tell in zip(operation.checks, told, strict=True)
+                CheckResult(allowed=index in seen_whole or answers.get(index, False), id=check.id)
+                for index, check in enumerate(operation.checks)
             ]
         )
+
+    async def _seen_whole(self, permit: Permit[BatchCheck], told: Sequence[bool]) -> frozenset[int]:
+        """The checks of long lists that need not be asked, because whoever they are about sees everything in that
+        namespace: as a list does it (section 5 of the design, "Lists"), which asks policies about the list and not
+        about its rows.
+        """
+        whole: list[list[int]] = []
+        asked = []
+        for (principal, namespace), indexes in permit.operation.lists().items():
+            there = [index for index in indexes if told[index] and _there(permit, permit.operation.checks[index])]
+            if there:
+                whole.append(there)
+                about = permit.actor if principal is None else actor_of(principal)
+                asked.append(Supposition(about, Can.LIST_EVERYTHING, namespace))
+        answers = await self._door.would(permit, asked) if asked else []
+        return frozenset(index for there, yes in zip(whole, answers, strict=True) if yes for index in there)
 
     @staticmethod
     def _may_be_told(permit: Permit[BatchCheck], check: Check) -> bool:
         """Whether the check has an answer. Raises CannotInspectPermissions and the 404 of `error-on-not-found`."""
+        if permit.operation.delegated and check.principal is not None:
+            hub = hub_of(check.on)
+            return hub is not None and permit.holds(Can.DELEGATE, hub)
         strict = permit.operation.error_on_not_found
-        there = permit.resolution.get(check.on) is not None
+        there = _there(permit, check)
         if there and check.principal is not None and permit.holds(Can.READ_ASSIGNMENTS, check.on):
             return True
         visible_by = VISIBLE_BY.get(check.on.type)
@@ -98,14 +125,29 @@ class Checks:
         return seen
 
 
-def _supposed(check: Check, caller: Actor) -> Supposition:
+def _supposed(check: Check, caller: Actor, resolution: Resolution) -> Supposition:
+    """About what there is of the things the check may mean; about the first when there is none of them."""
     actor = caller if check.principal is None else actor_of(check.principal)
-    return Supposition(actor, check.relation, check.on, check.facts)
+    on = next((each for each in check.may_mean if resolution.get(each) is not None), check.on)
+    return Supposition(actor, check.relation, on, check.facts)
+
+
+def _there(permit: Permit[BatchCheck], check: Check) -> bool:
+    return any(permit.resolution.get(each) is not None for each in check.may_mean)
+
+
+def _delegate_somewhere(permit: Permit[BatchCheck]) -> bool:
+    """Whether the caller may be told of anybody; also when nobody else is asked about."""
+    hubs = {hub_of(check.on) for check in permit.operation.checks if check.principal is not None}
+    return not hubs or any(hub is not None and permit.holds(Can.DELEGATE, hub) for hub in hubs)
 
 
 def parse_check(request: CheckRequest, *, caller: Actor, default_project_id: str | None) -> CheckPermission:
     """The operation behind a request body. Raises 400 naming what is wrong in it."""
-    return CheckPermission(_check(request.operation, request.identity, None, caller, default_project_id))
+    check = _check(request.operation, request.identity, None, caller, default_project_id)
+    if check.or_on is not None:
+        raise BadRequestException("`tabular` is asked in a batch.")
+    return CheckPermission(check)
 
 
 def parse_batch(request: BatchCheckRequest, *, caller: Actor, default_project_id: str | None) -> BatchCheck:
@@ -117,7 +159,7 @@ def parse_batch(request: BatchCheckRequest, *, caller: Actor, default_project_id
     )
     if len({check.principal for check in checks}) > MAX_PRINCIPALS:
         raise TooManyChecks(f"One request may ask about {MAX_PRINCIPALS} principals.")
-    return BatchCheck(checks, request.error_on_not_found)
+    return BatchCheck(checks, request.error_on_not_found, request.delegated)
 
 
 def _check(
@@ -135,13 +177,15 @@ def _check(
     fields = dict(fields)
     relation, facts = _action(fields.pop("action", None))
     try:
+        other = _view({**fields, "view": fields["name"]}, None) if kind == _TABULAR else None
         ref = _REFS[kind](fields, default_project_id)
     except (KeyError, ValueError, TypeError, AttributeError):
         raise BadRequestException(f"`operation.{kind}` does not name one {kind} by its ids or names.") from None
     if fields:
         raise BadRequestException(f"`operation.{kind}` has unknown fields: {', '.join(sorted(fields))}")
     principal = None if identity is None else unless_own(principal_of(identity), caller)
-    return Check(on=ref, relation=relation, principal=principal, facts=_named(ref.type, relation, facts), id=id)
+    named = _named(ref.type, relation, facts)
+    return Check(on=ref, relation=relation, principal=principal, facts=named, id=id, or_on=other)
 
 
 def _action(action: object) -> tuple[Can, Facts]:
@@ -243,9 +287,20 @@ def _text(value: object) -> str:
     return value
 
 
+def _tabular(fields: dict[str, Any], default: str | None) -> Ref:
+    """The table of this name; the view of this name is the other thing that may be meant."""
+    if "table-id" in fields:
+        raise ValueError("a table or view is asked for by its name")
+    fields["table"] = fields.pop("name")
+    return _table(fields, default)
+
+
 def _role(fields: dict[str, Any], default: str | None) -> Ref:
     return RoleRef(UUID(fields.pop("role-id")))
 
+
+#: A table or a view by its name, whichever there is: an addition of this server, for engines that list names.
+_TABULAR = "tabular"
 
 _REFS: dict[str, Callable[[dict[str, Any], str | None], Ref]] = {
     "server": _server,
@@ -255,5 +310,6 @@ _REFS: dict[str, Callable[[dict[str, Any], str | None], Ref]] = {
     "table": _table,
     "view": _view,
     "generic-table": _generic_table,
+    _TABULAR: _tabular,
     "role": _role,
 }

@@ -16,6 +16,11 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
     Privilege.DATA_ADMIN: ("Data admin", "All data of the project; hands out nothing.", "administration"),
     Privilege.ROLE_CREATOR: ("Role creator", "Creates roles in the project.", "create"),
     Privilege.TAG_CREATOR: ("Tag creator", "Creates tags in the project.", "create"),
+    Privilege.DELEGATE: (
+        "Delegate",
+        "Is told what everybody may do here, to answer for an engine; no right on data.",
+        "security",
+    ),
     Privilege.OWNERSHIP: ("Owner", "Everything on this and below, and hands out rights on it.", "administration"),
     Privilege.PASS_GRANTS: ("Pass on", "Passes on the rights one holds, on this object only.", "security"),
     Privilege.MANAGE_GRANTS: ("Manage grants", "Hands out every right on this and below.", "security"),

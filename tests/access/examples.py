@@ -467,6 +467,20 @@ def _checks() -> list[Example]:
         Example("check own", checks.CheckPermission(own), body={"operation": about}),
         Example("check other", checks.CheckPermission(other), body=of_other),
         Example("check many", checks.BatchCheck((own, other)), body={"checks": [{"operation": about}, of_other]}),
+        Example(
+            "check as a delegate",
+            checks.BatchCheck((other, Check(world.PROJECT, Can.GET_METADATA, _BOB)), delegated=True),
+            body={
+                "checks": [
+                    of_other,
+                    {
+                        "operation": {"project": {"project-id": world.PROJECT_ID, "action": "get_metadata"}},
+                        "identity": {"user": world.BOB_ID},
+                    },
+                ],
+                "delegated": True,
+            },
+        ),
     ]
 
 

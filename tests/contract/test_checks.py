@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 
-from tests.contract.world import Person, World, error_of, told
+from tests.contract.test_views import create
+from tests.contract.world import Person, World, error_of, told, unique
 from tests.security.test_role_policies import contractors, make_role, put_in
 
 BATCH = "/management/v1/action/batch-check"
@@ -90,6 +92,74 @@ def test_rights_of_others_are_told_to_who_reads_the_assignments_and_own_ones_to_
     assert _allowed(world.admin, about) == [True]
     refused = world.analyst.post(BATCH, {"checks": [{**check, "identity": {"user": world.bob.id}}]})
     assert (refused.status_code, error_of(refused)["type"]) == (403, "CannotInspectPermissions")
+
+
+def test_a_delegate_is_told_of_everybody_and_of_nothing_else(world: World, ns: str) -> None:
+    table, other, engine = world.table(ns), world.table(ns), world.steward
+    world.strip(engine)
+    world.grant("select", world.analyst, "table", table.uuid)
+
+    def asked(person: Person, **more: Any) -> httpx.Response:
+        checks = [
+            {**_on(world, "table", "read_data", **{"table-id": each}), "identity": {"user": world.analyst.id}}
+            for each in (table.uuid, other.uuid, str(uuid4()))
+        ]
+        return person.post(BATCH, {"checks": checks, "delegated": True, **more})
+
+    assert error_of(asked(engine))["type"] == "CannotInspectPermissions"
+    assert error_of(asked(world.admin))["type"] == "CannotInspectPermissions", "who reads assignments is no delegate"
+    world.grant("delegate", engine, "warehouse", world.warehouse)
+    assert [each["allowed"] for each in asked(engine).json()["results"]] == [True, False, False]
+    assert [each["allowed"] for each in asked(engine, delegated=False).json()["results"]] == [False] * 3
+    assert _allowed(engine, _on(world, "warehouse", "get_metadata")) == [False], "being a delegate shows nothing"
+    world.revoke("delegate", engine, "warehouse", world.warehouse)
+    assert error_of(asked(engine))["type"] == "CannotInspectPermissions", "and ends at once"
+    world.grant("delegate", engine, "project", world.project)
+    assert [each["allowed"] for each in asked(engine).json()["results"]] == [True, False, False]
+    world.revoke("delegate", engine, "project", world.project)
+
+
+def test_a_delegate_of_one_warehouse_is_told_nothing_of_another(world: World, ns: str) -> None:
+    table, engine = world.table(ns), world.steward
+    world.strip(engine)
+    world.grant("delegate", engine, "warehouse", world.warehouse)
+    about = {"identity": {"user": world.admin.id}}
+    here = {**_on(world, "table", "read_data", **{"table-id": table.uuid}), **about}
+    there = {"operation": {"project": {"project-id": world.project, "action": "get_metadata"}}, **about}
+    unknown = {"operation": {"warehouse": {"warehouse-id": str(uuid4()), "action": "use"}}, **about}
+    assert [each["allowed"] for each in _batch(engine, here, there, unknown, delegated=True)] == [True, False, False]
+    refused = engine.post(BATCH, {"checks": [there, unknown], "delegated": True})
+    assert error_of(refused)["type"] == "CannotInspectPermissions"
+    world.strip(engine)
+
+
+def test_a_name_is_asked_about_before_it_is_known_what_has_it(world: World, ns: str) -> None:
+    table, view = world.table(ns), unique("v")
+    create(world, ns, view)
+
+    def named(name: str, action: str = "include_in_list") -> dict[str, Any]:
+        return _on(world, "tabular", action, namespace=[ns], name=name)
+
+    checks = [named(each) for each in (table.name, view, "absent")]
+    assert _allowed(world.admin, *checks) == [True, True, False]
+    assert _allowed(world.admin, *checks * 10) == [True, True, False] * 10, "also when they are many"
+    assert _allowed(world.carol, *checks * 10) == [False] * 30
+    for body in (
+        {"checks": [named(view, "read_data")]},
+        {"checks": [named(view)], "error-on-not-found": True},
+        {"checks": [{**named(view), "identity": {"user": world.bob.id}}]},
+        {"checks": [{"operation": {"server": {"action": "list_users"}}, "identity": {"user": world.bob.id}}]}
+        | {"delegated": True},
+    ):
+        assert world.admin.post(BATCH, body).status_code == 400, body
+    assert world.admin.post(f"{RIGHTS}/check", named(view)).status_code == 400
+
+
+def test_who_sees_one_of_many_names_is_told_of_that_one(world: World, ns: str) -> None:
+    tables = [world.table(ns) for _ in range(11)]
+    world.grant("describe", world.analyst, "table", tables[4].uuid)
+    names = [_on(world, "tabular", "include_in_list", namespace=[ns], name=each.name) for each in tables]
+    assert _allowed(world.analyst, *names) == [index == 4 for index in range(11)]
 
 
 def test_an_answer_about_somebody_else_includes_what_policies_say_to_that_person(world: World, ns: str) -> None:

@@ -5,20 +5,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import ClassVar
+from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Operation
-from gateway.access.refs import Ref
+from gateway.access.refs import (
+    GenericTableRef,
+    NamespaceRef,
+    ProjectRef,
+    Ref,
+    TableRef,
+    ViewRef,
+    WarehouseRef,
+)
 from gateway.access.relations import ACTIONS, VISIBLE_BY, Can
 from gateway.access.tuples import Principal
 from gateway.iceberg.errors import BadRequestException
+
+#: From so many questions on whether things of one namespace are listed, it is asked once whether all of it is.
+_A_LIST = 10
 
 
 @dataclass(frozen=True)
 class Check:
     """Whether `principal` (the caller when None) may use `relation` on `on`; `facts` are what policies are told of it.
 
-    `id` is the caller's own name for the question.
+    `id` is the caller's own name for the question. `or_on` is the other thing that the name in the question may belong
+    to: tables and views share one name space, and an engine asks before it knows which of them it names.
     """
 
     on: Ref
@@ -26,16 +39,23 @@ class Check:
     principal: Principal | None = None
     facts: Facts = field(default_factory=dict, hash=False)
     id: str | None = None
+    or_on: Ref | None = None
 
     def __post_init__(self) -> None:
         """Raise 400 for a relation that the model does not decide on this type: OpenFGA would call it an error, and the
         caller would be told of an outage.
         """
-        known = ACTIONS[self.on.type]
-        if self.relation not in known:
-            raise BadRequestException(
-                f"{self.relation} is not decided on a {self.on.type}: possible are {', '.join(sorted(known))}"
-            )
+        for on in self.may_mean:
+            known = ACTIONS[on.type]
+            if self.relation not in known:
+                raise BadRequestException(
+                    f"{self.relation} is not decided on a {on.type}: possible are {', '.join(sorted(known))}"
+                )
+
+    @property
+    def may_mean(self) -> tuple[Ref, ...]:
+        """What the question may be about: one thing, or the two that could have the name."""
+        return (self.on,) if self.or_on is None else (self.on, self.or_on)
 
 
 @dataclass(frozen=True)
@@ -63,19 +83,40 @@ class CheckPermission(Operation):
 class BatchCheck(Operation):
     """Many checks in one request, each about the caller or about somebody else.
 
-    The demands are optional, because one check that may not be asked is told of one by one: see
-    `gateway.governance.checks`.
+    A `delegated` batch is asked by an engine in the name of its users: it is answered about anybody to who holds
+    can_delegate on the warehouse or project that a question lies in. The demands are optional, because one check that
+    may not be asked is told of one by one: see `gateway.governance.checks`.
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/action/batch-check"
     reads_because: ClassVar[str] = "it is many questions"
-    open_to_authenticated: ClassVar[str] = "about oneself; answers about others demand can_read_assignments, one by one"
+    open_to_authenticated: ClassVar[str] = (
+        "about oneself; answers about others demand can_read_assignments or can_delegate, one by one"
+    )
     checks: tuple[Check, ...]
     error_on_not_found: bool = False
+    delegated: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise 400 for what cannot be asked: a delegated question has to lie where somebody can be a delegate, and is
+        told nothing of what there is.
+        """
+        if self.delegated and self.error_on_not_found:
+            raise BadRequestException("`error-on-not-found` does not go with `delegated`.")
+        if self.delegated and any(each.principal is not None and hub_of(each.on) is None for each in self.checks):
+            raise BadRequestException("A delegated check is about a project, or about something by its warehouse.")
+        if self.error_on_not_found and any(each.or_on is not None for each in self.checks):
+            raise BadRequestException("`error-on-not-found` does not go with `tabular`.")
+        if not self.delegated and any(each.or_on is not None and each.principal is not None for each in self.checks):
+            raise BadRequestException("`tabular` about somebody else is asked by a delegate: `delegated`.")
 
     def demands(self) -> tuple[Demand, ...]:
         demands: dict[Demand, None] = {}
         for check in self.checks:
+            hub = hub_of(check.on) if self.delegated and check.principal is not None else None
+            if hub is not None:
+                demands[Demand(Can.DELEGATE, hub, required=False)] = None
+                continue
             if check.principal is not None:
                 demands[Demand(Can.READ_ASSIGNMENTS, check.on, required=False)] = None
             visible_by = VISIBLE_BY.get(check.on.type)
@@ -84,7 +125,25 @@ class BatchCheck(Operation):
         return tuple(demands)
 
     def looks_up(self) -> tuple[Ref, ...]:
-        return tuple(dict.fromkeys(check.on for check in self.checks))
+        named = dict.fromkeys(on for check in self.checks for on in check.may_mean)
+        return tuple(named | dict.fromkeys(namespace for _, namespace in self.lists()))
+
+    def lists(self) -> dict[tuple[Principal | None, NamespaceRef], list[int]]:
+        """(about whom, namespace) -> the checks that together ask what somebody sees in a list of that namespace."""
+        found: dict[tuple[Principal | None, NamespaceRef], list[int]] = {}
+        for index, check in enumerate(self.checks):
+            if check.relation is Can.INCLUDE_IN_LIST and isinstance(check.on, (TableRef, ViewRef, GenericTableRef)):
+                namespace = NamespaceRef(check.on.warehouse_id, check.on.identifier.namespace)
+                found.setdefault((check.principal, namespace), []).append(index)
+        return {of: indexes for of, indexes in found.items() if len(indexes) >= _A_LIST}
 
     def facts(self) -> Facts:
-        return {"checks": len(self.checks)}
+        return {"checks": len(self.checks), "delegated": self.delegated}
+
+
+def hub_of(ref: Ref) -> WarehouseRef | ProjectRef | None:
+    """On what somebody has to be a delegate to be told of rights on `ref`; None where nobody can be one."""
+    if isinstance(ref, ProjectRef):
+        return ref
+    warehouse: UUID | None = getattr(ref, "warehouse_id", None)
+    return None if warehouse is None else WarehouseRef(warehouse)
