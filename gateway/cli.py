@@ -16,6 +16,7 @@ import click
 from gateway.verbs.database import migrate, require_our_database, wait_for_db
 from gateway.verbs.edge import settings_for
 from gateway.verbs.models import model
+from gateway.verbs.policies import policy
 from gateway.verbs.repairs import authz, reopen_bootstrap, secrets
 
 _FAILED = 1
@@ -27,7 +28,7 @@ def main() -> None:
     """Lakegate: an Iceberg REST catalog in which every operation is decided."""
 
 
-for _verb in (authz, migrate, model, reopen_bootstrap, secrets, wait_for_db):
+for _verb in (authz, migrate, model, policy, reopen_bootstrap, secrets, wait_for_db):
     main.add_command(_verb)
 
 

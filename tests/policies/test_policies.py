@@ -24,7 +24,7 @@ def rego_files(policies: Path) -> list[Path]:
 
 
 def test_the_tests_beside_the_policies_pass_and_reach_every_line(opa, policies: Path) -> None:
-    done = opa("test", "--ignore=schemas", "--coverage", "--threshold=100", "--format=json", policies)
+    done = opa("test", "--ignore=schemas", "--timeout=60s", "--coverage", "--threshold=100", "--format=json", policies)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["coverage"] == 100
 
@@ -109,12 +109,33 @@ def test_a_call_to_the_outside_would_be_noticed(line: str) -> None:
 
 def test_no_policy_calls_out_or_looks_at_another_clock(policies: Path) -> None:
     for file in rego_files(policies):
-        assert not FORBIDDEN_CALLS.search(file.read_text(encoding="utf-8")), file
+        assert file in asks_elsewhere(policies) or not FORBIDDEN_CALLS.search(file.read_text(encoding="utf-8")), file
+
+
+def asks_elsewhere(policies: Path) -> set[Path]:
+    """The bridge to Trino asks the gateway, in one file, and gets its token, in another; what it keeps of that in the
+    log is named in a third. The gateway's own OPA answers for none of them (`system/authz.rego`).
+    """
+    asking = {policies / "trino" / name for name in ("gateway.rego", "log.rego", "settings.rego")}
+    return asking | {file for file in rego_files(policies / "trino") if file.stem.endswith("_test")}
+
+
+def test_no_answer_of_the_gateway_is_kept_by_the_bridge(policies: Path) -> None:
+    text = (policies / "trino" / "gateway.rego").read_text(encoding="utf-8")
+    assert "http.send(" in text
+    assert "cache" not in text, "a kept answer would outlive a revocation"
 
 
 def test_only_what_is_about_opa_itself_looks_at_how_it_runs(policies: Path) -> None:
-    readers = {file.name for file in rego_files(policies) if "opa.runtime" in file.read_text(encoding="utf-8")}
+    reading = [file for file in rego_files(policies) if "opa.runtime" in file.read_text(encoding="utf-8")]
+    bridge = [file for file in reading if file.parent.name == "trino"]
+    readers = {file.name for file in reading if file not in bridge}
     assert readers == {"authz.rego", "authz_test.rego", "revision.rego", "revision_test.rego"}
+    # The bridge is told by its environment how it is set up.
+    assert {file.name for file in bridge if not file.stem.endswith("_test")} == {
+        "authz.rego",
+        "settings.rego",
+    }
     # The environment, which holds the tokens, is nobody's business but the authorization's.
     text = (policies / "system/revision.rego").read_text(encoding="utf-8")
     assert re.findall(r"runtime\(\)[.\[]?(.*)", text) == ["env.LAKEGATE_OPA_REVISION"]

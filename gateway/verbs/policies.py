@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lakegate policy …`: check, test and pack the policies."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def policy() -> None:
+    """The policies: check them, test them, pack the bridge to Trino."""
+
+
+@policy.command("check")
+def policy_check() -> None:
+    """Compile the policies strictly against what they are asked with, and look at their form."""
+    from gateway.embedded.policies import check_policies
+
+    sys.exit(check_policies())
+
+
+@policy.command("test")
+def policy_test() -> None:
+    """Run the tests beside the policies, in policies/ of the checkout."""
+    from gateway.embedded.policies import test_policies
+
+    sys.exit(test_policies())
+
+
+@policy.command("bundle")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("lakegate-trino.tar.gz"),
+    show_default=True,
+    help="Where to write it.",
+)
+def policy_bundle(output: Path) -> None:
+    """Pack the bridge to Trino as a bundle for OPA. The same policies make the same file."""
+    from gateway.embedded.bundle import bridge_bundle
+    from gateway.embedded.errors import StackError
+    from gateway.embedded.toolchain import CHECKOUT
+
+    try:
+        packed, revision = bridge_bundle(CHECKOUT / "policies")
+        output.write_bytes(packed)
+    except (StackError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"{output}: revision {revision}")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+package trino.gateway_test
+
+import data.trino
+import data.trino.gateway
+import data.trino.world_test as world
+
+# METADATA
+# description: Checks as the bridge makes them.
+checks(count_) := {{"table": {"warehouse-id": "w", "namespace": ["sales"], "table": format_int(n, 10), "action": {"action": "drop"}}} |
+	some n in numbers.range(1, count_)
+}
+
+# METADATA
+# description: An answer that allows everything, from which one answers otherwise.
+yes(request) := {"status_code": 200, "body": {"results": [{"id": each.id, "allowed": true} | some each in request.body.checks]}}
+
+refusing(request) := object.union(yes(request), {"status_code": 403})
+
+silent(_) := {"status_code": 0, "error": {"message": "timeout"}}
+
+empty(_) := {"status_code": 200}
+
+texts(_) := {"status_code": 200, "body": "yes", "raw_body": "yes"}
+
+short(request) := {"status_code": 200, "body": {"results": array.slice(yes(request).body.results, 0, 2)}}
+
+long(request) := {"status_code": 200, "body": {"results": array.concat(yes(request).body.results, yes(request).body.results)}}
+
+mixed_up(request) := {"status_code": 200, "body": {"results": array.reverse(yes(request).body.results)}}
+
+nameless(request) := {"status_code": 200, "body": {"results": [{"allowed": true} | some each in request.body.checks]}}
+
+unclear(request) := {"status_code": 200, "body": {"results": [{"id": each.id, "allowed": "true"} | some each in request.body.checks]}}
+
+null_(request) := {"status_code": 200, "body": {"results": [{"id": each.id, "allowed": null} | some each in request.body.checks]}}
+
+test_a_whole_answer_allows_what_it_allows if {
+	gateway.holding("alice", checks(3)) == checks(3) with http.send as yes with opa.runtime as world.opa
+	gateway.holding("alice", set()) == set() with http.send as yes with opa.runtime as world.opa
+}
+
+test_no_answer_and_an_odd_answer_allow_nothing if {
+	gateway.holding("alice", checks(3)) == set() with http.send as refusing with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == set() with http.send as silent with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == set() with http.send as empty with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == set() with http.send as texts with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == set() with http.send as short with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == set() with http.send as long with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == set() with http.send as mixed_up with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == set() with http.send as nameless with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == set() with http.send as unclear with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == set() with http.send as null_ with opa.runtime as world.opa
+}
+
+# METADATA
+# description: A gateway that takes only requests of so many checks as `data.takes` names.
+counting(request) := yes(request) if count(request.body.checks) in data.takes
+
+test_a_thousand_checks_are_one_request_and_more_are_few if {
+	gateway.holding("alice", checks(1000)) == checks(1000) with http.send as counting
+		with data.takes as {1000}
+		with opa.runtime as world.opa
+	gateway.holding("alice", checks(2001)) == checks(2001) with http.send as counting
+		with data.takes as {1000, 1}
+		with opa.runtime as world.opa
+}
+
+test_a_thousand_columns_are_one_check if {
+	columns := [{"column": {"catalogName": "ice", "schemaName": "s", "tableName": "t", "columnName": format_int(n, 10), "columnType": "int"}} |
+		some n in numbers.range(1, 1000)
+	]
+	masks := trino.batch_column_masks with input as world.input_of(
+		"alice",
+		{"operation": "GetColumnMask", "filterResources": columns},
+	)
+		with http.send as counting
+		with data.takes as {2}
+		with opa.runtime as world.opa
+	masks == []
+}
+
+test_a_thousand_tables_are_one_request if {
+	tables := [{"table": {"catalogName": "ice", "schemaName": "s", "tableName": format_int(n, 10)}} |
+		some n in numbers.range(1, 1000)
+	]
+	seen := trino.batch with input as world.input_of("alice", {"operation": "FilterTables", "filterResources": tables})
+		with http.send as counting
+		with data.takes as {1000}
+		with opa.runtime as world.opa
+	count(seen) == 1000
+}
+
+test_each_request_says_who_asks_and_can_be_found_again if {
+	request := gateway._request("alice", [{"x": 1}]) with opa.runtime as world.opa with uuid.rfc4122 as "an-id"
+	request.headers == {"Authorization": "Bearer token-of-the-bridge", "X-Request-ID": "an-id"}
+	request.body == {
+		"delegated": true,
+		"checks": [{"id": "0", "identity": {"user": "oidc~alice"}, "operation": {"x": 1}}],
+	}
+	request.raise_error == false
+	request.enable_redirect == false
+	request.max_retry_attempts == 0
+	not request.force_cache
+	not request.cache
+}
+
+# METADATA
+# description: Who the user is, with these providers.
+named(user, providers) := id if {
+	id := gateway.principal(user) with opa.runtime as world.opa_with({"LAKEGATE_BRIDGE_PROVIDERS": providers})
+}
+
+test_with_one_provider_everybody_is_of_that_one if {
+	named("alice", `["oidc"]`) == "oidc~alice"
+	named("okta~alice", `["oidc"]`) == "oidc~okta~alice"
+	named("oidc~alice", `["oidc"]`) == "oidc~oidc~alice"
+	not named(" ", `["oidc"]`)
+}
+
+test_with_several_providers_a_name_says_which if {
+	named("okta~alice", `["oidc", "okta"]`) == "okta~alice"
+	named("okta~a~b", `["oidc", "okta"]`) == "okta~a~b"
+	every user in {"alice", "other~alice", "okta~", "~alice", "okta~ ", ""} {
+		not named(user, `["oidc", "okta"]`)
+	}
+	not named("oidc~alice", `[]`)
+}

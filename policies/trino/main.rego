@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# METADATA
+# title: What Trino asks
+# description: |
+#   The entry points of Trino's access control (`opa.policy.*` of its configuration). Each question of Trino becomes at
+#   most one request to the gateway for every thousand things, and what the gateway does not clearly allow is denied.
+package trino
+
+import data.trino.gateway
+import data.trino.operations
+
+# METADATA
+# description: Everything that is not allowed below is denied.
+default allow := false
+
+# METADATA
+# description: Whether the user may do it (`opa.policy.uri`).
+# entrypoint: true
+allow if {
+	not startswith(_operation, "Filter")
+	0 in _allowed([object.get(input.action, "resource", {})])
+}
+
+# METADATA
+# description: Which of many things the user may see (`opa.policy.batched-uri`), by their places in the list.
+# entrypoint: true
+default batch := []
+
+batch := [index | some index, _ in input.action.filterResources; index in _allowed(input.action.filterResources)] if {
+	startswith(_operation, "Filter")
+	_operation != "FilterColumns"
+}
+
+# METADATA
+# description: Of columns the places are those in the list of columns, and the thing is their one table.
+batch := [index | some index, _ in input.action.filterResources[0].table.columns] if {
+	_operation == "FilterColumns"
+	count(input.action.filterResources) == 1
+	0 in _allowed(input.action.filterResources)
+}
+
+# METADATA
+# description: Which rows the user may see (`opa.policy.row-filters-uri`), which are all or none.
+# entrypoint: true
+default row_filters := [{"expression": "false"}]
+
+row_filters := [] if {
+	_operation == "GetRowFilters"
+	0 in _allowed([input.action.resource])
+}
+
+# METADATA
+# description: What stands in place of a column (`opa.policy.column-masking-uri`); null for what may not be read.
+# entrypoint: true
+default column_mask := {"expression": "NULL"}
+
+column_mask := {} if {
+	_is_readable(input.action.resource)
+} else := _null(input.action.resource)
+
+# METADATA
+# description: The same for all columns of a table at once (`opa.policy.batch-column-masking-uri`).
+# entrypoint: true
+batch_column_masks := [{"index": index, "viewExpression": _null(thing)} |
+	some index, thing in input.action.filterResources
+	not _is_readable(thing)
+]
+
+# METADATA
+# description: The tables of the columns that are asked about, as far as they may be read.
+_readable contains tables[place] if {
+	_operation == "GetColumnMask"
+	single := object.get(input.action, "resource", {})
+	things := array.concat([single], object.get(input.action, "filterResources", []))
+	tables := [table | some table in {_table_of(thing) | some thing in things}]
+	some place in _allowed(tables)
+}
+
+# METADATA
+# description: Whether the column is of such a table.
+_is_readable(thing) if _table_of(thing) in _readable
+
+# METADATA
+# description: The table that a column is in.
+_table_of(thing) := {"table": object.remove(thing.column, ["columnName", "columnType"])}
+
+# METADATA
+# description: A null of the column's type.
+_null(thing) := {"expression": sprintf("CAST(NULL AS %s)", [thing.column.columnType])} if {
+	is_string(thing.column.columnType)
+} else := {"expression": "NULL"}
+
+# METADATA
+# description: What Trino is about to do.
+_operation := input.action.operation
+
+# METADATA
+# description: The places of those things that the user may have.
+_allowed(things) := {place | some place, verdict in verdicts; _holds(verdict, holding)} if {
+	trim_space(input.context.identity.user) != ""
+	verdicts := {place: verdict |
+		some place, thing in things
+		verdict := operations.verdict(_operation, thing, object.get(input.action, "targetResource", {}))
+	}
+	asked := {check | some check in verdicts[_].needs[_]}
+	holding := gateway.holding(input.context.identity.user, asked)
+} else := set()
+
+# METADATA
+# description: Whether all that is needed is there.
+_holds(verdict, holding) if {
+	verdict.free
+} else if {
+	every alternatives in verdict.needs {
+		some check in alternatives
+		check in holding
+	}
+}

@@ -1,0 +1,577 @@
+# SPDX-License-Identifier: Apache-2.0
+package trino_test
+
+import data.trino
+import data.trino.recording_test as recording
+import data.trino.world_test as world
+
+# METADATA
+# description: |
+#   What each recorded operation takes: of each list one. `statement` tells apart requests of one operation.
+takes := {
+	"AccessCatalog": [["warehouse get_config"]],
+	"AddColumn": [["table sales.t1 commit"]],
+	"AlterColumn": [["table sales.t1 commit"]],
+	"CreateFunction": [["namespace sales create_view"]],
+	"CreateMaterializedView": [["namespace sales create_view"], ["namespace sales create_table"]],
+	"CreateSchema": [["warehouse create_namespace"]],
+	"CreateTable": [["namespace sales create_table"]],
+	"CreateView": [["namespace sales create_view"]],
+	"CreateViewWithSelectFromColumns": [
+		["table sales.orders read_data", "view sales.orders select"],
+		["table sales.orders grant_select", "view sales.orders grant_select"],
+	],
+	"DeleteFromTable": [["table sales.orders write_data"], ["table sales.orders commit"]],
+	"DropColumn": [["table sales.t1 commit"]],
+	"DropSchema": [["namespace tmp1 delete"]],
+	"DropTable": [["table sales.orders drop"]],
+	"DropView": [["view sales.v2 drop"]],
+	"ExecuteProcedure": [["warehouse delete"]],
+	"ExecuteTableProcedure": [["table sales.t1 write_data"], ["table sales.t1 commit"]],
+	"FilterCatalogs": [["warehouse get_config"]],
+	"FilterColumns": [["tabular sales.orders get_metadata"]],
+	"GetColumnMask": [["table sales.orders read_data", "view sales.orders select"]],
+	"GetRowFilters": [["table sales.orders read_data", "view sales.orders select"]],
+	"InsertIntoTable": [["table sales.orders write_data"], ["table sales.orders commit"]],
+	"RenameColumn": [["table sales.t1 commit"]],
+	"RenameSchema": [["namespace tmp1 move"], ["warehouse create_namespace"], ["warehouse accept_moved_namespace"]],
+	"RenameTable": [["table sales.t1 rename"]],
+	"RenameView": [["view sales.v1 rename"]],
+	"SelectFromColumns": [["table sales.orders read_data", "view sales.orders select"]],
+	"SetCatalogSessionProperty": [["warehouse get_config"]],
+	"SetColumnComment": [["table sales.t1 commit", "view sales.t1 commit"]],
+	"SetSchemaAuthorization": [["namespace tmp1 change_ownership"]],
+	"SetTableAuthorization": [["table sales.t1 change_ownership"]],
+	"SetTableComment": [["table sales.t1 commit"]],
+	"SetTableProperties": [["table sales.t1 commit"]],
+	"SetViewAuthorization": [["view sales.v1 change_ownership"], ["view sales.v1 commit"]],
+	"SetViewComment": [["view sales.v1 commit"]],
+	"ShowColumns": [["table sales.orders get_metadata", "view sales.orders get_metadata"]],
+	"ShowCreateSchema": [["namespace sales get_metadata"]],
+	"ShowCreateTable": [["table sales.orders get_metadata", "view sales.orders get_metadata"]],
+	"ShowFunctions": [["namespace sales get_metadata"]],
+	"ShowSchemas": [["warehouse list_namespaces"]],
+	"ShowTables": [["namespace sales list_tables"]],
+	"TruncateTable": [["table sales.t1 write_data"], ["table sales.t1 commit"]],
+	"UpdateTableColumns": [["table sales.orders write_data"], ["table sales.orders commit"]],
+}
+
+# METADATA
+# description: What each recorded operation takes that nothing is asked about; a list of things is in `lists`.
+by_name := {
+	"CreateCatalog": {"otto"},
+	"DropCatalog": {"otto"},
+	"ExecuteQuery": {"alice", "bob", "otto"},
+	"ImpersonateUser": set(),
+	"KillQueryOwnedBy": {"bob", "otto"},
+	"ReadSystemInformation": {"otto"},
+	"SetSystemSessionProperty": {"alice", "bob", "otto"},
+	"ViewQueryOwnedBy": {"bob", "otto"},
+	"WriteSystemInformation": {"otto"},
+}
+
+# METADATA
+# description: Recorded operations in catalogs that the gateway knows nothing of, or on several things.
+elsewhere := {
+	"CreateViewWithExecuteFunction",
+	"DropFunction",
+	"ExecuteFunction",
+	"FilterFunctions",
+	"FilterSchemas",
+	"FilterTables",
+	"FilterViewQueryOwnedBy",
+	"ShowCreateFunction",
+}
+
+# METADATA
+# description: What the entry point of this request answers to the user.
+answer(request) := trino.allow if {
+	request.endpoint == "allow"
+} else := trino.batch if {
+	request.endpoint == "batch"
+} else := trino.row_filters if {
+	request.endpoint == "rowFilters"
+} else := trino.batch_column_masks if {
+	request.endpoint == "batchColumnMasks"
+}
+
+# METADATA
+# description: The recorded request, asked by this user, under these rights of alice.
+asked(request, user, holds) := result if {
+	result := answer(request) with input as as_user(request, user)
+		with data.holds as holds
+		with opa.runtime as world.opa
+		with http.send as world.gateway
+}
+
+# METADATA
+# description: The recorded input with another user.
+as_user(request, user) := object.union(request.input, {"context": {"identity": {"user": user, "groups": []}}})
+
+# METADATA
+# description: The answer that refuses nothing.
+all_of(request) if {
+	request.endpoint == "allow"
+} else := numbers.range(0, count(request.input.action.filterResources[0].table.columns) - 1) if {
+	request.input.action.operation == "FilterColumns"
+} else := numbers.range(0, count(request.input.action.filterResources) - 1) if {
+	request.endpoint == "batch"
+} else := []
+
+# METADATA
+# description: The answer that gives nothing.
+none_of(request) := false if {
+	request.endpoint == "allow"
+} else := [] if {
+	request.endpoint == "batch"
+} else := [{"expression": "false"}] if {
+	request.endpoint == "rowFilters"
+} else := [{"index": index, "viewExpression": {"expression": sprintf("CAST(NULL AS %s)", [each.column.columnType])}} |
+	some index, each in request.input.action.filterResources
+]
+
+# METADATA
+# description: Whether the request names a place of its own for what it creates.
+places(request) if request.input.action.resource[_].properties.location
+
+# METADATA
+# description: The recorded requests that ask about one thing in the warehouse.
+governed contains request if {
+	some request in recording.requests
+	takes[request.input.action.operation]
+	not places(request)
+}
+
+# METADATA
+# description: The answer to who may select from a view of the name; a table that tells about another is of no view.
+last_of(request) := none_of(request) if {
+	contains(object.get(request.input.action, ["resource", "table", "tableName"], ""), "$")
+} else := all_of(request)
+
+test_every_recorded_operation_is_in_the_tests_and_in_the_table if {
+	recorded := {request.input.action.operation | some request in recording.requests}
+	count(recorded) == 59
+	recorded == (object.keys(takes) | object.keys(by_name)) | elsewhere
+	recorded - object.keys(trino.operations.table) == set()
+}
+
+test_each_recorded_operation_is_allowed_to_who_holds_just_what_it_takes if {
+	count(governed) == 45
+	every request in governed {
+		needed := takes[request.input.action.operation]
+		first := {alternatives[0] | some alternatives in needed}
+		asked(request, "alice", first) == all_of(request)
+		last := {alternatives[count(alternatives) - 1] | some alternatives in needed}
+		asked(request, "alice", last) == last_of(request)
+	}
+}
+
+test_each_recorded_operation_is_denied_to_who_lacks_one_of_what_it_takes if {
+	every request in governed {
+		needed := takes[request.input.action.operation]
+		every index, _ in needed {
+			others := {one | some at, alternatives in needed; at != index; some one in alternatives}
+			asked(request, "alice", others) == none_of(request)
+		}
+		asked(request, "eve", {one | some one in needed[_]}) == none_of(request)
+	}
+}
+
+test_recorded_operations_that_nothing_is_asked_about_are_for_those_named if {
+	every request in recording.requests {
+		for_whom := object.get(by_name, request.input.action.operation, null)
+		every user in {"alice", "bob", "otto", ""} {
+			asked_of_nobody(request, user, for_whom)
+		}
+	}
+}
+
+# METADATA
+# description: Whether the answer is the one for this user.
+asked_of_nobody(_, _, null)
+
+asked_of_nobody(request, user, for_whom) if {
+	is_set(for_whom)
+	wanted := user in for_whom
+	asked(request, user, set()) == wanted
+}
+
+test_a_place_of_ones_own_is_nobodys if {
+	located := [request | some request in recording.requests; places(request)]
+	count(located) == 2
+	every request in located {
+		every user in {"alice", "otto"} {
+			asked(request, user, {one | some one in takes[request.input.action.operation][_]}) == false
+		}
+	}
+}
+
+test_what_is_in_a_catalog_without_warehouse_is_denied_unless_it_is_open if {
+	functions := [request | some request in recording.requests; request.input.action.operation in elsewhere; contains(request.statement, "mem")]
+	count(functions) == 5
+	every request in functions {
+		asked(request, "alice", {"namespace default get_metadata"}) == none_of(request)
+		all_of(request) == answer(request) with input as as_user(request, "alice")
+			with opa.runtime as world.opa_with({"LAKEGATE_BRIDGE_OPEN_CATALOGS": `["mem"]`})
+			with http.send as world.gateway
+	}
+}
+
+# ---- one operation at a time ----------------------------------------------------------------------------------------
+
+# METADATA
+# description: A thing in the catalog of the warehouse.
+table(schema, name) := {"table": {"catalogName": "ice", "schemaName": schema, "tableName": name}}
+
+# METADATA
+# description: The same with columns.
+columns(schema, name, names) := object.union(table(schema, name), {"table": {"columns": names}})
+
+# METADATA
+# description: A function.
+called(catalog, schema, name) := {"function": {"catalogName": catalog, "schemaName": schema, "functionName": name}}
+
+# METADATA
+# description: Whether the user may, under these rights of alice.
+may(user, operation, resource, holds) := result if {
+	result := trino.allow with input as world.input_of(user, {"operation": operation, "resource": resource})
+		with data.holds as holds
+		with opa.runtime as world.opa
+		with http.send as world.gateway
+}
+
+# METADATA
+# description: Where something goes.
+moved(operation, resource, target, holds) := result if {
+	action := {"operation": operation, "resource": resource, "targetResource": target}
+	result := trino.allow with input as world.input_of("alice", action)
+		with data.holds as holds
+		with opa.runtime as world.opa
+		with http.send as world.gateway
+}
+
+# METADATA
+# description: Which of the things alice sees, under these rights.
+sees(operation, things, holds) := result if {
+	result := trino.batch with input as world.input_of("alice", {"operation": operation, "filterResources": things})
+		with data.holds as holds
+		with opa.runtime as world.opa
+		with http.send as world.gateway
+}
+
+test_an_operation_nobody_knows_is_denied if {
+	every operation in {"", "GrantTablePrivilege", "CreateRole", "allow", "selectfromcolumns", null, 7} {
+		not may("otto", operation, table("sales", "orders"), {"table sales.orders read_data"})
+	}
+	not trino.allow with input as {} with opa.runtime as world.opa with http.send as world.gateway
+	trino.batch == [] with input as {} with opa.runtime as world.opa
+	trino.row_filters == [{"expression": "false"}] with input as {} with opa.runtime as world.opa
+	trino.column_mask == {"expression": "NULL"} with input as {} with opa.runtime as world.opa
+}
+
+test_a_question_put_to_another_entry_point_is_denied if {
+	holds := {"table sales.orders read_data", "tabular sales.orders include_in_list"}
+	not may("alice", "FilterTables", table("sales", "orders"), holds)
+	sees("SelectFromColumns", [columns("sales", "orders", ["id"])], holds) == []
+	[{"expression": "false"}] == trino.row_filters with input as world.input_of(
+		"alice",
+		{"operation": "SelectFromColumns", "resource": columns("sales", "orders", [])},
+	)
+		with data.holds as holds
+		with opa.runtime as world.opa
+		with http.send as world.gateway
+}
+
+test_somebody_without_a_name_may_nothing if {
+	every user in {"", "  ", null} {
+		not may(user, "ExecuteQuery", {}, set())
+		not may(user, "ViewQueryOwnedBy", {"user": {"user": user}}, set())
+	}
+}
+
+test_counting_takes_the_right_to_read if {
+	may("alice", "SelectFromColumns", columns("sales", "orders", []), {"table sales.orders read_data"})
+	not may("alice", "SelectFromColumns", columns("sales", "orders", []), {"table sales.orders get_metadata"})
+	not may("alice", "SelectFromColumns", table("sales", "orders"), {"table sales.orders read_data"})
+}
+
+test_what_tells_about_a_table_is_read_by_who_reads_the_table if {
+	every about in {"files", "partitions", "snapshots", "history", "manifests", "refs", "properties", "entries"} {
+		name := concat("$", ["orders", about])
+		may("alice", "SelectFromColumns", columns("sales", name, ["x"]), {"table sales.orders read_data"})
+		not may("alice", "SelectFromColumns", columns("sales", name, ["x"]), {"table sales.orders get_metadata"})
+		not may("alice", "DropTable", table("sales", name), {"table sales.orders drop"})
+	}
+	every name in {"orders$secrets", "orders$", "$files", " $files", "orders$files$files"} {
+		not may("alice", "SelectFromColumns", columns("sales", name, ["x"]), {"table sales.orders read_data"})
+	}
+}
+
+test_changes_of_a_table_are_read_by_who_reads_the_table if {
+	may("alice", "ExecuteFunction", called("ice", "system", "table_changes"), {"warehouse get_config"})
+	not may("alice", "ExecuteFunction", called("ice", "system", "table_changes"), set())
+	not may("alice", "ExecuteFunction", called("ice", "system", "other"), {"warehouse get_config"})
+	not may("alice", "CreateViewWithExecuteFunction", called("ice", "system", "table_changes"), {"warehouse get_config"})
+	changed := columns("sales", "orders", ["id", "_change_type", "_change_ordinal"])
+	may("alice", "SelectFromColumns", changed, {"table sales.orders read_data"})
+	not may("alice", "SelectFromColumns", changed, {"warehouse get_config"})
+}
+
+test_functions_in_a_schema_are_run_by_who_sees_it if {
+	every operation in {"ExecuteFunction", "CreateViewWithExecuteFunction", "ShowCreateFunction"} {
+		may("alice", operation, called("ice", "sales", "f"), {"namespace sales get_metadata"})
+		not may("alice", operation, called("ice", "sales", "f"), set())
+		may("eve", operation, called("system", "builtin", "f"), set())
+	}
+	may("alice", "DropFunction", called("ice", "sales", "f"), {"namespace sales update_properties"})
+	not may("alice", "DropFunction", called("ice", "sales", "f"), {"namespace sales get_metadata"})
+	not may("alice", "DropFunction", called("system", "builtin", "f"), set())
+	functions := [called("ice", "sales", "f"), called("ice", "hr", "g"), called("system", "builtin", "h")]
+	sees("FilterFunctions", functions, {"namespace hr get_metadata"}) == [1, 2]
+}
+
+test_procedures_take_what_they_do if {
+	every name in {"register_table", "unregister_table", "flush_metadata_cache"} {
+		may("alice", "ExecuteProcedure", called("ice", "system", name), {"warehouse get_config"})
+		not may("alice", "ExecuteProcedure", called("ice", "system", name), {"warehouse delete"})
+		not may("alice", "ExecuteProcedure", called("ice", "sales", name), {"warehouse get_config"})
+	}
+	not may("alice", "ExecuteProcedure", called("ice", "system", "migrate"), {"warehouse delete", "warehouse get_config"})
+	may("eve", "ExecuteProcedure", called("system", "runtime", "kill_query"), set())
+	not may("eve", "ExecuteProcedure", called("system", "runtime", "other"), set())
+	not may("eve", "ExecuteProcedure", called("system", "jdbc", "kill_query"), set())
+}
+
+test_files_from_elsewhere_are_added_by_nobody if {
+	holds := {"table sales.t write_data", "table sales.t commit"}
+	every name in {"OPTIMIZE", "EXPIRE_SNAPSHOTS", "remove_orphan_files", "rollback_to_snapshot"} {
+		may("alice", "ExecuteTableProcedure", object.union(table("sales", "t"), {"function": {"functionName": name}}), holds)
+	}
+	every name in {"ADD_FILES", "add_files_from_table", "", "unheard_of"} {
+		not may("alice", "ExecuteTableProcedure", object.union(table("sales", "t"), {"function": {"functionName": name}}), holds)
+	}
+	not may("alice", "ExecuteTableProcedure", table("sales", "t"), holds)
+}
+
+test_no_property_chooses_a_place if {
+	every name in {"location", "LOCATION", "data_location"} {
+		located := {"table": object.union(table("sales", "t").table, {"properties": {"format": "ORC", name: null}})}
+		not may("alice", "CreateTable", located, {"namespace sales create_table"})
+		not may("alice", "SetTableProperties", located, {"table sales.t commit"})
+		not may("alice", "CreateMaterializedView", located, {"namespace sales create_table", "namespace sales create_view"})
+	}
+}
+
+test_a_session_may_not_shorten_what_is_kept if {
+	every name in {"expire_snapshots_min_retention", "remove_orphan_files_min_retention"} {
+		property := {"catalogSessionProperty": {"catalogName": "ice", "propertyName": name}}
+		not may("alice", "SetCatalogSessionProperty", property, {"warehouse get_config"})
+	}
+	other := {"catalogSessionProperty": {"catalogName": "other", "propertyName": "x"}}
+	not may("alice", "SetCatalogSessionProperty", other, {"warehouse get_config"})
+}
+
+test_what_moves_takes_the_right_to_arrive if {
+	holds := {"table sales.t rename", "namespace hr create_table"}
+	moved("RenameTable", table("sales", "t"), table("hr", "t"), holds)
+	not moved("RenameTable", table("sales", "t"), table("hr", "t"), {"table sales.t rename"})
+	not moved("RenameTable", table("sales", "t"), table("hr", "t"), {"namespace hr create_table"})
+	moved("RenameTable", table("sales", "t"), table("SALES", "t2"), {"table sales.t rename"})
+	views := {"view sales.v rename", "namespace hr create_view"}
+	moved("RenameView", table("sales", "v"), table("hr", "v"), views)
+	moved("RenameMaterializedView", table("sales", "v"), table("hr", "v"), views)
+	not moved("RenameView", table("sales", "v"), table("hr", "v"), {"view sales.v rename"})
+	not moved("RenameMaterializedView", table("sales", "v"), table("hr", "v"), {"view sales.v rename"})
+	every target in [{}, table("hr", ""), table("sales", ""), table("sales", "a$files"), table("", "t")] {
+		not moved("RenameTable", table("sales", "t"), target, holds)
+	}
+	elsewhere_ := {"table": {"catalogName": "scratch", "schemaName": "hr", "tableName": "t"}}
+	not moved("RenameTable", table("sales", "t"), elsewhere_, holds)
+	not moved("RenameTable", elsewhere_, table("hr", "t"), holds)
+	lab := {"table": {"catalogName": "lab", "schemaName": "hr", "tableName": "t"}}
+	not moved("RenameTable", table("sales", "t"), lab, holds | {"lab namespace hr create_table"})
+	moved("RenameTable", lab, lab, {"lab table hr.t rename"})
+	moved("RenameTable", elsewhere_, elsewhere_, set())
+}
+
+test_a_schema_moves_to_what_is_above_its_new_name if {
+	to := {"schema": {"catalogName": "ice", "schemaName": "hr.people"}}
+	from := {"schema": {"catalogName": "ice", "schemaName": "tmp"}}
+	holds := {"namespace tmp move", "namespace hr create_namespace", "namespace hr accept_moved_namespace"}
+	moved("RenameSchema", from, to, holds)
+	every one in holds { not moved("RenameSchema", from, to, holds - {one}) }
+	every catalog in {"scratch", "lab"} {
+		elsewhere_ := {"schema": {"catalogName": catalog, "schemaName": "hr.people"}}
+		not moved("RenameSchema", from, elsewhere_, holds | {sprintf("lab %s", [one]) | some one in holds})
+	}
+}
+
+test_a_nested_schema_is_made_in_the_one_above if {
+	schema := {"schema": {"catalogName": "ice", "schemaName": "a.b.c", "properties": {}}}
+	may("alice", "CreateSchema", schema, {"namespace a.b create_namespace"})
+	not may("alice", "CreateSchema", schema, {"warehouse create_namespace"})
+	may("alice", "ShowTables", {"schema": {"catalogName": "ice", "schemaName": "a.b"}}, {"namespace a.b list_tables"})
+}
+
+test_blank_and_missing_names_mean_nothing if {
+	holds := {"table sales.orders drop", "table orders drop", "table . drop", "warehouse get_config", "table sales drop"}
+	every thing in [
+		table("", "orders"),
+		table(" ", "orders"),
+		table("sales", ""),
+		table("sales", " "),
+		table("sales.", "orders"),
+		table(".sales", "orders"),
+		{"table": {"catalogName": "ice", "tableName": "orders"}},
+		{"table": {"catalogName": "ice", "schemaName": "sales"}},
+		{"table": {"schemaName": "sales", "tableName": "orders"}},
+		{"table": {"catalogName": "", "schemaName": "sales", "tableName": "orders"}},
+		{"table": {"catalogName": "other", "schemaName": "sales", "tableName": "orders"}},
+		{"table": null},
+		{},
+	] {
+		not may("alice", "DropTable", thing, holds)
+	}
+	not may("alice", "AccessCatalog", {"catalog": {"name": ""}}, holds)
+	not may("alice", "AccessCatalog", {"catalog": {}}, holds)
+	sees("FilterTables", [table("", "orders"), {}], {"tabular orders include_in_list"}) == []
+}
+
+test_materialized_views_are_views if {
+	every operation, action in {
+		"RefreshMaterializedView": "commit",
+		"SetMaterializedViewProperties": "commit",
+		"DropMaterializedView": "drop",
+	} {
+		may("alice", operation, table("sales", "mv"), {concat(" ", ["view sales.mv", action])})
+		not may("alice", operation, table("sales", "mv"), {"view sales.mv get_metadata", "table sales.mv drop"})
+	}
+}
+
+test_what_trino_keeps_in_a_catalog_is_looked_at_by_who_may_use_it if {
+	holds := {"warehouse get_config"}
+	may("alice", "SelectFromColumns", columns("information_schema", "tables", []), holds)
+	not may("alice", "SelectFromColumns", columns("information_schema", "tables", []), set())
+	may("alice", "ShowTables", {"schema": {"catalogName": "ice", "schemaName": "information_schema"}}, holds)
+	not may("alice", "SelectFromColumns", columns("system", "iceberg_tables", []), holds)
+	may("alice", "SelectFromColumns", columns("system", "iceberg_tables", []), {"warehouse list_everything"})
+	not may("alice", "CreateTable", table("information_schema", "t"), holds | {"namespace information_schema create_table"})
+	not may("alice", "CreateViewWithSelectFromColumns", columns("information_schema", "t", []), holds)
+}
+
+# METADATA
+# description: A table of the system catalog.
+of_system(schema, name) := {"table": {"catalogName": "system", "schemaName": schema, "tableName": name, "columns": []}}
+
+test_the_system_catalog_is_open_as_far_as_trino_asks_about_each_thing if {
+	every user in {"eve", "otto"} {
+		may(user, "AccessCatalog", {"catalog": {"name": "system"}}, set())
+		may(user, "ShowTables", {"schema": {"catalogName": "system", "schemaName": "runtime"}}, set())
+		may(user, "SelectFromColumns", of_system("runtime", "queries"), set())
+		may(user, "SelectFromColumns", of_system("jdbc", "tables"), set())
+		may(user, "SelectFromColumns", of_system("metadata", "catalogs"), set())
+		not may(user, "DropTable", of_system("jdbc", "tables"), set())
+		not may(user, "DropTable", of_system("runtime", "queries"), set())
+		not may(user, "SelectFromColumns", of_system("elsewhere", "queries"), set())
+		not may(user, "CreateView", of_system("jdbc", "tables"), set())
+	}
+	may("otto", "SelectFromColumns", of_system("runtime", "nodes"), set())
+	not may("eve", "SelectFromColumns", of_system("runtime", "nodes"), set())
+	not may("otto", "DropSchema", {"schema": {"catalogName": "system", "schemaName": "runtime"}}, set())
+	not may("otto", "DropTable", of_system("runtime", "nodes"), set())
+	not may("otto", "SetCatalogSessionProperty", {"catalogSessionProperty": {"catalogName": "system"}}, set())
+}
+
+test_lists_tell_of_each_thing_apart if {
+	schemas := [{"schema": {"catalogName": "ice", "schemaName": each}} | some each in ["information_schema", "a", "b"]]
+	sees("FilterSchemas", schemas, {"warehouse get_config", "namespace b include_in_list"}) == [0, 2]
+	tables := [table("sales", "t"), table("sales", "u"), table("hr", "t")]
+	sees("FilterTables", tables, {"tabular sales.u include_in_list", "tabular hr.t include_in_list"}) == [1, 2]
+	own := [table("information_schema", "tables"), table("system", "iceberg_tables")]
+	sees("FilterTables", own, {"warehouse get_config"}) == [0]
+	catalogs := [{"catalog": {"name": each}} | some each in ["ice", "system", "scratch", "other"]]
+	sees("FilterCatalogs", catalogs, {"warehouse get_config"}) == [0, 1, 2]
+	sees("FilterCatalogs", catalogs, set()) == [1, 2]
+	sees("FilterColumns", [columns("sales", "t", ["a"]), columns("sales", "t", ["b"])], {"tabular sales.t get_metadata"}) == []
+	queries := [{"user": {"user": "alice"}}, {"user": {"user": "bob"}}]
+	sees("FilterViewQueryOwnedBy", queries, set()) == [0]
+}
+
+test_masks_are_null_where_reading_is_denied if {
+	column := {"column": {
+		"catalogName": "ice",
+		"schemaName": "sales",
+		"tableName": "t",
+		"columnName": "c",
+		"columnType": "timestamp(3) with time zone",
+	}}
+	unclear := {"column": object.remove(column.column, ["columnType"])}
+	every each, expression in {column: "CAST(NULL AS timestamp(3) with time zone)", unclear: "NULL"} {
+		action := {"operation": "GetColumnMask", "resource": each}
+		{"expression": expression} == trino.column_mask with input as world.input_of("alice", action)
+			with data.holds as {"table sales.t get_metadata"}
+			with opa.runtime as world.opa
+			with http.send as world.gateway
+		{} == trino.column_mask with input as world.input_of("alice", action)
+			with data.holds as {"table sales.t read_data"}
+			with opa.runtime as world.opa
+			with http.send as world.gateway
+		{"expression": expression} == trino.column_mask with input as world.input_of("alice", object.union(action, {"operation": "X"}))
+			with data.holds as {"table sales.t read_data"}
+			with opa.runtime as world.opa
+			with http.send as world.gateway
+	}
+}
+
+test_of_columns_of_two_tables_those_of_the_unreadable_one_are_masked if {
+	things := [{"column": {"catalogName": "ice", "schemaName": "sales", "tableName": each, "columnName": "c", "columnType": "int"}} |
+		some each in ["t", "u", ""]
+	]
+	result := trino.batch_column_masks with input as world.input_of(
+		"alice",
+		{"operation": "GetColumnMask", "filterResources": array.concat(things, [{}])},
+	)
+		with data.holds as {"view sales.t select"}
+		with opa.runtime as world.opa
+		with http.send as world.gateway
+	[each.index | some each in result] == [1, 2, 3]
+	result[2].viewExpression.expression == "NULL"
+}
+
+# ---- what guardrails are told ----------------------------------------------------------------------------------------
+
+# METADATA
+# description: A gateway that allows what tells exactly `data.told`.
+telling(request) := {"status_code": 200, "body": {"results": [{"id": check.id, "allowed": allowed} |
+	some check in request.body.checks
+	some on in check.operation
+	allowed := on.action in data.told
+]}}
+
+# METADATA
+# description: Whether these are the actions that the gateway is asked about.
+tells(action, told) := result if {
+	result := trino.allow with input as world.input_of("alice", action)
+		with data.told as told
+		with opa.runtime as world.opa
+		with http.send as telling
+}
+
+test_guardrails_are_told_what_the_gateway_would_tell_them if {
+	made := object.union(table("sales", "t"), {"table": {"properties": {"format": "ORC"}}})
+	creating := {"action": "create_table", "name": "t", "properties": ["format"], "explicit_location": false}
+	tells({"operation": "CreateTable", "resource": made}, {creating})
+	not tells({"operation": "CreateTable", "resource": made}, {{"action": "create_table"}})
+	viewing := {"action": "create_view", "name": "v", "properties": [], "explicit_location": false}
+	tells({"operation": "CreateView", "resource": table("sales", "v")}, {viewing})
+	schema := {"schema": {"catalogName": "ice", "schemaName": "a.b", "properties": {"owner": "x"}}}
+	nested := {"action": "create_namespace", "namespace": ["a", "b"], "properties": ["owner"]}
+	tells({"operation": "CreateSchema", "resource": schema}, {nested})
+	set_ := {"operation": "SetTableProperties", "resource": made}
+	tells(set_, {{"action": "commit", "updated_properties": ["format"]}})
+	renamed := {"operation": "RenameTable", "resource": table("sales", "t"), "targetResource": table("hr", "u")}
+	tells(renamed, {
+		{"action": "rename", "destination_name": "u", "destination_namespace": ["hr"]},
+		{"action": "create_table", "name": "u"},
+	})
+}

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# A gateway, an environment and users for the tests of the bridge.
+package trino.world_test
+
+# METADATA
+# description: The environment of the bridge's OPA.
+env := {
+	"LAKEGATE_BRIDGE_URL": "https://gateway.example/",
+	"LAKEGATE_BRIDGE_CATALOGS": `{"ice": "0192d4c6-0000-7000-8000-000000000001", "lab": "0192d4c6-0000-7000-8000-000000000002"}`,
+	"LAKEGATE_BRIDGE_OPEN_CATALOGS": `["scratch"]`,
+	"LAKEGATE_BRIDGE_OPERATORS": `["otto"]`,
+	"LAKEGATE_BRIDGE_TOKEN": "token-of-the-bridge",
+}
+
+# METADATA
+# description: OPA, as it runs.
+opa := {"env": env}
+
+# METADATA
+# description: OPA with something else in its environment.
+opa_with(more) := {"env": object.union(env, more)}
+
+# METADATA
+# description: |
+#   The gateway: it allows user alice what is in `data.holds`, and everybody else nothing. A request that is not as it
+#   should be has no answer.
+gateway(request) := {"status_code": 200, "body": {"results": results}} if {
+	request.method == "POST"
+	request.url == "https://gateway.example/management/v1/action/batch-check"
+	request.headers.Authorization == "Bearer token-of-the-bridge"
+	request.body.delegated == true
+	count(request.body.checks) <= 1000
+	object.get(request, "force_cache", false) == false
+	object.get(request, "cache", false) == false
+	request.timeout == "10s"
+	results := [{"id": check.id, "allowed": _holds(check)} | some check in request.body.checks]
+}
+
+# METADATA
+# description: Whether alice holds it.
+_holds(check) if {
+	check.identity.user == "oidc~alice"
+	asked(check.operation) in data.holds
+} else := false
+
+# METADATA
+# description: A check in a line, as `table sales.orders read_data`; what is in the other catalog begins with `lab`.
+asked(operation) := concat(" ", [part | some part in [where, kind, name, on.action.action]; part != ""]) if {
+	some kind, on in operation
+	where := {
+		"0192d4c6-0000-7000-8000-000000000001": "",
+		"0192d4c6-0000-7000-8000-000000000002": "lab",
+	}[on["warehouse-id"]]
+	levels := object.get(on, "namespace", [])
+	called := [value | some word in ["name", "table", "view"]; value := on[word]]
+	name := concat(".", array.concat(levels, called))
+}
+
+# METADATA
+# description: What a user of Trino asks.
+input_of(user, action) := {
+	"context": {"identity": {"user": user, "groups": ["analysts"]}, "softwareStack": {"trinoVersion": "476"}},
+	"action": action,
+}

@@ -1,0 +1,465 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bridge to Trino as it is deployed: its bundle in an OPA of its own, a gateway, OpenFGA, and Trino's own requests.
+
+What Trino is told of somebody has to be what the gateway tells that person.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway.embedded.bundle import bridge_bundle
+from tests.contract.test_views import create as create_view
+from tests.contract.world import Person, World, unique
+from tests.security.test_role_policies import contractors, make_role, put_in
+
+ROOT = Path(__file__).parents[2]
+RECORDING = ROOT / "policies" / "trino" / "recording_test.rego"
+KEY = "key-of-the-engine-in-this-test"
+ENTRY = {
+    "allow": "allow",
+    "batch": "batch",
+    "rowFilters": "row_filters",
+    "batchColumnMasks": "batch_column_masks",
+}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A request that Trino made."""
+
+    endpoint: str
+    statement: str
+    operation: str
+    action: Mapping[str, Any]
+
+
+def recorded() -> list[Recorded]:
+    lines = [json.loads(line) for line in RECORDING.read_text().splitlines() if line.startswith('{"endpoint"')]
+    return [
+        Recorded(each["endpoint"], each["statement"], each["input"]["action"]["operation"], each["input"]["action"])
+        for each in lines
+    ]
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """The bridge's OPA."""
+
+    url: str
+    log: Path
+
+    def ask(self, entry: str, person: Person, action: object, *, key: str | None = KEY) -> httpx.Response:
+        """What Trino would send it about this person."""
+        identity = {"user": person.id.removeprefix("oidc~"), "groups": []}
+        input = {"context": {"identity": identity, "softwareStack": {"trinoVersion": "476"}}, "action": action}
+        params = {} if key is None else {"key": key}
+        with httpx.Client(trust_env=False, timeout=60) as http:
+            return http.post(f"{self.url}/v1/data/trino/{entry}", params=params, json={"input": input})
+
+    def result(self, entry: str, person: Person, action: object) -> Any:
+        """The answer to it."""
+        answer = self.ask(entry, person, action)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["result"]
+
+    def may(self, person: Person, operation: str, **resource: Any) -> bool:
+        """Whether Trino would let the person."""
+        return bool(self.result("allow", person, {"operation": operation, "resource": resource}))
+
+
+@contextmanager
+def bridged(world: World, folder: Path, **more: str) -> Iterator[Bridge]:
+    """An OPA with the bundle, which asks as the service `etl`."""
+    kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
+    binary = os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept))
+    (folder / "bundle.tar.gz").write_bytes(bridge_bundle(ROOT / "policies")[0])
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+    log = folder / "decisions.log"
+    with log.open("wb") as written:
+        process = subprocess.Popen(
+            [
+                binary,
+                "run",
+                "--server",
+                f"--addr=127.0.0.1:{port}",
+                "--authorization=basic",
+                "--disable-telemetry",
+                "--log-level=error",
+                "--set=default_authorization_decision=/trino/authz/allow",
+                "--set=decision_logs.mask_decision=/trino/log/mask",
+                "--set=decision_logs.console=true",
+                "--set=nd_builtin_cache=true",
+                "--bundle",
+                str(folder / "bundle.tar.gz"),
+            ],
+            env={
+                "PATH": os.environ["PATH"],
+                "LAKEGATE_BRIDGE_URL": world.base,
+                "LAKEGATE_BRIDGE_CATALOGS": json.dumps({"ice": world.warehouse}),
+                "LAKEGATE_BRIDGE_TOKEN": world.etl.token,
+                "LAKEGATE_BRIDGE_OPERATORS": json.dumps(["admin"]),
+                "LAKEGATE_BRIDGE_ENGINE_KEY": KEY,
+                **more,
+            },
+            stdout=written,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            url = f"http://127.0.0.1:{port}"
+            deadline = time.monotonic() + 30
+            while True:
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, "OPA does not answer"
+                try:
+                    if httpx.get(f"{url}/health", trust_env=False, timeout=5).status_code == 200:
+                        break
+                except httpx.TransportError:
+                    time.sleep(0.05)
+            yield Bridge(url, log)
+        finally:
+            process.terminate()
+            process.wait(timeout=10)
+
+
+@pytest.fixture(scope="module")
+def bridge(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
+    """The bridge, whose service is a delegate on the warehouse."""
+    world.grant("delegate", world.etl, "warehouse", world.warehouse)
+    with bridged(world, tmp_path_factory.mktemp("bridge")) as running:
+        yield running
+    world.revoke("delegate", world.etl, "warehouse", world.warehouse)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Namespaces with what the recorded requests are about, and three people."""
+
+    sales: str
+    tmp: str
+    owner: Person
+    reader: Person
+    stranger: Person
+
+    def rename(self, action: Mapping[str, Any]) -> Any:
+        """The recorded action about these namespaces."""
+        text = json.dumps(action)
+        for word, name in (("sales", self.sales), ("tmp1", self.tmp), ("tmp2", f"{self.tmp}_2"), ("bob", "carol")):
+            text = text.replace(f'"{word}"', f'"{name}"')
+        return json.loads(text)
+
+    def people(self) -> tuple[Person, Person, Person]:
+        return self.owner, self.reader, self.stranger
+
+
+@pytest.fixture(scope="module")
+def site(world: World) -> Site:
+    """The owner owns the namespaces, the reader may select in one of them, the stranger was given nothing."""
+    people = world.steward, world.analyst, world.contractor
+    for person in people:
+        world.strip(person)
+    sales, tmp = world.namespace(unique("sales")), world.namespace(unique("tmp"))
+    for name in ("orders", "t1", "t2"):
+        world.table(sales, name)
+    for name in ("v1", "v2"):
+        create_view(world, sales, name)
+    world.grant("create", people[0], "warehouse", world.warehouse)
+    for namespace in (sales, tmp):
+        world.grant("ownership", people[0], "namespace", world.namespace_id(namespace))
+    world.grant("select", people[1], "namespace", world.namespace_id(sales))
+    return Site(sales, tmp, *people)
+
+
+#: Who of (owner, reader) may; the stranger may nothing of it. What is not in here is in `FREE`, `LISTS` or `NEVER`.
+OUTCOMES = {
+    "AccessCatalog": (True, True),
+    "AddColumn": (True, False),
+    "AlterColumn": (True, False),
+    "CreateFunction": (True, False),
+    "CreateMaterializedView": (True, False),
+    "CreateSchema": (True, False),
+    "CreateTable": (True, False),
+    "CreateView": (True, False),
+    "CreateViewWithSelectFromColumns": (True, False),
+    "DeleteFromTable": (True, False),
+    "DropColumn": (True, False),
+    "DropSchema": (True, False),
+    "DropTable": (True, False),
+    "DropView": (True, False),
+    "ExecuteTableProcedure": (True, False),
+    "InsertIntoTable": (True, False),
+    "RenameColumn": (True, False),
+    "RenameTable": (True, False),
+    "RenameView": (True, False),
+    "SelectFromColumns": (True, True),
+    "SetCatalogSessionProperty": (True, True),
+    "SetColumnComment": (True, False),
+    "SetSchemaAuthorization": (True, False),
+    "SetTableAuthorization": (True, False),
+    "SetTableComment": (True, False),
+    "SetTableProperties": (True, False),
+    "SetViewAuthorization": (True, False),
+    "SetViewComment": (True, False),
+    "ShowColumns": (True, True),
+    "ShowCreateSchema": (True, True),
+    "ShowCreateTable": (True, True),
+    "ShowFunctions": (True, True),
+    "ShowSchemas": (True, True),
+    "ShowTables": (True, True),
+    "TruncateTable": (True, False),
+    "UpdateTableColumns": (True, False),
+}
+#: Everybody may, without being known.
+FREE = {"ExecuteQuery", "SetSystemSessionProperty"}
+#: Neither of the three may: they run no Trino, do not manage the warehouse, or nobody may.
+NEVER = {
+    "CreateCatalog",
+    "CreateViewWithExecuteFunction",
+    "DropCatalog",
+    "DropFunction",
+    "ExecuteFunction",
+    "ExecuteProcedure",
+    "ImpersonateUser",
+    "KillQueryOwnedBy",
+    "ReadSystemInformation",
+    "RenameSchema",
+    "ShowCreateFunction",
+    "ViewQueryOwnedBy",
+    "WriteSystemInformation",
+}
+
+
+def test_each_recorded_question_has_the_outcome_of_the_table_for_everybody(bridge: Bridge, site: Site) -> None:
+    asked = [each for each in recorded() if each.endpoint == "allow"]
+    assert {each.operation for each in asked} == set(OUTCOMES) | FREE | NEVER
+    found, expected = {}, {}
+    for each in asked:
+        outcome = OUTCOMES.get(each.operation, (each.operation in FREE,) * 2)
+        if "location" in json.dumps(each.action):
+            outcome = (False, False)
+        row = (*outcome, each.operation in FREE)
+        expected[each.statement] = row
+        action = site.rename(each.action)
+        found[each.statement] = tuple(bridge.result("allow", person, action) for person in site.people())
+    assert found == expected
+
+
+def test_lists_filters_and_masks_are_those_of_each_reader(bridge: Bridge, site: Site) -> None:
+    for each in recorded():
+        if each.endpoint == "allow":
+            continue
+        action = site.rename(each.action)
+        said = [bridge.result(ENTRY[each.endpoint], person, action) for person in site.people()]
+        if each.operation == "FilterColumns":
+            assert said == [[0, 1, 2, 3, 4, 5, 6]] * 2 + [[]]
+        elif each.operation == "FilterTables":
+            seen = [
+                place
+                for place, thing in enumerate(action["filterResources"])
+                if thing["table"]["tableName"] in ("orders", "t2", "v1", "v2")
+            ]
+            assert said == [seen, seen, []], each.statement
+        elif each.operation == "FilterSchemas":
+            # `system` lists the tables of a catalog without asking, so it is for who sees everything in the warehouse.
+            assert said == [[0, 1, 2], [0, 2], []]
+        elif each.operation == "FilterCatalogs":
+            assert said == [[0], [0], []]
+        elif each.operation == "GetRowFilters":
+            assert said == [[], [], [{"expression": "false"}]]
+        elif each.operation == "GetColumnMask":
+            assert said[:2] == [[], []]
+            assert [mask["viewExpression"]["expression"] for mask in said[2]][0] == "CAST(NULL AS bigint)"
+            assert len(said[2]) == 7
+        else:
+            assert each.operation in ("FilterFunctions", "FilterViewQueryOwnedBy")
+            assert said == [[], [], []]
+
+
+def _told(answer: httpx.Response) -> bool:
+    assert answer.status_code in (200, 204, 403, 404), answer.text
+    return answer.status_code < 300
+
+
+#: The gateway's own request behind an operation, on a thing of its own each time, and what Trino asks before it.
+Doing = Callable[[World, Site, Person], tuple[dict[str, Any], httpx.Response]]
+
+
+def _table(site: Site, name: str, **more: Any) -> dict[str, Any]:
+    return {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": name, **more}}
+
+
+def _load(world: World, site: Site, person: Person) -> tuple[dict[str, Any], httpx.Response]:
+    return _table(site, "orders"), person.get(f"{world.root}/namespaces/{site.sales}/tables/orders")
+
+
+def _read(world: World, site: Site, person: Person) -> tuple[dict[str, Any], httpx.Response]:
+    path = f"{world.root}/namespaces/{site.sales}/tables/orders/credentials"
+    return _table(site, "orders", columns=[]), person.get(path)
+
+
+def _comment(world: World, site: Site, person: Person) -> tuple[dict[str, Any], httpx.Response]:
+    update = {"action": "set-properties", "updates": {"comment": unique("c")}}
+    return _table(site, "t1"), world.commit(person, f"{world.root}/namespaces/{site.sales}/tables/t1", update)
+
+
+def _drop(world: World, site: Site, person: Person) -> tuple[dict[str, Any], httpx.Response]:
+    made = world.table(site.sales)
+    return _table(site, made.name), person.delete(made.path)
+
+
+def _drop_view(world: World, site: Site, person: Person) -> tuple[dict[str, Any], httpx.Response]:
+    made = create_view(world, site.sales)
+    return _table(site, made["name"]), person.delete(made["path"])
+
+
+def _create(world: World, site: Site, person: Person) -> tuple[dict[str, Any], httpx.Response]:
+    name = unique("made")
+    schema = {"type": "struct", "fields": []}
+    return _table(site, name), person.post(
+        f"{world.root}/namespaces/{site.sales}/tables", {"name": name, "schema": schema}
+    )
+
+
+def _show_tables(world: World, site: Site, person: Person) -> tuple[dict[str, Any], httpx.Response]:
+    schema = {"schema": {"catalogName": "ice", "schemaName": site.sales}}
+    return schema, person.get(f"{world.root}/namespaces/{site.sales}/tables")
+
+
+def _show_schemas(world: World, site: Site, person: Person) -> tuple[dict[str, Any], httpx.Response]:
+    return {"catalog": {"name": "ice"}}, person.get(f"{world.root}/namespaces")
+
+
+def _create_schema(world: World, site: Site, person: Person) -> tuple[dict[str, Any], httpx.Response]:
+    name = unique("made")
+    schema = {"schema": {"catalogName": "ice", "schemaName": name, "properties": {}}}
+    return schema, person.post(f"{world.root}/namespaces", {"namespace": [name]})
+
+
+def _drop_schema(world: World, site: Site, person: Person) -> tuple[dict[str, Any], httpx.Response]:
+    name = world.namespace()
+    world.grant("modify", site.owner, "namespace", world.namespace_id(name))
+    schema = {"schema": {"catalogName": "ice", "schemaName": name}}
+    return schema, person.delete(f"{world.root}/namespaces/{name}")
+
+
+DONE: dict[str, Doing] = {
+    "ShowCreateTable": _load,
+    "SelectFromColumns": _read,
+    "SetTableComment": _comment,
+    "AddColumn": _comment,
+    "DropTable": _drop,
+    "DropView": _drop_view,
+    "CreateTable": _create,
+    "ShowTables": _show_tables,
+    "ShowSchemas": _show_schemas,
+    "CreateSchema": _create_schema,
+    "DropSchema": _drop_schema,
+}
+
+
+@pytest.mark.parametrize("operation", DONE)
+def test_trino_is_told_of_everybody_what_the_gateway_tells_them(
+    world: World, bridge: Bridge, site: Site, operation: str
+) -> None:
+    told = {}
+    for person in site.people():
+        # The order matters: what the gateway does may be gone afterwards, so the bridge is asked about a twin.
+        resource, answer = DONE[operation](world, site, person)
+        twin = resource
+        if operation in ("DropTable", "DropView", "DropSchema") and answer.status_code < 300:
+            twin, _ = DONE[operation](world, site, world.nobody)
+        told[person.name] = (_told(answer), bridge.may(person, operation, **twin))
+    assert all(gateway == trino for gateway, trino in told.values()), told
+    assert told[site.owner.name] == (True, True)
+    assert told[site.stranger.name] == (False, False)
+
+
+def test_a_revoked_right_is_gone_with_the_next_question(world: World, bridge: Bridge, site: Site) -> None:
+    table = world.table(site.tmp)
+    asked = {"table": {"catalogName": "ice", "schemaName": site.tmp, "tableName": table.name, "columns": []}}
+    assert not bridge.may(site.reader, "SelectFromColumns", **asked)
+    world.grant("select", site.reader, "table", table.uuid)
+    assert bridge.may(site.reader, "SelectFromColumns", **asked)
+    world.revoke("select", site.reader, "table", table.uuid)
+    assert not bridge.may(site.reader, "SelectFromColumns", **asked)
+
+
+def test_a_guardrail_binds_in_trino_too(world: World, bridge: Bridge, site: Site) -> None:
+    role = make_role(world)
+    put_in(world, role, "user", site.reader.id)
+    asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": ["id"]}}
+    assert bridge.may(site.reader, "SelectFromColumns", **asked)
+    with contractors(world, role):
+        assert not bridge.may(site.reader, "SelectFromColumns", **asked)
+        assert bridge.may(site.owner, "SelectFromColumns", **asked)
+
+
+def test_nobody_but_the_engine_asks_and_nothing_but_the_questions_is_answered(bridge: Bridge, site: Site) -> None:
+    action = {"operation": "ExecuteQuery"}
+    assert bridge.ask("allow", site.owner, action).json()["result"] is True
+    for key in (None, "other", ""):
+        assert bridge.ask("allow", site.owner, action, key=key).status_code == 401
+    for entry in ("settings/token", "settings", "gateway", "operations/table"):
+        answer = bridge.ask(entry, site.owner, action)
+        assert answer.status_code == 401, entry
+
+
+def test_the_decision_log_has_the_id_of_the_audit_and_no_secret(world: World, bridge: Bridge, site: Site) -> None:
+    asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": ["id"]}}
+    assert bridge.may(site.reader, "SelectFromColumns", **asked)
+    deadline = time.monotonic() + 20
+    ids: list[str] = []
+    while not ids and time.monotonic() < deadline:
+        time.sleep(0.2)
+        text = bridge.log.read_text()
+        ids = re.findall(r'"uuid\.rfc4122":\{[^}]*?"([0-9a-f-]{36})"', text)
+    assert ids, text[-2000:]
+    assert world.etl.token not in text
+    assert KEY not in text
+    last = ids[-1]
+    while time.monotonic() < deadline:
+        rows = world.sql("select operation from audit_log where request_id = $1", last)
+        if rows:
+            break
+        time.sleep(0.2)
+    assert rows, "the gateway's audit has the other half"
+
+
+def test_a_service_that_is_no_delegate_answers_no(world: World, bridge: Bridge, site: Site) -> None:
+    asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
+    world.revoke("delegate", world.etl, "warehouse", world.warehouse)
+    try:
+        assert not bridge.may(site.owner, "SelectFromColumns", **asked)
+    finally:
+        world.grant("delegate", world.etl, "warehouse", world.warehouse)
+    assert bridge.may(site.owner, "SelectFromColumns", **asked)
+
+
+def test_without_a_gateway_the_answer_is_no(world: World, site: Site, tmp_path: Path) -> None:
+    asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with bridged(world, tmp_path, LAKEGATE_BRIDGE_URL=address, LAKEGATE_BRIDGE_TIMEOUT="300ms") as bridge:
+            assert not bridge.may(site.owner, "SelectFromColumns", **asked)
+            assert bridge.result("row_filters", site.owner, {"operation": "GetRowFilters", "resource": asked}) == [
+                {"expression": "false"}
+            ]
+            tables = {"operation": "FilterTables", "filterResources": [asked]}
+            assert bridge.result("batch", site.owner, tables) == []
