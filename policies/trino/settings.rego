@@ -57,13 +57,8 @@ token := _env.LAKEGATE_BRIDGE_TOKEN if {
 	fetched := http.send(object.union(transport, {
 		"method": "POST",
 		"url": _env.LAKEGATE_BRIDGE_TOKEN_ENDPOINT,
-		"headers": {"Content-Type": "application/x-www-form-urlencoded"},
-		"raw_body": urlquery.encode_object({
-			"grant_type": "client_credentials",
-			"client_id": _env.LAKEGATE_BRIDGE_CLIENT_ID,
-			"client_secret": _env.LAKEGATE_BRIDGE_CLIENT_SECRET,
-			"scope": _scope,
-		}),
+		"headers": {"Content-Type": "application/x-www-form-urlencoded", "Authorization": _client},
+		"raw_body": urlquery.encode_object(object.union({"grant_type": "client_credentials"}, _scope)),
 		# The bridge's own token is all that is ever kept: it says who asks, and nothing of what is allowed.
 		"force_cache": true,
 		"force_cache_duration_seconds": 30,
@@ -74,9 +69,16 @@ token := _env.LAKEGATE_BRIDGE_TOKEN if {
 
 # METADATA
 # description: The scope to ask a token for; not every provider wants one.
-default _scope := ""
+default _scope := {}
 
-_scope := _env.LAKEGATE_BRIDGE_SCOPE
+_scope := {"scope": _env.LAKEGATE_BRIDGE_SCOPE} if _env.LAKEGATE_BRIDGE_SCOPE != ""
+
+# METADATA
+# description: The client and its secret, in the one way that every provider has to take (RFC 6749, 2.3.1).
+_client := concat(" ", ["Basic", base64.encode(concat(":", [
+	urlquery.encode(_env.LAKEGATE_BRIDGE_CLIENT_ID),
+	urlquery.encode(_env.LAKEGATE_BRIDGE_CLIENT_SECRET),
+]))])
 
 # METADATA
 # description: How all requests travel; nothing is tried twice and no redirect is followed.

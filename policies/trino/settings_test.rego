@@ -52,10 +52,8 @@ provider(request) := {"status_code": 200, "body": {"access_token": "fetched"}} i
 	request.method == "POST"
 	request.url == "https://idp.example/token"
 	request.headers["Content-Type"] == "application/x-www-form-urlencoded"
-	contains(request.raw_body, "grant_type=client_credentials")
-	contains(request.raw_body, "client_id=bridge")
-	contains(request.raw_body, "client_secret=a%26b%3Dc")
-	contains(request.raw_body, concat("", ["scope=", data.scope]))
+	request.headers.Authorization == concat(" ", ["Basic", base64.encode("bridge:a%26b%3Dc")])
+	request.raw_body == concat("", ["grant_type=client_credentials", data.scope])
 	request.force_cache_duration_seconds <= 60
 }
 
@@ -67,7 +65,7 @@ test_a_token_is_fetched_when_none_is_given if {
 	settings.token == "fetched" with opa.runtime as {"env": fetching} with http.send as provider with data.scope as ""
 	settings.token == "fetched" with opa.runtime as {"env": object.union(fetching, {"LAKEGATE_BRIDGE_SCOPE": "lakegate"})}
 		with http.send as provider
-		with data.scope as "lakegate"
+		with data.scope as "&scope=lakegate"
 	settings.token == "fetched" with opa.runtime as {"env": object.union(fetching, {"LAKEGATE_BRIDGE_TOKEN": ""})}
 		with http.send as provider
 		with data.scope as ""

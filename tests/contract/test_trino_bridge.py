@@ -10,6 +10,7 @@ import json
 import os
 import re
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,7 @@ import pytest
 from gateway.embedded.bundle import bridge_bundle
 from tests.contract.test_views import create as create_view
 from tests.contract.world import Person, World, unique
+from tests.integration.certificates import authority
 from tests.security.test_role_policies import contractors, make_role, put_in
 
 ROOT = Path(__file__).parents[2]
@@ -61,13 +63,14 @@ class Bridge:
 
     url: str
     log: Path
+    verify: ssl.SSLContext | bool = True
 
     def ask(self, entry: str, person: Person, action: object, *, key: str | None = KEY) -> httpx.Response:
         """What Trino would send it about this person."""
         identity = {"user": person.id.removeprefix("oidc~"), "groups": []}
         input = {"context": {"identity": identity, "softwareStack": {"trinoVersion": "476"}}, "action": action}
         params = {} if key is None else {"key": key}
-        with httpx.Client(trust_env=False, timeout=60) as http:
+        with httpx.Client(trust_env=False, timeout=60, verify=self.verify) as http:
             return http.post(f"{self.url}/v1/data/trino/{entry}", params=params, json={"input": input})
 
     def result(self, entry: str, person: Person, action: object) -> Any:
@@ -82,8 +85,10 @@ class Bridge:
 
 
 @contextmanager
-def bridged(world: World, folder: Path, **more: str) -> Iterator[Bridge]:
-    """An OPA with the bundle, which asks as the service `etl`."""
+def bridged(
+    world: World, folder: Path, *arguments: str, verify: ssl.SSLContext | bool = True, **more: str
+) -> Iterator[Bridge]:
+    """An OPA with the bundle and these further arguments and variables, which asks as the service `etl`."""
     kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
     binary = os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept))
     (folder / "bundle.tar.gz").write_bytes(bridge_bundle(ROOT / "policies")[0])
@@ -105,6 +110,7 @@ def bridged(world: World, folder: Path, **more: str) -> Iterator[Bridge]:
                 "--set=decision_logs.mask_decision=/trino/log/mask",
                 "--set=decision_logs.console=true",
                 "--set=nd_builtin_cache=true",
+                *arguments,
                 "--bundle",
                 str(folder / "bundle.tar.gz"),
             ],
@@ -121,17 +127,17 @@ def bridged(world: World, folder: Path, **more: str) -> Iterator[Bridge]:
             stderr=subprocess.STDOUT,
         )
         try:
-            url = f"http://127.0.0.1:{port}"
+            url = f"{'http' if verify is True else 'https'}://127.0.0.1:{port}"
             deadline = time.monotonic() + 30
             while True:
                 assert process.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, "OPA does not answer"
                 try:
-                    if httpx.get(f"{url}/health", trust_env=False, timeout=5).status_code == 200:
+                    if httpx.get(f"{url}/health", trust_env=False, timeout=5, verify=verify).status_code == 200:
                         break
                 except httpx.TransportError:
                     time.sleep(0.05)
-            yield Bridge(url, log)
+            yield Bridge(url, log, verify)
         finally:
             process.terminate()
             process.wait(timeout=10)
@@ -463,3 +469,49 @@ def test_without_a_gateway_the_answer_is_no(world: World, site: Site, tmp_path: 
             ]
             tables = {"operation": "FilterTables", "filterResources": [asked]}
             assert bridge.result("batch", site.owner, tables) == []
+
+
+def test_an_engine_is_known_by_its_certificate(world: World, bridge: Bridge, site: Site, tmp_path: Path) -> None:
+    trusted = authority(tmp_path / "ca")
+    trusted.server("127.0.0.1")
+    serving = str(trusted.folder / "127.0.0.1.pem")
+    action = {"operation": "ExecuteQuery"}
+
+    def known_as(name: str) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(trusted.file))
+        context.load_cert_chain(trusted.client(name))
+        return context
+
+    with bridged(
+        world,
+        tmp_path,
+        f"--tls-cert-file={serving}",
+        f"--tls-private-key-file={serving}",
+        f"--tls-ca-cert-file={trusted.file}",
+        "--authentication=tls",
+        verify=known_as("trino"),
+        LAKEGATE_BRIDGE_ENGINE_SUBJECT="CN=trino",
+        LAKEGATE_BRIDGE_ENGINE_KEY="",
+    ) as by_certificate:
+        assert by_certificate.ask("allow", site.owner, action, key=None).json()["result"] is True
+        somebody = Bridge(by_certificate.url, by_certificate.log, known_as("somebody"))
+        assert somebody.ask("allow", site.owner, action, key=None).status_code == 401
+        nobody = Bridge(by_certificate.url, by_certificate.log, ssl.create_default_context(cafile=str(trusted.file)))
+        with pytest.raises(httpx.TransportError):
+            nobody.ask("allow", site.owner, action, key=None)
+
+
+def test_the_bridge_gets_a_token_of_its_own(world: World, bridge: Bridge, site: Site, tmp_path: Path) -> None:
+    user = world.ready.users["etl"]
+    asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
+    own = {
+        "LAKEGATE_BRIDGE_TOKEN": "",
+        "LAKEGATE_BRIDGE_TOKEN_ENDPOINT": world.ready.token_endpoint,
+        "LAKEGATE_BRIDGE_CLIENT_ID": user.client_id,
+        "LAKEGATE_BRIDGE_CLIENT_SECRET": user.client_secret,
+    }
+    with bridged(world, tmp_path, **own) as fetching:
+        assert fetching.may(site.reader, "SelectFromColumns", **asked)
+        assert not fetching.may(site.stranger, "SelectFromColumns", **asked)
+    with bridged(world, tmp_path, **{**own, "LAKEGATE_BRIDGE_CLIENT_SECRET": "wrong"}) as refused:
+        assert not refused.may(site.reader, "SelectFromColumns", **asked)

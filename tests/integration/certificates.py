@@ -49,6 +49,14 @@ class Authority:
         context.load_cert_chain(path)
         return context
 
+    def client(self, name: str) -> Path:
+        """The certificate of a client of that name with its key, in one file."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        signed = _builder(name, self.certificate.subject, key).sign(self.key, hashes.SHA256())
+        path = self.folder / f"{name}.client.pem"
+        path.write_bytes(_pem(key) + signed.public_bytes(serialization.Encoding.PEM))
+        return path
+
 
 def authority(folder: Path, name: str = "Authority of a test") -> Authority:
     """A new one, with its certificate in `folder`."""
