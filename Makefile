@@ -64,6 +64,7 @@ attackers-day: setup ## Try everything an attacker can try about identity, and p
 
 bench: setup ## Measure, each figure next to a floor of the same run
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench.bridge
 
 spec-diff: setup ## Compare our OpenAPI document with the protocol's published one: make spec-diff FILE=...
 	$(BIN)/python -m tests.spec_diff $(FILE)

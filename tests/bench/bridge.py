@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m tests.bench.bridge`: what Trino waits for the bridge, about 1, 100 and 1,000 things.
+
+Beside each figure stands a floor of the same run: the same OPA answering a question that takes no call. A question
+begins when Trino would send it and ends with OPA's answer; one connection, no other load.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.bench.seeding import ManyTables
+from tests.contract.trino import bridged
+from tests.contract.world import Person, World
+from tests.integration.conftest import _up
+
+_ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
+_NAMESPACE = "bridged"
+_COUNTS = (1, 100, 1000)
+
+
+def _tables(world: World) -> None:
+    """A thousand tables, of which the analyst may select all by the namespace and alice three by themselves."""
+    with httpx.Client(headers={"Authorization": f"Bearer {world.admin.token}"}, timeout=120, trust_env=False) as client:
+        many = ManyTables(world.ready, client, f"{world.base}{world.root}/namespaces", count=max(_COUNTS))
+        many.make(_NAMESPACE, {"alice": 3})
+    world.grant("select", world.analyst, "namespace", world.namespace_id(_NAMESPACE))
+    world.grant("delegate", world.etl, "warehouse", world.warehouse)
+
+
+def _names(world: World) -> list[str]:
+    rows = world.sql(
+        "select t.name from tables t join namespaces n on n.id = t.namespace_id where n.path_key = $1 order by t.name",
+        _NAMESPACE,
+    )
+    return [row["name"] for row in rows]
+
+
+def _thing(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {kind: {"catalogName": "ice", "schemaName": _NAMESPACE, "tableName": name, **more}}
+
+
+def _measured(ask: Callable[[], Any]) -> tuple[float, float, int]:
+    """(median, slowest of the rounds in milliseconds, how many things the answer has)."""
+    took, answer = [], None
+    for _ in range(_ROUNDS):
+        begun = time.perf_counter()
+        answer = ask()
+        took.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(took), max(took), len(answer) if isinstance(answer, list) else int(answer is True)
+
+
+def main() -> None:
+    """Start a stack, ask, print a table in Markdown."""
+    with _up() as stack, tempfile.TemporaryDirectory(prefix="lakegate-bridge-") as folder:
+        world = World(stack)
+        _tables(world)
+        names = _names(world)
+        with bridged(world, Path(folder)) as bridge:
+
+            def asks(entry: str, person: Person, operation: str, **more: Any) -> tuple[float, float, int]:
+                return _measured(lambda: bridge.result(entry, person, {"operation": operation, **more}))
+
+            print("| Trino asks | p50 ms | max ms | in the answer |\n| --- | --: | --: | --: |")
+            rows = {"floor: a query may begin": asks("allow", world.analyst, "ExecuteQuery")}
+            reading = {"resource": _thing("table", names[0], columns=["id"])}
+            rows["may this table be read"] = asks("allow", world.analyst, "SelectFromColumns", **reading)
+            for count in _COUNTS:
+                things = [_thing("table", name) for name in names[:count]]
+                for person, sees in ((world.analyst, "sees all"), (world.alice, "sees 3")):
+                    title = f"which of {count:,} tables, {sees}"
+                    rows[title] = asks("batch", person, "FilterTables", filterResources=things)
+                columns = [
+                    _thing("column", names[0], columnName=f"c{number}", columnType="bigint") for number in range(count)
+                ]
+                title = f"masks of {count:,} columns"
+                rows[title] = asks("batch_column_masks", world.analyst, "GetColumnMask", filterResources=columns)
+            for title, (middle, slowest, told) in rows.items():
+                print(f"| {title} | {middle:,.0f} | {slowest:,.0f} | {told:,} |")
+        world.close()
+
+
+if __name__ == "__main__":
+    main()

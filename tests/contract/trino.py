@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bridge to Trino as it is deployed, an OPA with its bundle, and the requests that Trino was seen to make."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from gateway.embedded.bundle import bridge_bundle
+from tests.contract.world import Person, World
+
+ROOT = Path(__file__).parents[2]
+RECORDING = ROOT / "policies" / "trino" / "recording_test.rego"
+KEY = "key-of-the-engine-in-this-test"
+ENTRY = {
+    "allow": "allow",
+    "batch": "batch",
+    "rowFilters": "row_filters",
+    "batchColumnMasks": "batch_column_masks",
+}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A request that Trino made."""
+
+    endpoint: str
+    statement: str
+    operation: str
+    action: Mapping[str, Any]
+
+
+def recorded() -> list[Recorded]:
+    lines = [json.loads(line) for line in RECORDING.read_text().splitlines() if line.startswith('{"endpoint"')]
+    return [
+        Recorded(each["endpoint"], each["statement"], each["input"]["action"]["operation"], each["input"]["action"])
+        for each in lines
+    ]
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """The bridge's OPA."""
+
+    url: str
+    log: Path
+    verify: ssl.SSLContext | bool = True
+
+    def ask(self, entry: str, person: Person, action: object, *, key: str | None = KEY) -> httpx.Response:
+        """What Trino would send it about this person."""
+        identity = {"user": person.id.removeprefix("oidc~"), "groups": []}
+        input = {"context": {"identity": identity, "softwareStack": {"trinoVersion": "476"}}, "action": action}
+        params = {} if key is None else {"key": key}
+        with httpx.Client(trust_env=False, timeout=60, verify=self.verify) as http:
+            return http.post(f"{self.url}/v1/data/trino/{entry}", params=params, json={"input": input})
+
+    def result(self, entry: str, person: Person, action: object) -> Any:
+        """The answer to it."""
+        answer = self.ask(entry, person, action)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["result"]
+
+    def may(self, person: Person, operation: str, **resource: Any) -> bool:
+        """Whether Trino would let the person."""
+        return bool(self.result("allow", person, {"operation": operation, "resource": resource}))
+
+
+@contextmanager
+def bridged(
+    world: World, folder: Path, *arguments: str, verify: ssl.SSLContext | bool = True, **more: str
+) -> Iterator[Bridge]:
+    """An OPA with the bundle and these further arguments and variables, which asks as the service `etl`."""
+    kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
+    binary = os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept))
+    (folder / "bundle.tar.gz").write_bytes(bridge_bundle(ROOT / "policies")[0])
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+    log = folder / "decisions.log"
+    with log.open("wb") as written:
+        process = subprocess.Popen(
+            [
+                binary,
+                "run",
+                "--server",
+                f"--addr=127.0.0.1:{port}",
+                "--authorization=basic",
+                "--disable-telemetry",
+                "--log-level=error",
+                "--set=default_authorization_decision=/trino/authz/allow",
+                "--set=decision_logs.mask_decision=/trino/log/mask",
+                "--set=decision_logs.console=true",
+                "--set=nd_builtin_cache=true",
+                *arguments,
+                "--bundle",
+                str(folder / "bundle.tar.gz"),
+            ],
+            env={
+                "PATH": os.environ["PATH"],
+                "LAKEGATE_BRIDGE_URL": world.base,
+                "LAKEGATE_BRIDGE_CATALOGS": json.dumps({"ice": world.warehouse}),
+                "LAKEGATE_BRIDGE_TOKEN": world.etl.token,
+                "LAKEGATE_BRIDGE_OPERATORS": json.dumps(["admin"]),
+                "LAKEGATE_BRIDGE_ENGINE_KEY": KEY,
+                **more,
+            },
+            stdout=written,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            url = f"{'http' if verify is True else 'https'}://127.0.0.1:{port}"
+            deadline = time.monotonic() + 30
+            while True:
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, "OPA does not answer"
+                try:
+                    if httpx.get(f"{url}/health", trust_env=False, timeout=5, verify=verify).status_code == 200:
+                        break
+                except httpx.TransportError:
+                    time.sleep(0.05)
+            yield Bridge(url, log, verify)
+        finally:
+            process.terminate()
+            process.wait(timeout=10)
