@@ -36,7 +36,6 @@ from gateway.access.refusals import (
     RoleNotFound,
     WarehouseNotActive,
     forbidden,
-    not_found,
     unavailable,
 )
 from gateway.access.relations import Can
@@ -314,7 +313,7 @@ class Door:
         if decision.failure is Failure.WAREHOUSE_INACTIVE:
             return WarehouseNotActive("The warehouse is not active.")
         if decision.outcome is Outcome.HIDDEN and ref is not None:
-            return not_found(ref)
+            return operation.hidden(ref)
         return forbidden(entrance.actor, operation.name(), ref, decision.policy_reasons)
 
     def _open_trail(

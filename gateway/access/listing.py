@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gateway.access.actor import Actor
 from gateway.access.outage import DecisionEngineUnavailable
-from gateway.access.refs import ObjectType
+from gateway.access.refs import TABULARS, ObjectType
 from gateway.access.refusals import unavailable
 from gateway.access.resolved import Resolution
 
@@ -29,7 +29,8 @@ class Reach:
     `above`: privileges on what it lies in (a project, the server) that show every row. `certain`: relations of which
     each alone makes it visible; the others of `own` do so in some cases only. `inside`, of a namespace: privileges on
     it, or on a namespace it lies in, without one of which nobody sees everything in it who does not see everything in
-    its warehouse; None when there are other ways.
+    its warehouse; None when there are other ways. `tasks`, of what lies in a namespace: whether by `own` on it, or by
+    `inside` of its namespaces, everybody sees its tasks who does and does not see everything in its warehouse.
     """
 
     own: frozenset[str]
@@ -37,6 +38,7 @@ class Reach:
     above: frozenset[str]
     certain: frozenset[str]
     inside: frozenset[str] | None = None
+    tasks: bool = False
 
 
 #: By type of object. A type that is not in it has no such bounds: a list of them asks about every row.
@@ -65,3 +67,14 @@ async def reach_of(reaches: ReachesInUse, type: ObjectType) -> Reach | None:
         return (await reaches()).get(type)
     except DecisionEngineUnavailable as outage:
         raise unavailable(False) from outage
+
+
+async def all_by_grants(reaches: ReachesInUse, *, tasks: bool = False) -> bool:
+    """Whether who does not see everything in a warehouse sees the things in it, or else the `tasks` about them, only by
+    grants on them or on the namespaces they lie in. Raises the refusal for an outage.
+    """
+    within = await reach_of(reaches, ObjectType.NAMESPACE)
+    if within is None or within.inside is None:
+        return False
+    things = [await reach_of(reaches, type) for type in sorted(TABULARS)]
+    return all(thing is not None and not thing.above and (thing.tasks or not tasks) for thing in things)

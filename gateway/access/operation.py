@@ -13,6 +13,8 @@ from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.refs import Ref
+from gateway.access.refusals import not_found
+from gateway.iceberg.errors import CatalogError
 
 OPERATIONS: dict[str, type[Operation]] = {}
 """Every operation by class name, filled as the classes are created and never changed afterwards."""
@@ -54,8 +56,9 @@ class Operation:
     `durability` also says whether it changes anything (`changes`), and read-only maintenance rests on that alone. So a
     route with a method that usually changes something has `Durability.WITH_CHANGE`, or tells in `reads_because` why it
     does not change anything after all; and `Database.change` takes no permit of an operation that says it does not.
-    `goes_on_because` tells why a task that changes something goes on in read-only maintenance, `not_sent_again` what is
-    told in maintenance of a change that no client shall wait for: it is refused for good and not until later.
+    `goes_on_because` tells why a task that changes something goes on in read-only maintenance, `pauses_because` why
+    what changes nothing does not, and `not_sent_again` what is told in maintenance of a change that no client shall
+    wait for: it is refused for good and not until later.
     """
 
     endpoint: ClassVar[str]
@@ -67,6 +70,7 @@ class Operation:
     durability: ClassVar[Durability] = Durability.BUFFERED
     reads_because: ClassVar[str] = ""
     goes_on_because: ClassVar[str] = ""
+    pauses_because: ClassVar[str] = ""
     not_sent_again: ClassVar[str] = ""
     system_tasks: ClassVar[frozenset[str]] = frozenset()
     for_every_token: ClassVar[bool] = False
@@ -90,6 +94,10 @@ class Operation:
         only be about the caller.
         """
         return None
+
+    def hidden(self, ref: Ref) -> CatalogError:
+        """What is told when `ref`, which a demand is about, is not there or not seen: the same in both cases."""
+        return not_found(ref)
 
     @property
     def open(self) -> bool:
@@ -124,7 +132,7 @@ class Operation:
     @classmethod
     def pauses(cls) -> bool:
         """Whether it is refused in read-only maintenance."""
-        return cls.changes() and not cls.goes_on_because
+        return (cls.changes() or bool(cls.pauses_because)) and not cls.goes_on_because
 
     @classmethod
     def needs_active_warehouse(cls) -> bool:
@@ -185,6 +193,8 @@ class Operation:
     def _require_change_told(cls) -> None:
         if cls.goes_on_because:
             raise TypeError(f"operation {cls.__name__} has a route, so it does not go on in read-only maintenance")
+        if cls.pauses_because and cls.changes():
+            raise TypeError(f"operation {cls.__name__} changes something, so it pauses in read-only maintenance anyway")
         method = cls.endpoint.split(" ", 1)[0]
         if method in ("GET", "HEAD"):
             if cls.changes() or cls.reads_because:

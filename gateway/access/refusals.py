@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from typing import assert_never
+from uuid import UUID
 
 from gateway.access import refs
 from gateway.access.actor import Actor
@@ -66,6 +67,10 @@ class UserNotFound(CatalogError, code=404):
 
 class RoleNotFound(CatalogError, code=404, type="RoleIdNotFound"):
     """No such role, or none the caller may see."""
+
+
+class TaskNotFound(CatalogError, code=404):
+    """No such task, or none the caller may see."""
 
 
 class InvalidAssumeRoleId(CatalogError, code=400):
@@ -142,6 +147,11 @@ def not_found(ref: refs.Ref) -> CatalogError:
             return ServerActionForbidden("the server has not been bootstrapped, or the token is for one project only")
         case _:
             assert_never(ref)
+
+
+def no_task(id: UUID) -> TaskNotFound:
+    """The answer for a task that there is not, and for one that the caller may not see."""
+    return TaskNotFound(f"Task does not exist: {id}")
 
 
 def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from gateway.access.operations.task_control import (
     ControlProjectTasks,
     ControlTasks,
+    FindTasks,
     GetProjectTask,
     GetTask,
     ListProjectTasks,
@@ -54,11 +55,12 @@ async def get_task(ctx: Ctx) -> WarehouseTaskDetails:
     return await ctx.parts.tasks.get(await ctx.admit(operation))
 
 
-@serves(ControlTasks)
+@serves(ControlTasks, FindTasks)
 async def control_tasks(ctx: Ctx) -> None:
     """Stop, cancel or begin tasks."""
     request = await ctx.body(ControlTasksRequest)
-    await ctx.parts.tasks.control(await ctx.admit(ControlTasks(targets.warehouse(ctx), request)))
+    found = await ctx.parts.tasks.find(await ctx.admit(FindTasks(targets.warehouse(ctx), request)))
+    await ctx.parts.tasks.control(await ctx.admit(found))
 
 
 @serves(ListProjectTasks)

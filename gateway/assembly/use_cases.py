@@ -145,7 +145,7 @@ def join(
         statistics=Statistics(database=database, page_size=settings.pagination_size_max),
         roles=Roles(database=database, delivery=delivery, page_size=settings.pagination_size_max),
         managed_access=ManagedAccess(database=database, delivery=delivery),
-        tasks=Tasks(database=database, door=door, page_size=settings.pagination_size_max),
+        tasks=Tasks(database=database, door=door, reaches=reaches, page_size=settings.pagination_size_max),
         task_queues=TaskQueues(database=database),
         namespace_moves=NamespaceMoves(
             database=database,

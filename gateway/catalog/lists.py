@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from gateway.access.door import Door
-from gateway.access.listing import Reach, ReachesInUse, holders_of, reach_of
+from gateway.access.listing import Reach, ReachesInUse, all_by_grants, holders_of, reach_of
 from gateway.access.operation import Operation
 from gateway.access.operations.deleted import ListDeletedTabulars
 from gateway.access.operations.generic_tables import ListGenericTables
@@ -20,7 +20,7 @@ from gateway.access.operations.namespaces import ListNamespaces
 from gateway.access.operations.tables import ListTables
 from gateway.access.operations.views import ListViews
 from gateway.access.permit import Permit
-from gateway.access.refs import TABULARS, NamespaceRef, ObjectKey, ObjectType, WarehouseRef
+from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.pages import Position, visible_page
@@ -137,8 +137,8 @@ class Lists:
         """(rows of `deleted.dropped`, token of the next page). Raises the refusal for an outage."""
         operation = permit.operation
         seen = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
-        known = seen or all([await reach_of(self.reaches, type) for type in sorted(TABULARS)])
-        holders = holders_of(permit.actor, permit.resolution) if known and not seen else None
+        by_grants = not seen and await all_by_grants(self.reaches)
+        holders = holders_of(permit.actor, permit.resolution) if by_grants else None
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
             async with self.database.read() as connection:

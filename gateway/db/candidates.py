@@ -28,6 +28,18 @@ HELD = """
         and (g.expires_at is null or g.expires_at > clock_timestamp())
 """
 
+#: Whether anything was given to a caller on a row `t` of tables, or on a namespace above it, of which `n` is the
+#: lowest. It may be nothing that shows the row: a row too many costs a question.
+SPOKEN_FOR = """
+    exists (select 1 from grants g
+        where (g.principal_type = 'user' and g.principal_id = cast(:user as text)
+               or g.principal_type = 'role' and g.principal_id = any(cast(:roles as text[])))
+            and (g.object_type = t.kind and g.object_id = t.id::text
+                 or g.object_type = 'namespace'
+                    and g.object_id = any(cast(n.ancestors as text[]) || cast(n.id as text)))
+            and (g.expires_at is null or g.expires_at > clock_timestamp()))
+"""
+
 _AFTER = """
     (cast(:after_key as text) is null or ({key}, {id}) > (cast(:after_key as text), cast(:after_id as uuid)))
     order by {key}, {id} limit :limit

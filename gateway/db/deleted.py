@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.listing import Holders
 from gateway.access.refs import ObjectType
 from gateway.db import pending_files, retired
+from gateway.db.candidates import SPOKEN_FOR
 from gateway.db.rows import AnyRow
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.tables import tables
@@ -125,21 +126,10 @@ _DELETED = """
              or (t.name_key, t.id) > (cast(:after_key as text), cast(:after_id as uuid)))
 """
 
-# What the caller was given, on the row itself or on a namespace above it, may show it. A row too many costs a question.
-_SPOKEN_FOR = """
-    and exists (select 1 from grants g
-        where (g.principal_type = 'user' and g.principal_id = cast(:user as text)
-               or g.principal_type = 'role' and g.principal_id = any(cast(:roles as text[])))
-            and (g.object_type = t.kind and g.object_id = t.id::text
-                 or g.object_type = 'namespace'
-                    and g.object_id = any(cast(n.ancestors as text[]) || cast(n.id as text)))
-            and (g.expires_at is null or g.expires_at > clock_timestamp()))
-"""
-
 _ORDER = " order by t.name_key, t.id limit :limit"
 
 _EVERY = text(_DELETED + _ORDER)
-_THEIRS = text(_DELETED + _SPOKEN_FOR + _ORDER)
+_THEIRS = text(f"{_DELETED} and {SPOKEN_FOR} {_ORDER}")
 
 
 async def dropped(

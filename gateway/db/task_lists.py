@@ -8,11 +8,28 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, DateTime, Uuid, and_, exists, false, func, literal, or_, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    DateTime,
+    Uuid,
+    and_,
+    exists,
+    false,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    tuple_,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.listing import Holders
+from gateway.db.candidates import SPOKEN_FOR
 from gateway.db.rows import AnyRow
+from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.tables import tables
 from gateway.db.schema.tasks import task_log, tasks
 from gateway.db.tasks import Queue, Status
@@ -25,7 +42,8 @@ class AlreadyActive(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """Which tasks: of one warehouse, or a project's own. None filters nothing. Of `entities`, (type, id), an id of None
-    means tasks about the warehouse itself. `of_what_exists` leaves out those whose entity is gone.
+    means tasks about the warehouse itself. `of_what_exists` leaves out those whose entity is gone, `holders` those of
+    what none of them was given anything on: neither on the entity nor on a namespace it lies in.
     """
 
     warehouse_id: UUID | None = None
@@ -36,6 +54,7 @@ class Wanted:
     created_before: datetime | None = None
     entities: Collection[tuple[str, UUID | None]] | None = None
     of_what_exists: bool = False
+    holders: Holders | None = None
 
 
 async def page(
@@ -56,6 +75,8 @@ async def page(
     if wanted.of_what_exists:
         # What is gone has no grants, so nobody sees it by one: asking would be for nothing.
         conditions.append(exists().where(tables.c.id == tasks.c.entity_id))
+    if wanted.holders is not None:
+        conditions.append(_spoken_for(wanted.holders))
     if after is not None:
         position = tuple_(literal(after[0], DateTime(timezone=True)), literal(after[1], Uuid()))
         conditions.append(tuple_(tasks.c.created_at, tasks.c.id) < position)
@@ -69,6 +90,14 @@ async def get(
     """Those of these tasks that there are in the warehouse, or of the project itself."""
     statement = select(tasks).where(tasks.c.id.in_(ids), _owned(warehouse_id, project_id))
     return {row.id: row for row in await connection.execute(statement)}
+
+
+async def kept(connection: AsyncConnection, entity_ids: Collection[UUID | None]) -> set[UUID]:
+    """Those of these tables, views and generic tables that there are, dropped or not; staged ones are not yet."""
+    statement = select(tables.c.id).where(
+        tables.c.id.in_([id for id in entity_ids if id is not None]), tables.c.staged_by.is_(None)
+    )
+    return set((await connection.execute(statement)).scalars())
 
 
 async def hold(
@@ -146,6 +175,13 @@ def named_queue(name: str) -> Queue | None:
     if name == "tabular_expiration":
         return Queue.SOFT_DELETION
     return Queue(name) if name in list(Queue) else None
+
+
+def _spoken_for(holders: Holders) -> ColumnElement[bool]:
+    """Whether one of them was given anything on the entity or above it; one task too many costs a question."""
+    t, n = tables.alias("t"), namespaces.alias("n")
+    granted = text(SPOKEN_FOR).bindparams(user=holders.user, roles=list(holders.roles))
+    return exists().select_from(t.join(n, n.c.id == t.c.namespace_id)).where(t.c.id == tasks.c.entity_id, granted)
 
 
 def _owned(warehouse_id: UUID | None, project_id: str | None) -> ColumnElement[bool]:

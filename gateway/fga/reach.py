@@ -18,7 +18,7 @@ import structlog
 
 from gateway.access.listing import TRAVERSE, Reach, Reaches
 from gateway.access.privileges import GRANTABLE
-from gateway.access.refs import ObjectType
+from gateway.access.refs import TABULARS, ObjectType
 from gateway.access.relations import Can
 from gateway.fga.client import FgaClient
 
@@ -108,6 +108,7 @@ def reaches_of(model: Mapping[str, Any]) -> Reaches:
             above=frozenset(relation for of, relation in direct if of is not type),
             certain=frozenset(read.implying(type, Can.INCLUDE_IN_LIST.value) & own),
             inside=_inside(read) if type is ObjectType.NAMESPACE else None,
+            tasks=type in TABULARS and _by_own(read, type, Can.GET_TASKS),
         )
     return found
 
@@ -117,6 +118,12 @@ def _inside(read: _Model) -> frozenset[str] | None:
     if direct is None or any(of is not ObjectType.NAMESPACE for of, _ in direct):
         return None
     return frozenset(relation for _, relation in direct)
+
+
+def _by_own(read: _Model, type: ObjectType, action: Can) -> bool:
+    """Whether who does not see everything in what it lies in has the action only by grants on the thing itself."""
+    direct = read.walk((type, action.value), frozenset())
+    return direct is not None and all(of is type for of, _ in direct)
 
 
 @dataclass(frozen=True, slots=True)

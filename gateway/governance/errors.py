@@ -171,10 +171,6 @@ class ProjectIdMissing(CatalogError, code=400):
     """The request names no project and there is no default one."""
 
 
-class TaskNotFound(CatalogError, code=404):
-    """There is no such task, or the caller does not see it."""
-
-
 class QueueNotFound(CatalogError, code=404):
     """There is no such queue of tasks here."""
 

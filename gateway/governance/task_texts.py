@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.operations.deleted import Kept
+from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef, ObjectKey, ObjectType
 from gateway.access.wire_tasks import (
     Entity,
     EntityFilter,
@@ -56,6 +57,19 @@ def entity_of(row: AnyRow) -> TaskEntity | None:
             return TaskEntity(key, ViewEntity(view_id=row.entity_id))
         case _:
             return TaskEntity(key, GenericTableEntity(generic_table_id=row.entity_id))
+
+
+def kept_of(row: AnyRow) -> Kept | None:
+    """What the task is about, for the door; whether it is there is another question."""
+    match row.entity_type:
+        case "table":
+            return KeptTableRef(row.warehouse_id, row.entity_id)
+        case "view":
+            return KeptViewRef(row.warehouse_id, row.entity_id)
+        case "generic_table":
+            return KeptGenericTableRef(row.warehouse_id, row.entity_id)
+        case _:
+            return None
 
 
 def filter_of(entity: EntityFilter) -> tuple[str, UUID | None]:

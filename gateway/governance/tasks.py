@@ -13,18 +13,21 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.door import Door
+from gateway.access.listing import Holders, ReachesInUse, all_by_grants, holders_of
 from gateway.access.operation import Operation
 from gateway.access.operations.task_control import (
     ControlProjectTasks,
     ControlTasks,
+    FindTasks,
+    FoundTask,
     GetProjectTask,
     GetTask,
     ListProjectTasks,
     ListTasks,
 )
 from gateway.access.permit import Permit
-from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType, TableIdRef, ViewIdRef
-from gateway.access.refusals import forbidden
+from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType
+from gateway.access.refusals import no_task
 from gateway.access.relations import Can
 from gateway.access.trail import Trail
 from gateway.access.wire_tasks import (
@@ -45,8 +48,16 @@ from gateway.db.engine import Connection, Database
 from gateway.db.rows import AnyRow
 from gateway.db.task_lists import AlreadyActive, Wanted
 from gateway.db.tasks import Status
-from gateway.governance.errors import TaskAlreadyActive, TaskNotFound, TaskStateConflict
-from gateway.governance.task_texts import STATUSES, entity_of, filter_of, project_task, told_attempts, warehouse_task
+from gateway.governance.errors import TaskAlreadyActive, TaskStateConflict
+from gateway.governance.task_texts import (
+    STATUSES,
+    entity_of,
+    filter_of,
+    kept_of,
+    project_task,
+    told_attempts,
+    warehouse_task,
+)
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
 
 LONGEST_DELAY: Final = timedelta(days=365)
@@ -69,8 +80,9 @@ class _Position(msgspec.Struct, frozen=True, array_like=True):
 class Tasks:
     """Tasks of warehouses and projects."""
 
-    def __init__(self, *, database: Database, door: Door, page_size: int) -> None:
+    def __init__(self, *, database: Database, door: Door, reaches: ReachesInUse, page_size: int) -> None:
         self._database = database
+        self._reaches = reaches
         self._door = door
         self._page_size = page_size
 
@@ -84,12 +96,9 @@ class Tasks:
         wanted = _wanted(operation.request, warehouse_id=warehouse.id)
         if operation.request.entities is not None:
             wanted = replace(wanted, entities=tuple(filter_of(each) for each in operation.request.entities))
-        rows, token = await self._page(
-            permit,
-            operation.request,
-            replace(wanted, of_what_exists=not all_seen),
-            None if all_seen else Can.GET_TASKS,
-        )
+        if not all_seen:
+            wanted = replace(wanted, of_what_exists=True, holders=await self._holders(permit))
+        rows, token = await self._page(permit, operation.request, wanted, None if all_seen else Can.GET_TASKS)
         return TaskList(
             tasks=[warehouse_task(row, warehouse.project_id) for row in rows],
             next_page_token=token,
@@ -135,16 +144,39 @@ class Tasks:
             attempts=await _attempts(self._database, row.id, operation.attempts),
         )
 
+    async def find(self, permit: Permit[FindTasks]) -> ControlTasks:
+        """What is to be admitted so that these tasks can be steered.
+
+        Raises TaskNotFound for one that there is not or that the caller may not see, so that nothing is told of what
+        it is about.
+        """
+        operation = permit.operation
+        warehouse = operation.warehouse
+        ids = list(dict.fromkeys(operation.request.task_ids))
+        async with self._database.read() as connection:
+            found = await task_lists.get(connection, ids, warehouse_id=warehouse.warehouse_id)
+            there = await task_lists.kept(connection, [row.entity_id for row in found.values()])
+        by_all = permit.holds(Can.CONTROL_ALL_TASKS, warehouse)
+        if by_all or permit.holds(Can.GET_ALL_TASKS, warehouse):
+            seen: Sequence[bool] = [id in found for id in ids]
+        else:
+            seen = await self._related(permit, Can.CONTROL_TASKS, ids, found)
+            if not all(seen):
+                seen = await self._related(permit, Can.GET_TASKS, ids, found)
+        for id, yes in zip(ids, seen, strict=True):
+            if not yes:
+                raise no_task(id)
+        about = {id: kept_of(found[id]) if found[id].entity_id in there else None for id in ids}
+        return ControlTasks(warehouse, operation.request, tuple(FoundTask(id, about[id]) for id in ids), by_all)
+
     async def control(self, permit: Permit[ControlTasks]) -> None:
         """Do the action to all of the tasks, or to none.
 
-        Raises TaskNotFound for one that there is not or that the caller may not see, the refusal for one that the
-        caller sees and may not steer, TaskStateConflict for one that the action does not fit, and TaskAlreadyActive.
+        Raises TaskNotFound for one that went meanwhile, TaskStateConflict for one that the action does not fit, and
+        TaskAlreadyActive.
         """
         operation = permit.operation
-        ids = list(dict.fromkeys(operation.request.task_ids))
-        if not permit.holds(Can.CONTROL_ALL_TASKS, operation.warehouse):
-            await self._require_control(permit, ids)
+        ids = [each.id for each in operation.tasks]
         _tell(permit.trail, operation.request)
         async with self._database.change(permit) as connection:
             found = await task_lists.hold(connection, ids, warehouse_id=operation.warehouse.warehouse_id)
@@ -184,6 +216,15 @@ class Tasks:
                 return kept, None
             after, asked = (rows[-1].created_at, rows[-1].id), _ROWS_AT_ONCE
 
+    async def _holders(self, permit: Permit[ListTasks]) -> Holders | None:
+        """Whose grants show the caller every task there is to see; None when there are other ways to see one, so that
+        each has to be asked about.
+        """
+        if permit.holds(Can.LIST_EVERYTHING, permit.operation.warehouse):
+            return None
+        by_grants = await all_by_grants(self._reaches, tasks=True)
+        return holders_of(permit.actor, permit.resolution) if by_grants else None
+
     async def _related(
         self, permit: Permit[Operation], relation: Can, ids: Sequence[UUID], found: Mapping[UUID, AnyRow]
     ) -> Sequence[bool]:
@@ -192,22 +233,6 @@ class Tasks:
         distinct = list(dict.fromkeys(keys))
         answers = dict(zip(distinct, await self._door.visible(permit, relation, distinct), strict=True))
         return [id in found and answers[key] for id, key in zip(ids, keys, strict=True)]
-
-    async def _require_control(self, permit: Permit[ControlTasks], ids: Sequence[UUID]) -> None:
-        operation = permit.operation
-        async with self._database.read() as connection:
-            found = await task_lists.get(connection, ids, warehouse_id=operation.warehouse.warehouse_id)
-        steered = await self._related(permit, Can.CONTROL_TASKS, ids, found)
-        if all(steered):
-            return
-        seen = await self._related(permit, Can.GET_TASKS, ids, found)
-        if permit.holds(Can.GET_ALL_TASKS, operation.warehouse):
-            seen = [id in found for id in ids]
-        for id, yes in zip(ids, seen, strict=True):
-            if not yes:
-                raise _absent(id)
-        refused = found[next(id for id, yes in zip(ids, steered, strict=True) if not yes)]
-        raise forbidden(permit.actor, operation.name(), _ref_of(refused) or operation.warehouse, ())
 
 
 async def _attempts(database: Database, id: UUID, limit: int) -> list[TaskAttempt]:
@@ -224,7 +249,7 @@ async def _act(
 ) -> None:
     for id in ids:
         if id not in found:
-            raise _absent(id)
+            raise no_task(id)
     match request.action:
         case Stop():
             _require(found, "stopped", {Status.RUNNING, Status.STOPPING}, "is not running")
@@ -293,24 +318,10 @@ def _entity_key(row: AnyRow | None) -> ObjectKey:
     return ObjectKey(ObjectType.TABLE, NOBODY_HAS_THIS_ID) if entity is None else entity.key
 
 
-def _ref_of(row: AnyRow) -> TableIdRef | ViewIdRef | None:
-    match row.entity_type:
-        case "table":
-            return TableIdRef(row.warehouse_id, row.entity_id)
-        case "view":
-            return ViewIdRef(row.warehouse_id, row.entity_id)
-        case _:
-            return None
-
-
 def _one(found: Mapping[UUID, AnyRow], id: UUID) -> AnyRow:
     if id not in found:
-        raise _absent(id)
+        raise no_task(id)
     return found[id]
-
-
-def _absent(id: UUID) -> TaskNotFound:
-    return TaskNotFound(f"Task does not exist: {id}")
 
 
 def _token(row: AnyRow) -> str:

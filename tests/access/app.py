@@ -14,6 +14,8 @@ from litestar import Litestar
 from litestar.types import ControllerRouterHandler
 
 from gateway.access.actor import Actor
+from gateway.access.operations.task_control import ControlTasks, FindTasks, FoundTask
+from gateway.access.refs import KeptTableRef
 from gateway.api.build import build_api
 from gateway.api.context import Parts
 from gateway.iceberg.limits import Limits
@@ -31,13 +33,19 @@ class Reached(Exception):
 
 @dataclass
 class Spy:
-    """Stands for every use case: remembers the permit it was called with, does nothing and answers nothing."""
+    """Stands for every use case: remembers the permit it was called with, does nothing and answers nothing, except with
+    the operation that comes next.
+    """
 
     calls: list[str] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         async def called(permit: Any, *_: Any, **__: Any) -> Any:
-            self.calls.append(type(permit.operation).__name__)
+            operation = permit.operation
+            self.calls.append(type(operation).__name__)
+            if isinstance(operation, FindTasks):
+                table = KeptTableRef(operation.warehouse.warehouse_id, world.TABLE_ID)
+                return ControlTasks(operation.warehouse, operation.request, (FoundTask(world.TABLE_ID, table),), False)
             raise Reached
 
         return called

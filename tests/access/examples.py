@@ -603,7 +603,22 @@ def _tasks() -> list[Example]:
     return [
         Example("list tasks", task_control.ListTasks(on, listing), warehouse, body={}),
         Example("get task", task_control.GetTask(on, world.TABLE_ID), {**warehouse, "task_id": id}),
-        Example("steer task", task_control.ControlTasks(on, steering), warehouse, body=steer),
+        Example("find tasks", task_control.FindTasks(on, steering), warehouse, body=steer),
+        *(
+            Example(
+                f"steer {name}",
+                task_control.ControlTasks(on, steering, (task_control.FoundTask(world.TABLE_ID, about),), by_all),
+                warehouse,
+                body=steer,
+            )
+            for name, about, by_all in (
+                ("task of table", KeptTableRef(on.warehouse_id, world.TABLE_ID), False),
+                ("task of view", KeptViewRef(on.warehouse_id, world.VIEW_ID), False),
+                ("task of generic table", KeptGenericTableRef(on.warehouse_id, world.GENERIC_TABLE_ID), False),
+                ("any task", KeptTableRef(on.warehouse_id, world.TABLE_ID), True),
+                ("task of what is gone", None, False),
+            )
+        ),
         Example("list project tasks", task_control.ListProjectTasks(project, listing_own), body={}),
         Example("get project task", task_control.GetProjectTask(project, world.TABLE_ID), {"task_id": id}),
         Example("steer project task", task_control.ControlProjectTasks(project, steering), body=steer),

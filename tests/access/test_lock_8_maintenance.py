@@ -64,7 +64,7 @@ async def test_whatever_changes_anything_is_refused_in_time_and_all_else_goes_on
             app.spy.calls.clear()
             operation = type(example.operation)
             answer = await app.send(example)
-            if not operation.changes():
+            if not operation.pauses():
                 name = operation.__name__
                 assert app.spy.calls == ([] if name in WITHOUT_USE_CASE else [name]) or name in EXTRAS, example
                 continue
@@ -80,7 +80,7 @@ async def test_whatever_changes_anything_is_refused_in_time_and_all_else_goes_on
                 assert (error["type"], "read-only maintenance" in error["message"]) == ("MaintenanceMode", True)
             assert app.spy.calls == [], example
     asked = {decision.operation for record in house.audit.buffered for decision in record.decisions}
-    changing = {operation.name() for operation in OPERATIONS.values() if operation.changes()}
+    changing = {operation.name() for operation in OPERATIONS.values() if operation.pauses()}
     assert asked.isdisjoint(changing), "nobody is even asked"
 
 

@@ -2,21 +2,31 @@
 """What can be asked about background tasks: to see them and to steer them (`lakekeeper.md` 3.9).
 
 A task of a warehouse may be about one table or view in it. Who may see (or steer) all tasks of the warehouse is known
-at the door; for everybody else the use case asks about the thing of each task, as lists do, because which thing that is
-stands in the task.
+at the door; for everybody else the thing of each task is asked about, and which thing that is stands in the task. So
+they are seen as lists are, filtered; and whoever steers them comes to the door twice: to find the tasks, and then for
+what they are about.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
-from gateway.access.refs import ProjectRef, WarehouseRef
+from gateway.access.operations.deleted import Kept
+from gateway.access.refs import ProjectRef, Ref, WarehouseRef
+from gateway.access.refusals import no_task
 from gateway.access.relations import Can
-from gateway.access.wire_tasks import ControlTasksRequest, ListProjectTasksRequest, ListTasksRequest
+from gateway.access.wire_tasks import (
+    ControlAction,
+    ControlTasksRequest,
+    ListProjectTasksRequest,
+    ListTasksRequest,
+)
+from gateway.iceberg.errors import CatalogError
 
 
 @dataclass(frozen=True)
@@ -29,7 +39,12 @@ class ListTasks(Operation):
     request: ListTasksRequest
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.USE, self.warehouse), Demand(Can.GET_ALL_TASKS, self.warehouse, required=False))
+        return (
+            Demand(Can.USE, self.warehouse),
+            Demand(Can.GET_ALL_TASKS, self.warehouse, required=False),
+            # Who is refused this sees things only by grants on them or on their namespaces (`Reach`).
+            Demand(Can.LIST_EVERYTHING, self.warehouse, required=False),
+        )
 
 
 @dataclass(frozen=True)
@@ -48,13 +63,17 @@ class GetTask(Operation):
         return {"task_id": str(self.task_id)}
 
 
-@dataclass(frozen=True)
-class ControlTasks(Operation):
-    """Stop, cancel or begin tasks of a warehouse: all that are named, or none."""
+_CONTROL = "POST /management/v1/warehouse/{warehouse_id}/task/control"
 
-    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task/control"
+
+@dataclass(frozen=True)
+class FindTasks(Operation):
+    """What the tasks are about that somebody wants to steer: by that it is decided whether they may."""
+
+    endpoint: ClassVar[str] = _CONTROL
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    reads_because: ClassVar[str] = "it only finds the tasks; steering them is an operation of its own"
+    pauses_because: ClassVar[str] = "tasks are found to be steered, and that pauses"
     warehouse: WarehouseRef
     request: ControlTasksRequest
 
@@ -66,7 +85,53 @@ class ControlTasks(Operation):
         )
 
     def facts(self) -> Facts:
-        return _control_facts(self.request)
+        return _control_facts(self.request.action, self.request.task_ids)
+
+
+@dataclass(frozen=True)
+class FoundTask:
+    """A task, and the table, view or generic table it is about; None when that is gone, or there never was one."""
+
+    id: UUID
+    about: Kept | None
+
+
+@dataclass(frozen=True)
+class ControlTasks(Operation):
+    """Stop, cancel or begin tasks of a warehouse: all that are named, or none.
+
+    What each thing's tasks may have done to them is decided by itself, with a question of its own to the policies. It
+    takes the right on the thing; `by_all`, as `FindTasks` found, and where the thing is gone, that on the warehouse.
+    """
+
+    endpoint: ClassVar[str] = _CONTROL
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    warehouse: WarehouseRef
+    request: ControlTasksRequest
+    tasks: tuple[FoundTask, ...]
+    by_all: bool
+
+    def demands(self) -> tuple[Demand, ...]:
+        about = dict.fromkeys(each.about for each in self.tasks)
+        of_things = [Demand(Can.CONTROL_TASKS, each, required=not self.by_all) for each in about if each is not None]
+        of_all = [Demand(Can.CONTROL_ALL_TASKS, self.warehouse)] if self.by_all or None in about else []
+        return (*of_things, Demand(Can.USE, self.warehouse), *of_all)
+
+    def parts(self) -> tuple[ControlTasks, ...]:
+        """One for each thing, with all tasks that are about it."""
+        about: dict[Kept | None, list[FoundTask]] = {}
+        for each in self.tasks:
+            about.setdefault(each.about, []).append(each)
+        return tuple(replace(self, tasks=tuple(some)) for some in about.values())
+
+    def facts(self) -> Facts:
+        return _control_facts(self.request.action, [each.id for each in self.tasks])
+
+    def hidden(self, ref: Ref) -> CatalogError:
+        """Who does not see a thing learns nothing of it, not even its id: the task is not there."""
+        of_it = (each.id for each in self.tasks if each.about == ref)
+        return next((no_task(id) for id in of_it), super().hidden(ref))
 
 
 @dataclass(frozen=True)
@@ -112,11 +177,8 @@ class ControlProjectTasks(Operation):
         return (Demand(Can.CONTROL_PROJECT_TASKS, self.project),)
 
     def facts(self) -> Facts:
-        return _control_facts(self.request)
+        return _control_facts(self.request.action, self.request.task_ids)
 
 
-def _control_facts(request: ControlTasksRequest) -> Facts:
-    return {
-        "action": request.action.name,
-        "task_ids": tuple(str(id) for id in dict.fromkeys(request.task_ids)),
-    }
+def _control_facts(action: ControlAction, task_ids: Sequence[UUID]) -> Facts:
+    return {"action": action.name, "task_ids": tuple(str(id) for id in dict.fromkeys(task_ids))}
