@@ -42,7 +42,8 @@ from gateway.iceberg.limits import Limits
 from gateway.iceberg.wire import ListNamespacesResponse, NamespaceResponse, UpdateNamespacePropertiesResponse
 from gateway.scope.profile import decode_profile
 
-#: How many tuples a drop makes OpenFGA forget before it answers; a larger one leaves the rest to the background.
+#: How many tuples a drop makes OpenFGA forget before it answers; a larger one leaves the rest to the background, but
+#: nothing of what shows the way to the tree.
 _DELIVERED_AT_ONCE = 500
 
 #: Properties the server computes; clients may send them and they are never stored.
@@ -147,8 +148,7 @@ class Namespaces:
                 return await drop_empty(connection, permit)
 
         pending = await retry_serialization(attempt)
-        # What of a large tree is not delivered now is in the outbox, and nobody finds any of it by then.
-        await self._delivery.deliver_or_leave(pending[:_DELIVERED_AT_ONCE])
+        await self._delivery.deliver_or_leave(_at_once(pending))
 
     async def update_properties(self, permit: Permit[UpdateNamespaceProperties]) -> UpdateNamespacePropertiesResponse:
         """Set and remove properties. A key in both lists is 422 (REST specification); the location is frozen
@@ -198,6 +198,15 @@ def _updated(
         removed=tuple(removed),
         missing=tuple(key for key in removals if key not in there),
     )
+
+
+def _at_once(pending: Sequence[Pending]) -> Sequence[Pending]:
+    """What is delivered before a drop is answered: what is left above the tree, which comes first (`trees.remove`), to
+    its end. Of the tree itself nobody finds anything by then, whatever is still in OpenFGA.
+    """
+    gone = {each.key.object for each in pending if each.key.relation == "parent"}
+    above = sum(each.key.object not in gone for each in pending)
+    return pending[: max(above, _DELIVERED_AT_ONCE)]
 
 
 def _shown(row: ResolvedNamespace) -> dict[str, str]:

@@ -21,6 +21,7 @@ from tests.contract.world import SCHEMA, unique
 _PATIENCE = 60.0
 
 LIVE, KEPT, GONE = "live", "kept", "gone"
+_KINDS = ("table", "view", "generic-table")
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Request:
 
 @dataclass
 class Thing:
-    """A table, a view or a namespace, and what must be so of it. Of one with a `pending` request nobody knows yet
-    whether it is as before or `after`.
+    """A table, a view, a generic table or a namespace, and what must be so of it. Of one with a `pending` request
+    nobody knows yet whether it is as before or `after`.
     """
 
     kind: str
@@ -58,6 +59,11 @@ class Thing:
     within: Thing | None = None
     """The namespace that takes it along when it goes."""
     done: list[str] = field(default_factory=list)
+
+    @property
+    def type(self) -> str:
+        """Its type in the relationship model, which is its kind in the database."""
+        return self.kind.replace("-", "_")
 
     def settle(self, answer: httpx.Response) -> bool:
         """Take an answer that says what happened to the pending request; whether it was a success."""
@@ -72,6 +78,11 @@ class Thing:
     def _name(self, made: Mapping[str, Any]) -> None:
         if self.kind == "namespace":
             self.id = made["properties"]["namespace_id"]
+            return
+        if self.kind == "generic-table":
+            # The place that nobody chose ends with the id.
+            self.location = made["table"]["base-location"].rstrip("/")
+            self.id = str(uuid.UUID(self.location[-36:]))
             return
         self.id = made["metadata"].get("table-uuid") or made["metadata"]["view-uuid"]
         self.location = made["metadata"]["location"]
@@ -98,10 +109,13 @@ class Walker:
         warehouse: str,
         namespaces: tuple[str, str],
         end_now: Callable[[str], None],
+        fill: Callable[[str], None],
         seed: int,
     ) -> None:
         self._http = http
-        self._root = f"/catalog/v1/{warehouse}"
+        self._roots = dict.fromkeys(("table", "view", "namespace"), f"/catalog/v1/{warehouse}")
+        self._roots["generic-table"] = f"/lakekeeper/v1/{warehouse}"
+        self._fill = fill
         self._management = f"/management/v1/warehouse/{warehouse}"
         self._homes = namespaces
         self._end_now = end_now
@@ -116,7 +130,7 @@ class Walker:
             if self._random.random() < 0.3:
                 self._tree()
             else:
-                self._tabular("table" if self._random.random() < 0.75 else "view")
+                self._tabular(self._random.choices(_KINDS, (6, 2, 2))[0])
 
     # ---- requests -----------------------------------------------------------------------------------------------
 
@@ -139,7 +153,7 @@ class Walker:
             status = 0 if answer is None else answer.status_code
             self.answers[what, status] = self.answers.get((what, status), 0) + 1
             if answer is not None and definite(answer):
-                done = thing.settle(answer)
+                done = self.settle(thing, answer)
                 self.acknowledged += 1
                 thing.done.append(f"{what} {status}")
                 return done
@@ -148,14 +162,27 @@ class Walker:
             time.sleep(0.3)
         return False
 
-    # ---- tables and views ---------------------------------------------------------------------------------------
+    def settle(self, thing: Thing, answer: httpx.Response) -> bool:
+        """As `Thing.settle`; what is there without files of its own gets one."""
+        new = thing.id is None
+        done = thing.settle(answer)
+        if done and new and thing.kind == "generic-table":
+            self._fill(thing.location)
+        return done
+
+    # ---- tables, views and generic tables -----------------------------------------------------------------------
 
     def _create(self, kind: str, namespace: tuple[str, ...], within: Thing | None = None) -> Thing | None:
         name = unique(kind[0])
         thing = Thing(kind, None, within=within)
         self.things.append(thing)
-        body = view_body(name) if kind == "view" else {"name": name, "schema": SCHEMA}
-        path = f"{self._root}/namespaces/{in_path(namespace)}/{kind}s"
+        bodies = {
+            "table": {"name": name, "schema": SCHEMA},
+            "view": view_body(name),
+            "generic-table": {"name": name, "format": "csv"},
+        }
+        body = bodies[kind]
+        path = f"{self._roots[kind]}/namespaces/{in_path(namespace)}/{kind}s"
         made = self._try(
             f"create {kind}", thing, Request("POST", path, body, str(uuid.uuid4())), State(LIVE, namespace, name)
         )
@@ -177,7 +204,7 @@ class Walker:
 
     def _path(self, thing: Thing) -> str:
         assert thing.now is not None
-        return f"{self._root}/namespaces/{in_path(thing.now.namespace)}/{thing.kind}s/{thing.now.name}"
+        return f"{self._roots[thing.kind]}/namespaces/{in_path(thing.now.namespace)}/{thing.kind}s/{thing.now.name}"
 
     def _rename(self, thing: Thing) -> None:
         before = thing.now
@@ -188,7 +215,7 @@ class Walker:
             "source": {"namespace": before.namespace, "name": before.name},
             "destination": {"namespace": after.namespace, "name": after.name},
         }
-        request = Request("POST", f"{self._root}/{thing.kind}s/rename", body, str(uuid.uuid4()))
+        request = Request("POST", f"{self._roots[thing.kind]}/{thing.kind}s/rename", body, str(uuid.uuid4()))
         self._try("rename", thing, request, after)
 
     def _drop(self, thing: Thing) -> None:
@@ -223,7 +250,7 @@ class Walker:
     def _namespace(self, *levels: str, within: Thing | None = None) -> Thing | None:
         thing = Thing("namespace", None, within=within)
         self.things.append(thing)
-        request = Request("POST", f"{self._root}/namespaces", {"namespace": levels}, str(uuid.uuid4()))
+        request = Request("POST", f"{self._roots['namespace']}/namespaces", {"namespace": levels}, str(uuid.uuid4()))
         made = self._try("create namespace", thing, request, State(LIVE, levels, levels[-1]))
         return thing if made else None
 
@@ -235,11 +262,11 @@ class Walker:
         inner = self._namespace(*top.now.namespace, "inner", within=top)
         for namespace in (top, inner):
             if namespace is not None and namespace.now is not None:
-                self._create("table", namespace.now.namespace, within=top)
+                self._create(self._random.choices(_KINDS, (3, 1, 1))[0], namespace.now.namespace, within=top)
         if self._random.random() < 0.5 and not self._move(top):
             return
         if self._random.random() < 0.7:
-            path = f"{self._root}/namespaces/{in_path(top.now.namespace)}?recursive=true&force=true"
+            path = f"{self._roots['namespace']}/namespaces/{in_path(top.now.namespace)}?recursive=true&force=true"
             request = Request("DELETE", path, None, str(uuid.uuid4()))
             self._try("drop tree", top, request, replace(top.now, state=GONE, purged=True))
 
