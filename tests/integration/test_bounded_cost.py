@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import asyncpg
 import httpx
 import pytest
 
@@ -171,6 +172,67 @@ def test_an_operation_costs_what_is_published_when_no_decision_is_remembered(sta
         for name, cost in costs.items()
     }
     assert measured == {name: numbers[:5] for name, numbers in published().items()}
+
+
+@pytest.fixture
+def tasks_of_others(stack: Ready, place: Place) -> Iterator[str]:
+    """A table with a task in a namespace with 400 tables that have one too, newer than its; the table's id."""
+    headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
+    with httpx.Client(base_url=stack.catalog_uri, headers=headers, trust_env=False, timeout=60) as client:
+        tables = f"/v1/{place.prefix}/namespaces/cost/tables"
+        name = f"steered{uuid4().hex[:6]}"
+        made = client.post(tables, json={"name": name, "schema": _SCHEMA}, headers=_PLAIN).raise_for_status().json()
+    id = str(made["metadata"]["table-uuid"])
+
+    async def change(*statements: str) -> None:
+        connection = await asyncpg.connect(stack.postgres)
+        for statement in statements:
+            await connection.execute(statement, id)
+        await connection.close()
+
+    task = (
+        "insert into tasks (id, queue, warehouse_id, entity_type, entity_id, payload, scheduled_for, created_at) "
+        "select gen_random_uuid(), 'soft_deletion', warehouse_id, kind, id, '{}', now() + interval '1 day', "
+    )
+    others = "select id from tables where location like 'others of ' || $1::text || '%'"
+    asyncio.run(
+        change(
+            f"{task} now() - interval '1 hour' from tables where id = $1::text::uuid",
+            "insert into tables (id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, "
+            "location_key, metadata) select gen_random_uuid(), warehouse_id, namespace_id, kind, n.name, n.name, "
+            "gen_random_uuid(), n.name, n.name, '{}' from tables, "
+            "(select 'others of ' || $1::text || number as name from generate_series(1, 400) number) n "
+            "where id = $1::text::uuid",
+            f"{task} now() from tables where id in ({others})",
+        )
+    )
+    yield id
+    asyncio.run(
+        change(f"delete from tasks where entity_id in ({others})", f"delete from tables where id in ({others})")
+    )
+
+
+def test_a_list_of_tasks_asks_about_what_its_reader_was_given_however_many_there_are(
+    stack: Ready, place: Place, tasks_of_others: str
+) -> None:
+    reader, admin = stack.users["contractor"], stack.users["admin"].token
+    grants = f"/management/v1/permissions/warehouse/{place.prefix}/table/{tasks_of_others}/assignments"
+    given = [{"type": "describe", "user": reader.id}]
+
+    async def ask() -> tuple[httpx.Response, Cost]:
+        async with metered(stack, MEMORY__ALLOW_SECONDS="0") as gateway:
+            granted, _ = await gateway.ask("POST", grants, admin, body={"writes": given})
+            assert granted.status_code == 204, granted.text
+            path = f"/management/v1/warehouse/{place.prefix}/task/list"
+            asked = await gateway.ask("POST", path, reader.token, body={"queue-name": ["soft_deletion"]})
+            await gateway.ask("POST", grants, admin, body={"deletes": given})
+            return asked
+
+    answer, cost = asyncio.run(ask())
+    assert answer.status_code == 200, answer.text
+    assert [each["entity"]["table-id"] for each in answer.json()["tasks"]] == [tasks_of_others]
+    assert answer.json()["next-page-token"] is None
+    assert (cost.openfga["batch-check"], cost.opa) == (2, 1), "one for the warehouse, one for the one table"
 
 
 def test_a_read_whose_decision_is_remembered_asks_neither_engine_anything(

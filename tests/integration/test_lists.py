@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -25,7 +25,7 @@ from gateway.access.privileges import GRANTABLE, Privilege
 from gateway.access.refs import TABULARS as KINDS
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db import candidates, grants
+from gateway.db import candidates, grants, task_lists
 from gateway.db.engine import Connection, Database
 from gateway.db.resolver import DatabaseResolver
 from gateway.fga.reach import reaches_of
@@ -46,6 +46,10 @@ TABULARS = (
     ("generic_table", "outer"),
     ("generic_table", "inner"),
     ("generic_table", "other"),
+)
+_TASK = (
+    "insert into tasks (id, queue, warehouse_id, entity_type, entity_id, payload) "
+    "values (:id, 'soft_deletion', :warehouse, :kind, :about, '{}')"
 )
 EXPIRY = {"over": -60.0, "later": 600.0}
 
@@ -89,13 +93,15 @@ class Lists:
     """Everything there is to list in one world, for one reader."""
 
     def __init__(
-        self, rows: Rows, tabulars: dict[tuple[str, str], UUID], naive: Naive, reader: str, counted: Counter[ObjectType]
+        self, rows: Rows, tabulars: dict[tuple[str, str], UUID], naive: Naive, reader: str, counted: Counter[str]
     ) -> None:
         self._counted = counted
         self._rows = rows
         self._tabulars = tabulars
         self._naive = naive
         self._reader = reader
+        self.tasks_seen = 0
+        self.tasks_left_out = 0
 
     def seen(self, type: ObjectType, ids: Sequence[str]) -> set[str]:
         """One question for each object."""
@@ -136,6 +142,34 @@ class Lists:
         projects = await candidates.projects(connection, holders, REACHES[ObjectType.PROJECT])
         self._same(ObjectType.PROJECT, [self._rows.project], {row.id: row.by for row in projects})
 
+    async def compare_tasks(self, connection: Connection, holders: Holders, tasks_of: Mapping[UUID, ObjectKey]) -> None:
+        """Of each warehouse, the tasks that are read are all that the reader sees, and come in order, page by page."""
+        of_space = {"outer": "warehouse", "inner": "warehouse", "other": "second"}
+        for warehouse in ("warehouse", "second"):
+            on = self._rows.objects[warehouse]
+            if self.everything(on):
+                continue
+            wanted = task_lists.Wanted(warehouse_id=UUID(on.id), of_what_exists=True, holders=holders)
+            found: list[UUID] = []
+            after = None
+            while rows := await task_lists.page(connection, wanted, after=after, limit=2):
+                found += [row.id for row in rows]
+                after = (rows[-1].created_at, rows[-1].id)
+            assert len(found) == len(set(found)), "a task came twice"
+            inside = {id for (_, space), id in self._tabulars.items() if of_space[space] == warehouse}
+            theirs = {task: thing for task, thing in tasks_of.items() if UUID(thing.id) in inside}
+            assert set(found) <= set(theirs), (
+                "a list has tasks of other places, or of what nobody was given anything on"
+            )
+            seen = {
+                task
+                for task, thing in theirs.items()
+                if self._naive.holds(self._reader, "can_get_tasks", f"{thing.type.value}:{thing.id}")
+            }
+            assert seen <= set(found), "a task is missing"
+            self.tasks_left_out += len(theirs) - len(found)
+            self.tasks_seen += len(seen)
+
     def _same(self, type: ObjectType, ids: Sequence[str], found: dict[str, str | None]) -> None:
         seen = self.seen(type, ids)
         assert set(found) <= set(ids), "a list has rows of other places"
@@ -173,7 +207,7 @@ async def _by_pages(fetch: _Fetch) -> dict[str, str | None]:
     return found
 
 
-async def _compare(url: str, given_: Sequence[Grant], counted: Counter[ObjectType]) -> None:
+async def _compare(url: str, given_: Sequence[Grant], counted: Counter[str]) -> None:
     database = Database(url, pool_size=2, acquire_timeout=5)
     try:
         rows = Rows()
@@ -182,9 +216,13 @@ async def _compare(url: str, given_: Sequence[Grant], counted: Counter[ObjectTyp
         async with database.transaction() as connection:
             await rows.insert(connection)
             await connection.execute(text("delete from tables"))
+            tasks_of = {}
             for (kind, space), id in tabulars.items():
                 warehouse = rows.warehouses[1 if space == "other" else 0]
                 await add_table(connection, id, warehouse, UUID(rows.objects[space].id), kind=kind)
+                task = uuid4()
+                tasks_of[task] = ObjectKey(ObjectType(kind), str(id))
+                await connection.execute(text(_TASK), {"id": task, "warehouse": warehouse, "kind": kind, "about": id})
             for principal, name, privilege, end in given_:
                 kind, _, space = name.partition(" in ")
                 on = ObjectKey(ObjectType(kind), str(tabulars[kind, space])) if space else rows.objects[name]
@@ -196,13 +234,17 @@ async def _compare(url: str, given_: Sequence[Grant], counted: Counter[ObjectTyp
                     by="test",
                     expires_at=None if end is None else now + timedelta(seconds=EXPIRY[end]),
                 )
-        await _compare_readers(database, rows, tabulars, counted)
+        await _compare_readers(database, rows, tabulars, tasks_of, counted)
     finally:
         await database.close()
 
 
 async def _compare_readers(
-    database: Database, rows: Rows, tabulars: dict[tuple[str, str], UUID], counted: Counter[ObjectType]
+    database: Database,
+    rows: Rows,
+    tabulars: dict[tuple[str, str], UUID],
+    tasks_of: Mapping[UUID, ObjectKey],
+    counted: Counter[str],
 ) -> None:
     async with database.transaction() as connection:
         wanted = {(user, relation, on): end for user, relation, on, end in await all_wanted(connection, rows)}
@@ -221,6 +263,8 @@ async def _compare_readers(
         async with database.read() as connection:
             lists = Lists(rows, tabulars, Naive(MODEL, held, now), name, counted)
             await lists.compare(connection, holders_of(reader, resolution))
+            await lists.compare_tasks(connection, holders_of(reader, resolution), tasks_of)
+            counted.update({"tasks seen": lists.tasks_seen, "tasks left out": lists.tasks_left_out})
 
 
 def _principal(rows: Rows, name: str) -> Principal:
@@ -230,7 +274,7 @@ def _principal(rows: Rows, name: str) -> Principal:
 
 
 def _agree(url: str, examples: int) -> None:
-    counted: Counter[ObjectType] = Counter()
+    counted: Counter[str] = Counter()
 
     @seed(20261121)
     @settings(
@@ -244,7 +288,9 @@ def _agree(url: str, examples: int) -> None:
         asyncio.run(_compare(url, some, counted))
 
     run()
-    assert min(counted[type] for type in REACHES) >= examples / 20, "the worlds are too poor to tell anything"
+    assert min(counted[what] for what in (*REACHES, "tasks seen", "tasks left out")) >= examples / 20, (
+        "the worlds are too poor to tell anything"
+    )
 
 
 @pytest.mark.timeout(300)

@@ -16,7 +16,7 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, Loop, Person, World, unique
+from tests.contract.world import SCHEMA, Loop, Person, World, told, unique
 
 _WAITING = "select count(*) as n from pg_stat_activity where application_name = 'lakegate' and wait_event_type = 'Lock'"
 
@@ -189,3 +189,40 @@ def test_a_key_lives_no_longer_than_a_grant_that_was_shortened_before_it_was_mad
     answer = _meanwhile(world, _SECRETS, lambda: analyst.get(f"{path}/credentials"), shorten)
     assert answer.status_code == 503, answer.text
     assert analyst.get(f"{path}/credentials").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("left", "told_as"), [("describe", (403, "TableActionForbidden")), (None, (404, "TaskNotFound"))]
+)
+def test_steering_a_task_that_waited_while_the_right_to_its_table_was_revoked_is_refused(
+    world: World, ns: str, analyst: Person, left: str | None, told_as: tuple[int, str]
+) -> None:
+    table, kept = world.table(ns), world.table(ns)
+    for privilege in ("describe", "modify"):
+        world.grant(privilege, analyst, "table", table.uuid)
+    world.grant("describe", analyst, "table", kept.uuid)
+    [row] = world.sql(
+        "insert into tasks (id, queue, warehouse_id, entity_type, entity_id, payload, scheduled_for) values "
+        "(gen_random_uuid(), 'soft_deletion', $1, 'table', $2, '{}', now() + interval '1 day') returning id::text",
+        world.warehouse,
+        table.uuid,
+    )
+    body = {"action": {"action-type": "cancel"}, "task-ids": [row["id"]]}
+
+    def revoke() -> None:
+        for privilege in {"describe", "modify"} - {left}:
+            world.revoke(privilege, analyst, "table", table.uuid)
+
+    try:
+        answer = _meanwhile(
+            world,
+            f"select 1 from tasks where id = '{row['id']}' for no key update",
+            lambda: analyst.post(f"/management/v1/warehouse/{world.warehouse}/task/control", body),
+            revoke,
+        )
+        assert told(answer)[:2] == told_as, answer.text
+        assert table.uuid not in answer.text
+        [after] = world.sql("select status from tasks where id = $1", row["id"])
+        assert after["status"] == "scheduled"
+    finally:
+        world.sql("delete from tasks where id = $1", row["id"])

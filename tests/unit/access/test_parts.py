@@ -6,16 +6,20 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from gateway.access.decision import Decision as Verdict
 from gateway.access.decision import DeterminedBy, Failure, Outcome, all_of, undecided
+from gateway.access.operations.task_control import ControlTasks, FoundTask
 from gateway.access.operations.transactions import MAX_TABLES, CommitTransaction
 from gateway.access.policy import Obligations, PolicyAnswer, PolicyRequest, Reason, strictest
 from gateway.access.ports import Question
-from gateway.access.refs import TableRef
-from gateway.access.relations import Can
+from gateway.access.refs import KeptTableRef, KeptViewRef, ObjectType, TableRef
+from gateway.access.refusals import TaskNotFound
+from gateway.access.relations import VISIBLE_BY, Can
+from gateway.access.wire_tasks import ControlTasksRequest
 from gateway.iceberg.codec import decode
 from gateway.iceberg.errors import (
     BadRequestException,
@@ -24,6 +28,8 @@ from gateway.iceberg.errors import (
     TableActionForbidden,
     TableIdentifierRequiredForCommitTransaction,
     TableIdentifiersNotUnique,
+    ViewActionForbidden,
+    WarehouseActionForbidden,
 )
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import CommitTransactionRequest
@@ -162,3 +168,59 @@ def test_of_several_obligations_the_strictest_hold() -> None:
         max_credential_seconds=900, no_vending=True, append_only=True, hide_operations=("a", "b")
     )
     assert strictest([Obligations(), Obligations()]) == Obligations()
+
+
+_TASKS = [UUID(int=number) for number in range(1, 5)]
+
+
+def steering(*about: KeptTableRef | KeptViewRef | None, by_all: bool = False) -> ControlTasks:
+    """Cancelling tasks that are about these."""
+    ids = _TASKS[: len(about)]
+    body = {"action": {"action-type": "cancel"}, "task-ids": [str(id) for id in ids]}
+    found = tuple(FoundTask(id, each) for id, each in zip(ids, about, strict=True))
+    return ControlTasks(world.WAREHOUSE, decode(json.dumps(body).encode(), ControlTasksRequest), found, by_all)
+
+
+_OF_TABLE = KeptTableRef(world.WAREHOUSE_ID, world.TABLE_ID)
+_OF_VIEW = KeptViewRef(world.WAREHOUSE_ID, world.VIEW_ID)
+
+
+@pytest.mark.parametrize("by_all", [False, True])
+async def test_policies_see_what_each_task_is_about_and_one_refusal_keeps_all_from_being_steered(by_all: bool) -> None:
+    at = House()
+    await at.door.admit(entrance(), steering(_OF_TABLE, None, _OF_VIEW, _OF_TABLE, by_all=by_all))
+    asked = at.rules.asked[0].questions
+    assert [(each.resource.type, each.resource.id, each.facts["task_ids"]) for each in asked] == [
+        ("table", str(world.TABLE_ID), (str(_TASKS[0]), str(_TASKS[3]))),
+        ("warehouse", str(world.WAREHOUSE_ID), (str(_TASKS[1]),)),
+        ("view", str(world.VIEW_ID), (str(_TASKS[2]),)),
+    ]
+    assert {each.facts["action"] for each in asked} == {"cancel"}
+    closed: Any = PerQuestion("recent")
+    with pytest.raises(ViewActionForbidden if not by_all else WarehouseActionForbidden, match="closed: Closed"):
+        await House(rules=closed).door.admit(entrance(), steering(_OF_TABLE, _OF_VIEW, by_all=by_all))
+
+
+async def test_steering_takes_the_right_on_each_thing_or_on_all_tasks_and_on_what_is_gone_the_latter() -> None:
+    def holding(*relations: Can) -> House:
+        seen = {Can.USE, *VISIBLE_BY.values(), *relations}
+        return House(judge=Judge(answer=lambda question: question.relation in seen))
+
+    of_things, of_all = holding(Can.CONTROL_TASKS), holding(Can.CONTROL_ALL_TASKS)
+    await of_things.door.admit(entrance(), steering(_OF_TABLE, _OF_VIEW))
+    await of_all.door.admit(entrance(), steering(_OF_TABLE, None, by_all=True))
+    for at, refused, kind in (
+        (of_all, steering(_OF_TABLE), TableActionForbidden),
+        (of_things, steering(_OF_TABLE, None), WarehouseActionForbidden),
+        (of_things, steering(_OF_TABLE, by_all=True), WarehouseActionForbidden),
+        (holding(), steering(_OF_VIEW), ViewActionForbidden),
+    ):
+        with pytest.raises(kind):
+            await at.door.admit(entrance(), refused)
+
+
+async def test_who_does_not_see_what_a_task_is_about_is_told_that_there_is_no_such_task() -> None:
+    unseen = Judge(answer=lambda question: question.object.type is ObjectType.WAREHOUSE)
+    for at, about in ((House(judge=unseen), _OF_TABLE), (House(), KeptTableRef(world.WAREHOUSE_ID, UUID(int=99)))):
+        with pytest.raises(TaskNotFound, match=f"^Task does not exist: {_TASKS[1]}$"):
+            await at.door.admit(entrance(), steering(None, about))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.access.listing import TRAVERSE, Reaches
+from gateway.access.listing import TRAVERSE, Reaches, all_by_grants
 from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS
 from gateway.access.refs import ObjectType
 from gateway.fga.compiled import compiled_model
@@ -83,6 +83,41 @@ def test_what_shows_everything_in_a_namespace_is_known_or_said_to_be_unknown() -
     assert more[T.NAMESPACE].inside == {"describe", "select", "create", "modify", "ownership", "manage_tags"}
     other = Edited().also("namespace", "can_list_everything", computed("managed_access")).reaches
     assert other[T.NAMESPACE].inside is None
+
+
+def test_tasks_are_seen_by_grants_on_their_things_alone_or_it_is_said_to_be_unknown() -> None:
+    """A list of tasks reads those of what its reader was given, so another way to see one would be left out."""
+    leaves = (T.TABLE, T.VIEW, T.GENERIC_TABLE)
+    shipped = reaches_of(compiled_model())
+    assert {type for type, reach in shipped.items() if reach.tasks} == set(leaves)
+    assert Edited().also("view", "can_get_tasks", computed("manage_tags")).reaches[T.VIEW].tasks
+    for edited in (
+        Edited().also("table", "can_get_tasks", above("traverse")),
+        Edited().also("table", "can_get_tasks", above("manages_tags")),
+        Edited().rule("table", "can_get_tasks", {"somethingNew": {}}),
+    ):
+        assert edited.reaches[T.TABLE].own, "its lists go by grants as ever"
+        assert [edited.reaches[type].tasks for type in leaves] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("edited", "things", "tasks"),
+    [
+        (Edited(), True, True),
+        (Edited().also("table", "can_get_tasks", above("traverse")), True, False),
+        (Edited().also("generic_table", "can_include_in_list", above("traverse")), False, False),
+        (Edited().also("namespace", "can_list_everything", computed("managed_access")), False, False),
+        (Edited().subject("namespace", "traverse", {"type": "role", "wildcard": {}}), False, False),
+    ],
+)
+async def test_a_list_over_a_whole_warehouse_goes_by_grants_only_when_every_way_is_known(
+    edited: Edited, things: bool, tasks: bool
+) -> None:
+    async def in_use() -> Reaches:
+        return edited.reaches
+
+    assert await all_by_grants(in_use) is things
+    assert await all_by_grants(in_use, tasks=True) is tasks
 
 
 def test_every_privilege_that_shows_a_leaf_is_a_reason_to_see_the_way_to_it() -> None:
