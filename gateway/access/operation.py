@@ -121,8 +121,10 @@ class Operation:
 
     @classmethod
     def heeds_keys(cls) -> bool:
-        """Whether it is done once for each idempotency key: whatever changes anything, over whichever API."""
-        return cls.is_catalog_mutation() or (cls.routed() and cls.changes())
+        """Whether it is done once for each idempotency key: whatever changes anything, over whichever API, and what
+        the same request is admitted for before it.
+        """
+        return cls.is_catalog_mutation() or (cls.routed() and (cls.changes() or bool(cls.pauses_because)))
 
     @classmethod
     def changes(cls) -> bool:
