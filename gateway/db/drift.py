@@ -23,8 +23,9 @@ from gateway.access.privileges import TRAVERSE_REASONS, Privilege
 from gateway.access.refs import TABULARS, ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, managed_access, tables
-from gateway.db.rows import AnyRow
+from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.drift import drift_watch
+from gateway.db.schema.grants import grants as grants_table
 from gateway.db.schema.servers import server
 from gateway.db.schema.warehouses import warehouses
 from gateway.db.wanted import TRAVERSE, Place, places
@@ -256,8 +257,8 @@ _EDGE_ROWS: Final = {
 _STATEMENTS: Final = {
     **{source: text(statement) for source, statement in _EDGE_ROWS.items()},
     Source.GRANTS: text(
-        "select * from grants where (cast(:after as text) is null or id > cast(:after as uuid)) "
-        "order by id limit :limit"
+        f"select {columns_of(grants_table, 'g')} from grants g "  # noqa: S608 - composed of names of the schema
+        "where (cast(:after as text) is null or g.id > cast(:after as uuid)) order by g.id limit :limit"
     ),
 }
 

@@ -20,7 +20,7 @@ from uuid_utils.compat import uuid7
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db.rows import AnyRow
+from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.grants import grant_history, grants
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.projects import projects
@@ -175,8 +175,8 @@ async def on_object(
 
 
 _OF_PRINCIPAL = text(
-    """
-    select g.* from grants g
+    f"""
+    select {columns_of(grants, "g")} from grants g
     left join roles r on r.id = case g.object_type when 'role' then g.object_id::uuid end
     left join tables t
         on t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid end
@@ -190,7 +190,7 @@ _OF_PRINCIPAL = text(
             when 'project' then g.object_id = :project_id
             else coalesce(w.project_id, r.project_id) = :project_id end
     order by g.id limit :limit
-    """
+    """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
 )
 
 
@@ -276,7 +276,7 @@ async def _end(
     statement = text(
         f"""
         with held as materialized (select g.id from grants g where {where} order by g.id for update),
-        gone as (delete from grants g using held where g.id = held.id returning g.*),
+        gone as (delete from grants g using held where g.id = held.id returning {columns_of(grants, "g")}),
         told as (select *, coalesce(expires_at > clock_timestamp(), true) as live from gone),
         kept as (
             insert into grant_history (grant_id, privilege, principal_type, principal_id, object_type, object_id,

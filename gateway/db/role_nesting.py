@@ -12,7 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import PrincipalType
-from gateway.db.rows import AnyRow
+from gateway.db.rows import AnyRow, columns_of
+from gateway.db.schema.roles import roles
 
 #: Edges from a role to the outermost role it is in (`lakekeeper.md`, appendix D). OpenFGA follows 25 before it refuses.
 MAX_DEPTH = 10
@@ -99,7 +100,7 @@ _ALL_ROLES_OF = text(
         select e.object_id from up
         join lateral ({_EDGES} and g.principal_type = 'role' and g.principal_id = up.id) e on true
     )
-    select r.* from up join roles r on r.id = up.id::uuid
+    select {columns_of(roles, "r")} from up join roles r on r.id = up.id::uuid
     where (cast(:project_id as text) is null or r.project_id = :project_id) and not (:type = 'role' and up.id = :id)
     order by r.name_key, r.id
     """  # noqa: S608 - composed of constants of this module; every value is a bound parameter

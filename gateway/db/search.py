@@ -21,7 +21,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.listing import Holders
 from gateway.db.candidates import HELD
-from gateway.db.rows import AnyRow
+from gateway.db.rows import AnyRow, columns_of
+from gateway.db.schema.roles import roles as roles_table
+from gateway.db.schema.users import users as users_table
 from gateway.iceberg.identifiers import fold
 
 #: Share of a text's trigrams that a name must have to be a hit; the default of `pg_trgm` for whole strings.
@@ -147,21 +149,21 @@ async def tabulars(
 
 
 _USERS = text(
-    """
-    select u.* from users u, (select searchable(lower(cast(:text as text))) as key) x
+    f"""
+    select {columns_of(users_table, "u")} from users u, (select searchable(lower(cast(:text as text))) as key) x
     where :text = '' or word_similarity(x.key, u.search_key) >= :least
     order by word_similarity(x.key, u.search_key) desc, similarity(x.key, searchable(lower(u.name))) desc, u.name, u.id
     limit :limit
-    """
+    """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
 )
 
 _ROLES = text(
-    """
-    select r.* from roles r, (select searchable(cast(:text as text)) as key) x
+    f"""
+    select {columns_of(roles_table, "r")} from roles r, (select searchable(cast(:text as text)) as key) x
     where r.project_id = :project_id and (:text = '' or word_similarity(x.key, r.search_key) >= :least)
     order by word_similarity(x.key, r.search_key) desc, similarity(x.key, r.search_key) desc, r.name_key, r.id
     limit :limit
-    """
+    """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
 )
 
 

@@ -7,7 +7,9 @@ Half of the paths are filled with names that exist, so that generated bodies get
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
+from uuid import UUID
 
 import pytest
 import schemathesis
@@ -15,7 +17,9 @@ from hypothesis import HealthCheck, Phase, settings
 
 import gateway.api.build  # noqa: F401 - importing it serves every operation
 from gateway.api.openapi import openapi_document
+from gateway.api.serves import SERVED
 from tests.contract import warehouses
+from tests.contract.test_views import body as view_body
 from tests.contract.world import World
 
 #: Answered by the embedded provider or changing the server for good; each has tests of its own.
@@ -53,15 +57,61 @@ def project(world: World) -> str:
 def existing(world: World, project: str) -> dict[str, list[str]]:
     """Values of path parameters that exist."""
     made = warehouses.make(world, headers={"x-project-id": project})
-    namespace, table = made.table(world.admin).split("/namespaces/")[1].split("/tables/")
+    path = made.table(world.admin)
+    namespace, table = path.split("/namespaces/")[1].split("/tables/")
+    space = f"{made.root}/namespaces/{namespace}"
+    generic = f"/lakekeeper/v1/{made.id}/namespaces/{namespace}/generic-tables"
+    body = {"name": "generic", "format": "lance"}
+    assert world.admin.post(generic, body).status_code == 200
+    assert world.admin.post(f"{space}/views", view_body("view")).status_code == 200
+    found = {
+        row["kind"]: str(row["id"])
+        for row in world.sql(
+            "select kind, id from tables where namespace_id = ("
+            "select namespace_id from tables where table_uuid::text = $1)",
+            _uuid(world, path),
+        )
+    }
+    role = world.admin.post("/management/v1/role", {"name": "fuzzed"}, headers={"x-project-id": project}).json()["id"]
     return {
         "prefix": [made.id],
         "warehouse_id": [made.id],
         "project_id": [project],
         "namespace": [namespace],
+        "namespace_id": [str(world.admin.get(space).json()["properties"]["namespace_id"])],
         "table": [table],
-        "view": [table],
+        "table_id": [found["table"]],
+        "view": ["view"],
+        "view_id": [found["view"]],
+        "generic_table_id": [found["generic_table"]],
+        "role_id": [role],
+        "user_id": [world.carol.id],
+        "member_id": [world.carol.id],
+        "member_type": ["user"],
+        "queue_name": ["soft_deletion"],
+        "task_id": [_task(world, project)],
+        "api": ["catalog"],
+        "asset": ["start.js"],
     }
+
+
+def _uuid(world: World, path: str) -> str:
+    return str(world.admin.get(path).json()["metadata"]["table-uuid"])
+
+
+def _task(world: World, project: str) -> str:
+    listed = world.admin.post("/management/v1/project/task/list", {}, headers={"x-project-id": project}).json()["tasks"]
+    return str(listed[0]["task-id"]) if listed else str(UUID(int=0))
+
+
+def test_every_name_in_a_path_has_a_value_that_exists_and_every_operation_is_driven(
+    existing: dict[str, list[str]],
+) -> None:
+    document = _document()
+    assert {name for path in document["paths"] for name in re.findall(r"\{(\w+)\}", path)} <= set(existing)
+    driven = {each["operationId"] for item in document["paths"].values() for each in item.values()}
+    first = {handler.operation_id for handler in SERVED.values()}
+    assert first - driven == _LEFT_OUT
 
 
 @schema.parametrize()

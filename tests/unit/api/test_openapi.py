@@ -102,6 +102,9 @@ def test_every_reference_points_at_something_and_every_operation_has_a_name_of_i
     assert len(set(ids)) == len(ids)
 
 
+TYPES = {"css": "text/css", "js": "text/javascript", "png": "image/png"}
+
+
 async def test_the_page_is_served_whole_from_here() -> None:
     async with running() as app:
         page = await app.client.get("/swagger-ui/")
@@ -112,10 +115,17 @@ async def test_the_page_is_served_whole_from_here() -> None:
         assert "unsafe" not in policy.split("script-src")[1].split(";")[0]
         assert "//" not in re.sub(r"<!DOCTYPE html>", "", page.text), "no other address"
         assert "<script>" not in page.text
-        for path in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+        loaded = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+        assert len(loaded) == 5
+        for path in loaded:
             part = await app.client.get(path)
             assert (part.status_code, part.headers["x-content-type-options"]) == (200, "nosniff"), path
+            # With `nosniff` a browser runs no script and heeds no style of another type.
+            assert part.headers["content-type"].split(";")[0] == TYPES[path.rsplit(".", 1)[1]], path
             assert len(part.content) > 100
+            if path.endswith(".css"):
+                asked = re.findall(r"(?:url\(|@import)\s*['\"]?([^'\")]{1,20})", part.text)
+                assert all(each.startswith(("data:", "#")) for each in asked), "styles load nothing from elsewhere"
         start = await app.client.get("/swagger-ui/start.js")
         assert "validatorUrl: null" in start.text, "the document is sent to no validator"
         for api, named in (("catalog", True), ("management", False)):

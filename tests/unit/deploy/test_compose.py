@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
+import gateway.api.build  # noqa: F401 - importing it is what declares every operation
 from gateway import settings
+from gateway.access.operation import OPERATIONS
+from gateway.cli import main
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
@@ -52,6 +55,41 @@ def test_every_setting_of_ours_exists(name: str) -> None:
     ours = {key: "1" for key in environment_of(name) if key.startswith(settings.PREFIX)}
     known = {row.variable for row in settings.rows()}
     assert ours.keys() <= known
+
+
+def test_every_setting_that_is_named_anywhere_here_exists() -> None:
+    """In the image, in texts for people and in comments too: what is misspelt there is copied from there."""
+    known = {row.variable for row in settings.rows()}
+    for file in sorted(each for each in DEPLOY.rglob("*") if each.is_file() and each.name != ".env"):
+        for name in re.findall(r"LAKEGATE__[A-Z0-9_]*[A-Z0-9]\b", file.read_text()):
+            # A name may end where a section's own names begin: `LAKEGATE__S3__…`.
+            assert name in known or any(each.startswith(f"{name}__") for each in known), f"{file.name}: {name}"
+
+
+def test_what_the_image_and_its_services_are_told_to_do_are_verbs_of_the_command() -> None:
+    dockerfile = (DEPLOY / "Dockerfile").read_text()
+    assert 'ENTRYPOINT ["lakegate"]' in dockerfile
+    said = [json.loads(found) for found in re.findall(r"^CMD (\[.+\])$", dockerfile, re.MULTILINE)]
+    said += [json.loads(found)[1:] for found in re.findall(r" CMD (\[\"lakegate\".+\])$", dockerfile, re.MULTILINE)]
+    said += [service["command"] for name, service in OURS.items() if "entrypoint" not in service]
+    for template in (DEPLOY / "helm" / "templates").iterdir():
+        said += [json.loads(found) for found in re.findall(r"^ *args: (\[.+\])$", template.read_text(), re.MULTILINE)]
+    assert sorted(words[0] for words in said) == ["healthcheck", "migrate", "migrate", "serve", "serve", "serve"]
+    assert {words[0] for words in said} <= set(main.commands)
+
+
+def test_probes_ask_at_the_port_that_is_served_for_what_needs_no_token() -> None:
+    deployment = (DEPLOY / "helm" / "templates" / "deployment.yaml").read_text()
+    open_paths = {path for each in OPERATIONS.values() if each.open_to_all for path in each.paths()}
+    asked = re.findall(r"httpGet: \{path: ([^,]+), port: (\w+)\}", deployment)
+    assert {path for path, _ in asked} == {"/health"} <= open_paths
+    probed = {port for _, port in asked} | set(re.findall(r"tcpSocket: \{port: (\w+)\}", deployment))
+    assert probed == {"http"}
+    (port,) = re.findall(r"- name: http\n\s+containerPort: (\d+)", deployment)
+    configured = (DEPLOY / "helm" / "templates" / "configmap.yaml").read_text()
+    assert f'LAKEGATE__LISTEN_PORT: "{port}"' in configured
+    assert f"EXPOSE {port}" in (DEPLOY / "Dockerfile").read_text()
+    assert any(f":{port}" in each for service in SERVICES.values() for each in service.get("ports", []))
 
 
 def test_serve_is_given_all_it_needs_to_serve() -> None:

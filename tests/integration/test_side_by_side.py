@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway goes on serving while the database gets what the next version adds (docs/operator.md, "Upgrades"), and none
+starts on a database that is another version's.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import httpx
+import psutil
+import pytest
+
+from gateway.embedded.ready import Ready
+from tests.contract.test_views import body as view_body
+from tests.contract.world import SCHEMA, World, unique
+
+#: Several at once and more than once: many connections of the pool are met that prepared their statements before.
+AT_ONCE, TIMES = 4, 3
+
+
+@pytest.fixture(scope="module")
+def world(stack: Ready) -> Iterator[World]:
+    world = World(stack)
+    yield world
+    world.close()
+
+
+class Stopped(Exception):
+    """A request was not answered with success; `status` and `text` of the answer."""
+
+    def __init__(self, asked: str, answer: httpx.Response) -> None:
+        super().__init__(f"{asked}: {answer.status_code} {answer.text[:300]}")
+        #: A part that does not keep up says nothing about the schema.
+        self.busy = answer.status_code in (429, 503)
+
+
+@dataclass(frozen=True)
+class Day:
+    """A day of everybody's work."""
+
+    world: World
+    client: httpx.Client
+
+    def ask(self, method: str, path: str, body: object = None) -> httpx.Response:
+        answer = self.client.request(method, path, json=body)
+        if not answer.is_success:
+            raise Stopped(f"{method} {path}", answer)
+        return answer
+
+    def catalog(self, ns: str, table: str) -> str:
+        """Things are made and changed; the id of the table."""
+        root = self.world.root
+        space = f"{root}/namespaces/{ns}"
+        self.ask("POST", f"{root}/namespaces", {"namespace": [ns]})
+        made = self.ask("POST", f"{space}/tables", {"name": table, "schema": SCHEMA})
+        self.ask("POST", f"{space}/views", view_body("view"))
+        change = [{"action": "set-properties", "updates": {"a": "b"}}]
+        self.ask("POST", f"{space}/tables/{table}", {"requirements": [], "updates": change})
+        self.ask("POST", f"{space}/properties", {"updates": {"a": "b"}, "removals": []})
+        for listed in (root + "/namespaces", space + "/tables", space + "/views", f"{space}/tables/{table}"):
+            self.ask("GET", listed)
+        return str(made.json()["metadata"]["table-uuid"])
+
+    def grants(self, id: str) -> None:
+        """Given, listed, taken."""
+        carol, at = self.world.carol.id, f"warehouse/{self.world.warehouse}/table/{id}"
+        assignments = f"/management/v1/permissions/{at}/assignments"
+        self.ask("POST", assignments, {"writes": [{"type": "select", "user": carol}]})
+        self.ask("GET", f"/management/v1/{at}/grants")
+        self.ask("POST", assignments, {"deletes": [{"type": "select", "user": carol}]})
+        self.ask("GET", f"/management/v1/{at}/grants/history")
+        self.ask("GET", f"/management/v1/grants?principalUser={self.world.admin.id}")
+        self.ask("POST", f"/management/v1/{at}/protection", {"protected": False})
+
+    def roles(self, name: str) -> None:
+        """Made, filled, found, deleted."""
+        at = f"/management/v1/role/{self.ask('POST', '/management/v1/role', {'name': name}).json()['id']}"
+        self.ask("POST", at, {"name": name, "description": "d"})
+        self.ask("POST", f"{at}/members", {"members": [{"type": "user", "id": self.world.carol.id}]})
+        for listed in (f"{at}/members", f"{at}/members/transitive", "/management/v1/role", "/management/v1/user"):
+            self.ask("GET", listed)
+        for kind in ("role", "user"):
+            self.ask("POST", f"/management/v1/search/{kind}", {"search": name})
+        self.ask("DELETE", at)
+
+    def looks(self, ns: str, table: str, id: str) -> None:
+        """Searches, questions, lists."""
+        management = f"/management/v1/warehouse/{self.world.warehouse}"
+        for text in (table, f"{ns}.{table}"):
+            self.ask("POST", f"{management}/search-tabular", {"search": text})
+        check = {"table": {"warehouse-id": self.world.warehouse, "table-id": id, "action": {"action": "read_data"}}}
+        self.ask("POST", "/management/v1/action/batch-check", {"checks": [{"operation": check}, {"operation": check}]})
+        listed = ("", "/statistics", "/deleted-tabulars")
+        for path in (
+            *(management + each for each in listed),
+            "/management/v1/warehouse",
+            "/management/v1/project-list",
+        ):
+            self.ask("GET", path)
+        self.ask("POST", f"{management}/task/list", {})
+
+    def ends(self, ns: str) -> None:
+        """Moved and dropped."""
+        root, moved = self.world.root, f"{ns}_moved"
+        id = self.ask("GET", f"{root}/namespaces/{ns}").json()["properties"]["namespace_id"]
+        at = f"/management/v1/warehouse/{self.world.warehouse}/namespace/{id}"
+        self.ask("POST", f"{at}/move", {"destination": [moved]})
+        self.ask("DELETE", f"{root}/namespaces/{moved}/views/view")
+        self.ask("DELETE", f"{root}/namespaces/{moved}?recursive=true")
+
+
+def _work(world: World) -> str | None:
+    """What was answered otherwise than with success, an empty text when nothing; None when a part did not keep up."""
+    token = {"Authorization": f"Bearer {world.admin.token}"}
+    ns, table = unique("ns"), unique("t")
+    with httpx.Client(base_url=world.base, headers=token, timeout=60, trust_env=False) as client:
+        day = Day(world, client)
+        try:
+            id = day.catalog(ns, table)
+            day.grants(id)
+            day.roles(unique("r"))
+            day.looks(ns, table, id)
+            day.ends(ns)
+        except Stopped as stopped:
+            return None if stopped.busy else str(stopped)
+    return ""
+
+
+def _require_served(world: World) -> None:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        told = list(pool.map(lambda _: _work(world), range(AT_ONCE)))
+    assert [each for each in told if each] == []
+    assert "" in told, "nobody came to the end of it"
+
+
+@contextmanager
+def _ahead(world: World) -> Iterator[None]:
+    """What a migration may add: columns that may be left out, in every table, and a table."""
+    version = world.sql("select version_num from alembic_version")[0]["version_num"]
+    tables = [
+        row["tablename"]
+        for row in world.sql("select tablename from pg_tables where schemaname = 'public'")
+        if row["tablename"] != "alembic_version"
+    ]
+    try:
+        for table in tables:
+            world.sql(f"alter table {table} add column next_text text, add column next_number int not null default 7")
+        world.sql("create table next_table (id int primary key)")
+        world.sql("update alembic_version set version_num = '9999'")
+        yield
+    finally:
+        world.sql("update alembic_version set version_num = $1", version)
+        world.sql("drop table if exists next_table")
+        for table in tables:
+            world.sql(f"alter table {table} drop column if exists next_text, drop column if exists next_number")
+
+
+def _serve(world: World) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gateway.cli", "serve"],
+        env=psutil.Process(world.ready.pids["gateway"][0]).environ(),
+        cwd=os.sep,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.timeout(300)
+def test_a_gateway_goes_on_serving_when_the_next_version_has_migrated_and_no_other_one_starts(world: World) -> None:
+    _require_served(world)
+    with _ahead(world):
+        for _ in range(TIMES):
+            _require_served(world)
+        refused = _serve(world)
+        assert refused.returncode == 1
+        assert "cannot serve: the database has schema 9999, which a newer version made" in refused.stderr
+    # And again when a column is gone: what a version no longer needs is taken away by the one after.
+    _require_served(world)
+
+
+def test_a_gateway_refuses_a_database_that_is_behind_it_and_says_what_to_do(world: World) -> None:
+    version = world.sql("select version_num from alembic_version")[0]["version_num"]
+    world.sql("update alembic_version set version_num = '0001'")
+    try:
+        refused = _serve(world)
+    finally:
+        world.sql("update alembic_version set version_num = $1", version)
+    assert refused.returncode == 1
+    assert f"the database has schema 0001, this version needs {version}: run `lakegate migrate`" in refused.stderr
+    assert "Traceback" not in refused.stderr
