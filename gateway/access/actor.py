@@ -28,6 +28,9 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     With `project_token` the caller's token is valid for the project `within` alone, whoever the caller is: the server
     is out of its reach, too (`Door`, `Resolution.seen_by`).
 
+    An `engine` is who acts for the caller, proven by a token of the gateway's own (`docs/token-exchange.md`). Every
+    operation is then decided twice: the caller needs the right, and the engine `delegate` on the place.
+
     An `instance_admin` is named by the settings: whoever runs the installation and may change warehouses that are kept
     from everybody else (`governance/warehouse_changes.py`). It adds to the rights that are needed and gives none, least
     of all on data; who acts as a role is none.
@@ -42,6 +45,19 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     within: str | None = None
     project_token: bool = False
     instance_admin: bool = False
+    engine: str | None = None
+
+    @property
+    def guise(self) -> str:
+        """What the caller comes as: two guises of one user never share an answer, a credential or a remembered success.
+        Empty for users as themselves.
+        """
+        role = str(self.assumed_role or "")
+        return role if self.engine is None else f"{role} by {self.engine}"
+
+    def engine_itself(self) -> Actor | None:
+        """Who acts for the caller, as a caller; None when nobody does."""
+        return None if self.engine is None else Actor.user(self.engine)
 
     @classmethod
     def user(
@@ -53,8 +69,11 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         application: bool = False,
         instance_admin: bool = False,
         project: str | None = None,
+        engine: str | None = None,
     ) -> Actor:
-        """A person or service that presented a verified token, valid for one `project` only if that is given."""
+        """A person or service that presented a verified token, valid for one `project` only if that is given. With an
+        `engine` the token is one of the gateway's own, which that engine asked for.
+        """
         return cls(
             kind=ActorKind.USER,
             id=id,
@@ -63,7 +82,9 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
             application=application,
             within=project,
             project_token=project is not None,
-            instance_admin=instance_admin,
+            # Administration is by the administrator's own hand.
+            instance_admin=instance_admin and engine is None,
+            engine=engine,
         )
 
     @classmethod

@@ -13,11 +13,12 @@ AUDIT_FORMAT = 1
 
 
 class AuditedActor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who asked."""
+    """Who asked, and which engine did so in their name."""
 
     kind: str
     id: str
     assumed_role: str | None = None
+    engine: str | None = None
 
 
 class AuditedResource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -42,6 +42,7 @@ class Failure(StrEnum):
     DENIED_BY_POLICY = "DeniedByPolicy"
     NOT_AUTHENTICATED = "NotAuthenticated"
     WAREHOUSE_INACTIVE = "WarehouseNotActive"
+    NOT_DELEGATED = "EngineLacksDelegate"
     ENGINE_UNAVAILABLE = "InternalAuthorizationError"
 
 
@@ -129,6 +130,19 @@ def closed(decision: Decision, demand: Demand) -> Decision:
     if decision.outcome in (Outcome.HIDDEN, Outcome.UNAVAILABLE):
         return decision
     return Decision(Outcome.HIDDEN, DeterminedBy.NONE, Failure.WAREHOUSE_INACTIVE, demand)
+
+
+def undelegated(decision: Decision, answers: Sequence[DemandAnswer]) -> Decision:
+    """The verdict on what an engine asks for in the name of somebody it may not act for there: nothing is there.
+
+    Whatever the user may see: else an engine could learn by naming one user after another what exists in warehouses
+    that it has nothing to do with.
+    """
+    if decision.outcome in (Outcome.HIDDEN, Outcome.UNAVAILABLE):
+        return decision
+    first = next((answer.demand for answer in answers if answer.demand.required), None)
+    outcome = Outcome.FORBIDDEN if first is None else Outcome.HIDDEN
+    return Decision(outcome, DeterminedBy.OPENFGA, Failure.NOT_DELEGATED, first)
 
 
 def undecided(failure: Failure) -> Decision:

@@ -17,7 +17,8 @@ import msgspec
 from gateway.access._mint import mint
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
-from gateway.access.decision import Decision, Failure, Outcome, all_of, closed, combine, undecided
+from gateway.access.decision import Decision, Failure, Outcome, all_of, closed, combine, undecided, undelegated
+from gateway.access.delegation import questions_to_engine
 from gateway.access.engines import Engines
 from gateway.access.entrance import Assumption, Entrance
 from gateway.access.operation import Durability, Operation
@@ -192,6 +193,11 @@ class Door:
                 member = msgspec.structs.replace(actor, assumed_role=None, within=None)
                 role = ObjectKey(ObjectType.ROLE, str(actor.assumed_role))
                 found.append(await self._first_loss(member, [Question(Can.ASSUME, role)], resolution.now, until))
+            engine = actor.engine_itself()
+            if engine is not None:
+                # Nor may it outlive that the engine acts for the caller.
+                places = questions_to_engine(permit.operation, resolution) or []
+                found.append(await self._first_loss(engine, places, resolution.now, until))
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
         return min((end for end in found if end is not None), default=None)
@@ -336,8 +342,10 @@ class Door:
         except DecisionEngineUnavailable:
             return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in asked]
         verdicts = []
-        for operation, (answers, policy) in zip(asked, judged, strict=True):
+        for operation, (answers, policy, delegated) in zip(asked, judged, strict=True):
             shut = in_inactive_warehouse(operation, resolution)
             verdict = combine(answers, policy)
+            if not delegated:
+                verdict = undelegated(verdict, answers)
             verdicts.append(verdict if shut is None else closed(verdict, shut))
         return verdicts

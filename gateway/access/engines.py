@@ -13,6 +13,7 @@ from datetime import datetime
 
 from gateway.access.actor import Actor
 from gateway.access.decision import DemandAnswer
+from gateway.access.delegation import questions_to_engine
 from gateway.access.demand import Demand
 from gateway.access.describe import describe_for_policy
 from gateway.access.entrance import Entrance
@@ -20,7 +21,7 @@ from gateway.access.operation import Operation
 from gateway.access.outage import DecisionEngineUnavailable, first_of
 from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.ports import Observer, Pin, Policies, Question, Relationships
-from gateway.access.questions import answer_of, pin_of, questions_of
+from gateway.access.questions import answer_of, engine_pin_of, pin_of, questions_of
 from gateway.access.resolved import Resolution
 from gateway.iceberg.errors import CatalogError
 
@@ -53,8 +54,8 @@ class Engines:
         asked: Sequence[Operation],
         demands: Sequence[Sequence[Demand]],
         resolution: Resolution,
-    ) -> list[tuple[list[DemandAnswer], PolicyAnswer]]:
-        """What the two say of each operation and its `demands`.
+    ) -> list[tuple[list[DemandAnswer], PolicyAnswer, bool]]:
+        """What the two say of each operation and its `demands`, and whether who asks in the caller's name may.
 
         Raises DecisionEngineUnavailable when one of them says nothing, and what the caller sent that cannot even be
         asked (an id OpenFGA has no room for) as it is: a CatalogError, which goes before.
@@ -64,6 +65,7 @@ class Engines:
         try:
             async with asyncio.TaskGroup() as both:
                 holding = both.create_task(self._related(entrance.actor, demands, resolution))
+                delegating = both.create_task(self._delegated(entrance.actor, asked, resolution))
                 allowing = both.create_task(self._allowed(entrance, asked, resolution))
         except* DecisionEngineUnavailable as outage:
             down = first_of(outage)
@@ -73,7 +75,24 @@ class Engines:
             raise wrong
         if down is not None:
             raise down
-        return list(zip(holding.result(), allowing.result(), strict=True))
+        return list(zip(holding.result(), allowing.result(), delegating.result(), strict=True))
+
+    async def _delegated(self, actor: Actor, asked: Sequence[Operation], resolution: Resolution) -> list[bool]:
+        """Whether the engine that acts for `actor` holds `delegate` where each operation is; true when nobody does.
+
+        Asked with every use and remembered as everything is, so that it costs a call only when something was revoked.
+        """
+        engine = actor.engine_itself()
+        if engine is None:
+            return [True] * len(asked)
+        needed = [questions_to_engine(operation, resolution) for operation in asked]
+        ordered = list(dict.fromkeys(question for some in needed if some is not None for question in some))
+        answers = await self.check(engine, ordered, resolution.now, engine_pin_of(resolution)) if ordered else []
+        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
+        return [
+            not operation.routed() or (some is not None and yes.issuperset(some))
+            for operation, some in zip(asked, needed, strict=True)
+        ]
 
     async def _related(
         self, actor: Actor, demands: Sequence[Sequence[Demand]], resolution: Resolution

@@ -139,6 +139,11 @@ class Operation:
     @classmethod
     def needs_active_warehouse(cls) -> bool:
         """Whether it is of the catalog, which a warehouse that was deactivated is no part of; management goes on."""
+        return cls.is_of_catalog()
+
+    @classmethod
+    def is_of_catalog(cls) -> bool:
+        """Whether it is what engines come for, and no management."""
         return cls.paths()[0].startswith(("/catalog/", "/lakekeeper/"))
 
     @classmethod

@@ -22,18 +22,26 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks. `kind` is `user`, `role` or `system`; the policies deny every other value.
 
     `roles` are the ids of the roles the actor is known to belong to, so that a policy about a group binds its members.
+    `engine` is the id of the service that asks in the actor's name, by a token of ours; null when they ask themselves.
     """
 
     id: str
     kind: str
     assumed_role: str | None = None
     roles: tuple[str, ...] = ()
+    engine: str | None = None
 
     @classmethod
     def of(cls, actor: Actor, roles: tuple[str, ...]) -> Self:
         """The caller, or whom the caller acts as, in these roles."""
         role = actor.assumed_role
-        return cls(id=actor.id, kind=actor.kind.value, assumed_role=None if role is None else str(role), roles=roles)
+        return cls(
+            id=actor.id,
+            kind=actor.kind.value,
+            assumed_role=None if role is None else str(role),
+            roles=roles,
+            engine=actor.engine,
+        )
 
 
 class PolicyContext(msgspec.Struct, frozen=True, kw_only=True):

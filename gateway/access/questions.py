@@ -95,6 +95,12 @@ def pin_of(resolution: Resolution) -> Pin | None:
     return Pin(resolution.revision, resolution.time_boxes, resolution.next_expiry)
 
 
+def engine_pin_of(resolution: Resolution) -> Pin | None:
+    """As `pin_of`, for the engine that acts for the caller."""
+    pin = pin_of(resolution)
+    return None if pin is None else Pin(pin.revision, pin.time_boxes, resolution.engine_next_expiry)
+
+
 def only_warehouse(resolution: Resolution) -> UUID | None:
     """The revision of the warehouse that everything resolved lies in, if it is one."""
     revisions = list(resolution.warehouses().values())

@@ -42,6 +42,7 @@ def record_of(entrance: Entrance, told: Sequence[Judged], resolution: Resolution
             kind=actor.kind.value,
             id=actor.id,
             assumed_role=None if actor.assumed_role is None else str(actor.assumed_role),
+            engine=actor.engine,
         ),
         user_agent=entrance.user_agent,
         client_address=entrance.client_address,

@@ -85,6 +85,10 @@ class ProjectTokenForbidden(ForbiddenException):
     """The caller's token is valid for one project, and what was asked for is about none."""
 
 
+class DelegationForbidden(ForbiddenException):
+    """An engine acts for the caller, and what was asked for is only for callers themselves."""
+
+
 class ServerActionForbidden(ForbiddenException):
     """Refused on the server."""
 

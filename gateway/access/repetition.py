@@ -33,8 +33,7 @@ class RepeatableRequest:
     @property
     def scope(self) -> bytes:
         """The key in the namespace of its principal, method and path: 32 bytes."""
-        role = "" if self.actor.assumed_role is None else str(self.actor.assumed_role)
-        parts = (self.actor.kind.value, self.actor.id, role, self.method, self.path, str(self.key))
+        parts = (self.actor.kind.value, self.actor.id, self.actor.guise, self.method, self.path, str(self.key))
         return hashlib.sha256(b"".join(len(p := part.encode()).to_bytes(4, "big") + p for part in parts)).digest()
 
 

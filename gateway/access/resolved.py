@@ -209,6 +209,8 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """Moves whenever a grant with an expiry is made."""
     next_expiry: datetime | None = None
     """When the first of the grants to the caller, or to one of the caller's roles, ends."""
+    engine_next_expiry: datetime | None = None
+    """As `next_expiry`, of the engine that acts for the caller."""
     absent: Mapping[Any, Whereabouts] = {}
     """Where the references to nothing would lie, as far as that is known."""
 

@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.access.actor import Actor, ActorKind
+from gateway.access.delegation import may_be_delegated
 from gateway.access.demand import Demand
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
-from gateway.access.refusals import NotAuthenticated, ProjectTokenForbidden, in_maintenance, not_kept_in_maintenance
+from gateway.access.refusals import (
+    DelegationForbidden,
+    NotAuthenticated,
+    ProjectTokenForbidden,
+    in_maintenance,
+    not_kept_in_maintenance,
+)
 
 
 class Threshold:
@@ -52,6 +59,7 @@ class Threshold:
         for each in asked:
             _require_own(entrance.actor, each)
             _require_token_for(entrance.actor, each)
+            _require_own_hand(entrance.actor, each)
             self.require_open(type(each))
 
 
@@ -91,6 +99,12 @@ def _require_own(actor: Actor, operation: Operation) -> None:
         return
     if whose != actor.id or actor.assumed_role is not None:
         raise TypeError(f"{type(operation).__name__} is open to {whose} alone and not to {actor.id}")
+
+
+def _require_own_hand(actor: Actor, operation: Operation) -> None:
+    """Raise DelegationForbidden for what no engine does in somebody's name."""
+    if actor.engine is not None and not may_be_delegated(type(operation)):
+        raise DelegationForbidden(f"{operation.name()} is not possible for {actor.engine} in the name of {actor.id}.")
 
 
 def _require_token_for(actor: Actor, operation: Operation) -> None:

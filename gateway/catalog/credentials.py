@@ -180,7 +180,7 @@ class Credentials:
                 seconds=seconds,
                 session=SessionIdentity(
                     principal=permit.actor.id,
-                    role=None if permit.actor.assumed_role is None else str(permit.actor.assumed_role),
+                    role=permit.actor.guise or None,
                 ),
                 just_before=still_allowed,
             )

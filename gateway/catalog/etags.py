@@ -109,7 +109,7 @@ def of_commit(permit: Permit[Operation], table_id: UUID | None, metadata_locatio
         snapshots=SnapshotsMode.ALL,
         delegation="",
         principal=permit.actor.id,
-        role=str(permit.actor.assumed_role or ""),
+        role=permit.actor.guise,
         access=COMMITTED,
         profile="",
         verdict=(permit.obligations,),

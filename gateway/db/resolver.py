@@ -72,8 +72,16 @@ class DatabaseResolver:
             revision=clock.revision,
             time_boxes=clock.time_boxes,
             next_expiry=None if clock.next_expiry is None else clock.next_expiry.astimezone(UTC),
+            engine_next_expiry=await self._next_expiry_of(caller.engine_itself()),
             absent=absent,
         )
+
+    async def _next_expiry_of(self, engine: Actor | None) -> datetime | None:
+        """The first end of a grant to the engine. Read after the revisions: what is newer ends no later."""
+        if engine is None:
+            return None
+        row = await self._database.read_one(_ONLY_CLOCK, _caller(engine))
+        return None if row.next_expiry is None else row.next_expiry.astimezone(UTC)
 
     async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         """When grants to the caller, or to one of the caller's roles, end within these times, in order."""
