@@ -3,8 +3,8 @@
 
 A token of an engine for a user is good nowhere by itself: each operation asks, beside what the user needs, whether the
 engine may act for others *there*. The place is the warehouse that things lie in, because that is where `delegate` is
-granted (for all warehouses of a project: on the project, `fga_model/warehouse.fga`). What lies in no warehouse is out of
-reach: a user administers, hands out rights and is asked about by name only as themselves.
+granted (for all warehouses of a project: on the project, `fga_model/warehouse.fga`). What lies in no warehouse is out
+of reach: a user administers, hands out rights and is asked about by name only as themselves.
 """
 
 from __future__ import annotations

@@ -42,6 +42,8 @@ class Operation:
 
     `endpoint` is the method and path template; `returns` the status of success. `open_to_all` needs no token.
     `for_every_token` is for a change about no project that a token for one project may make all the same.
+    `tells_who_asks` gives the reason why its own request says by whom it is made: nobody is authenticated before its
+    handler does so, and nobody who was not is admitted.
     `also_at` are older paths of the same endpoint, with the same method: one operation, so that policies, audit and
     metrics know it by one name wherever it comes in.
     `open_to_authenticated` gives the reason why any verified caller may do it; such an operation still passes OPA and
@@ -74,6 +76,7 @@ class Operation:
     not_sent_again: ClassVar[str] = ""
     system_tasks: ClassVar[frozenset[str]] = frozenset()
     for_every_token: ClassVar[bool] = False
+    tells_who_asks: ClassVar[str] = ""
 
     def demands(self) -> tuple[Demand, ...]:
         """Everything that must be true, in the order in which a refusal is told."""

@@ -29,6 +29,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     managed_access,
     namespace_moves,
     namespaces,
+    oauth,
     projects,
     protection,
     registrations,

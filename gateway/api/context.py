@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 from litestar import Request
 
-from gateway.access.actor import Actor
+from gateway.access.actor import Actor, ActorKind
 from gateway.access.door import Door
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
@@ -29,6 +29,7 @@ from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.deleted import DeletedTables
+from gateway.catalog.exchanges import Exchanges
 from gateway.catalog.generic_tables import GenericTables
 from gateway.catalog.namespaces import Namespaces
 from gateway.catalog.registrations import Registrations
@@ -60,6 +61,7 @@ from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken, 
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.iceberg.limits import Limits, refuse_many_values
 from gateway.iceberg.wire import decode
+from gateway.identity.tokens import VerifiedToken
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import add_to_context
 
@@ -74,6 +76,10 @@ class Parts:
 
     door: Door
     authenticate: Callable[[list[bytes]], Awaitable[Actor]]
+    verify: Callable[[str], Awaitable[VerifiedToken]]
+    """What a token proves, a provider's or one of ours; raises 401 and 503."""
+    actor_of: Callable[[VerifiedToken], Actor]
+    exchanges: Exchanges
     health: HealthMonitor
     page_size_max: int
     default_project_id: str | None
@@ -129,6 +135,22 @@ class Ctx:
     def actor(self) -> Actor:
         """Who asks."""
         return self._entrance.actor
+
+    @property
+    def authorizations(self) -> list[bytes]:
+        """All values of the Authorization header, for an operation that authenticates by itself."""
+        return _authorizations(self._request)
+
+    async def raw_body(self) -> bytes:
+        """The request body as it came."""
+        return await self._request.body()
+
+    async def come_as(self, token: VerifiedToken) -> None:
+        """Say who asks, where the handler found out. Raises TypeError when that is known already."""
+        if self._entrance.actor.kind is not ActorKind.ANONYMOUS:
+            raise TypeError("who asks is known already")
+        self._entrance.actor = self.parts.actor_of(token)
+        add_to_context(actor=self._entrance.actor.id)
 
     async def admit(self, operation: Op) -> Permit[Op]:
         """The permit for `operation`, or the refusal as an exception."""
@@ -299,8 +321,10 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     """Authenticate and make the handler's context. Raises 401 and 503 of authentication."""
     parts: Parts = request.app.state.parts
     operations = request.route_handler.opt.get(OPERATIONS_OF, frozenset())
-    given = [value for name, value in request.scope["headers"] if name.lower() == b"authorization"]
-    if not given and any(operation.open_to_all for operation in operations):
+    given = _authorizations(request)
+    if any(operation.tells_who_asks for operation in operations) or (
+        not given and any(operation.open_to_all for operation in operations)
+    ):
         actor = Actor.anonymous()
     else:
         actor = await parts.authenticate(given)
@@ -315,9 +339,13 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     state[ENTRANCE] = entrance
     add_to_context(actor=actor.id or None)
     wished = request.headers.getall("x-assume-role", [])
-    if wished:
+    if wished and actor.kind is not ActorKind.ANONYMOUS:
         await _assume(parts.door, entrance, wished, request.headers.get("x-project-id"), operations)
     return Ctx(parts, entrance, request)
+
+
+def _authorizations(request: Request[Any, Any, Any]) -> list[bytes]:
+    return [value for name, value in request.scope["headers"] if name.lower() == b"authorization"]
 
 
 async def _assume(

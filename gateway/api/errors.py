@@ -49,6 +49,18 @@ class MethodNotAllowed(CatalogError, code=405, type="MethodNotAllowedException")
     """The endpoint does not take this method."""
 
 
+class OAuthRefused(CatalogError, code=400, type="OAuthError"):
+    """A token request that is not granted (RFC 6749 section 5.2), with one of the error codes there or of RFC 8693."""
+
+    def __init__(self, error: str, description: str) -> None:
+        super().__init__(description)
+        self.error = error
+
+
+class OAuthUnauthenticated(OAuthRefused, code=401, type="OAuthError"):
+    """As OAuthRefused, for who did not say or prove who they are."""
+
+
 class RequestTooSlow(CatalogError, code=408, type="RequestTimeoutException"):
     """The request did not arrive in time; nothing was done with it."""
 
@@ -101,8 +113,15 @@ def _from_framework(error: HTTPException) -> CatalogError:
             return InternalServerError("An internal error happened. Its id is in the details and in the log.")
 
 
+class _OAuthBody(msgspec.Struct, frozen=True):
+    error: str
+    error_description: str
+
+
 def body_of(error: CatalogError, error_id: str) -> bytes:
-    """The protocol's error form; details of server faults stay in the log."""
+    """The protocol's error form, or OAuth's; details of server faults stay in the log."""
+    if isinstance(error, OAuthRefused):
+        return _encoder.encode(_OAuthBody(error.error, f"{error.message} (error id {error_id})"))
     details = error.detail if error.code < 500 else ()
     return _encoder.encode(
         ErrorResponse(

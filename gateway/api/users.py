@@ -34,10 +34,11 @@ _REMEMBERED = 100_000
 
 async def meet(ctx: Ctx) -> None:
     """Give the caller a user record on their first call; a process remembers whom it has met. In read-only maintenance
-    nobody is registered, and who is not goes on without a record (lakekeeper.md 2.2).
+    nobody is registered, and who is not goes on without a record (lakekeeper.md 2.2). Nor is who is only named by an
+    engine: a record is made by users themselves.
     """
     met = ctx.parts.met
-    if ctx.actor.id in met or ctx.parts.door.pauses(RegisterSelf):
+    if ctx.actor.engine is not None or ctx.actor.id in met or ctx.parts.door.pauses(RegisterSelf):
         return
     await ctx.parts.users.register(await ctx.admit(RegisterSelf()))
     if len(met) >= _REMEMBERED:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from gateway.access.audit_record import AuditRecord
 from gateway.access.tuples import TupleKey
@@ -22,9 +23,12 @@ from gateway.db.engine import Database
 from gateway.db.migrate import require_current_schema
 from gateway.db.models import ActiveModel, active_model
 from gateway.db.secrets import Sealer
+from gateway.db.signing_keys import SigningKeys
 from gateway.fga.client import FgaClient
 from gateway.fga.model import ModelNotReady, StoreAndModel, find_model
 from gateway.fga.relationships import to_wire
+from gateway.identity.delegated import KEY_SIGNS_SECONDS, KEY_VERIFIES_SECONDS, DelegatedTokens
+from gateway.identity.own_keys import OwnKeys
 from gateway.opa.decider import OpaDecider
 from gateway.settings import Settings, asyncpg_url
 from gateway.storage.files import Files
@@ -123,6 +127,13 @@ async def open_audit(settings: Settings, metrics: Metrics, database: Database, s
     audit.start()
     stack.push_async_callback(audit.stop)
     return audit
+
+
+def delegated_tokens(settings: Settings, database: Database, server_id: UUID) -> DelegatedTokens:
+    """What signs and verifies the gateway's own tokens, with the keys that all processes share."""
+    sealer = Sealer(settings.encryption_keys())
+    keys = SigningKeys(database, sealer, signs_seconds=KEY_SIGNS_SECONDS, verifies_seconds=KEY_VERIFIES_SECONDS)
+    return DelegatedTokens(server_id, OwnKeys(keys))
 
 
 @dataclass(frozen=True, slots=True)

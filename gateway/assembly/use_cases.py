@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.door import Door
 from gateway.access.listing import ReachesInUse
 from gateway.api.context import Parts
-from gateway.assembly.adapters import Stores
+from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.deleted import DeletedTables
+from gateway.catalog.exchanges import Exchanges
 from gateway.catalog.generic_tables import GenericTables
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles
@@ -51,6 +51,7 @@ from gateway.governance.warehouses import Warehouses
 from gateway.iceberg.limits import Limits
 from gateway.identity.bearer import bearer_token
 from gateway.identity.router import Judge
+from gateway.identity.tokens import VerifiedToken
 from gateway.scope.endpoint import DEFAULT_RULES
 from gateway.settings import Settings
 from gateway.telemetry.health import HealthMonitor
@@ -94,9 +95,24 @@ def join(
         request_seconds=settings.max_request_time,
     )
     default_project = settings.default_project_id if settings.enable_default_project else None
+    delegated = delegated_tokens(settings, database, server_id)
+    instance_admins = frozenset(settings.instance_admins)
+
+    async def verify(token: str) -> VerifiedToken:
+        return await (delegated if delegated.claims_to_be_one(token) else verifier).verify(token)
+
+    def actor_of(token: VerifiedToken) -> Actor:
+        return _actor_of(token, instance_admins)
+
+    async def authenticate(header_values: list[bytes]) -> Actor:
+        return actor_of(await verify(bearer_token(header_values)))
+
     return Parts(
         door=door,
-        authenticate=_authenticator(verifier, frozenset(settings.instance_admins)),
+        authenticate=authenticate,
+        verify=verify,
+        actor_of=actor_of,
+        exchanges=Exchanges(database=database, door=door, tokens=delegated),
         health=health,
         swagger_ui=settings.serve_swagger_ui,
         page_size_max=settings.pagination_size_max,
@@ -181,16 +197,14 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-def _authenticator(verifier: Judge, instance_admins: frozenset[str]) -> Callable[[list[bytes]], Awaitable[Actor]]:
-    async def authenticate(header_values: list[bytes]) -> Actor:
-        token = await verifier.verify(bearer_token(header_values))
-        return Actor.user(
-            token.user_id,
-            name=token.name,
-            email=token.email,
-            application=token.kind == "application",
-            instance_admin=token.user_id in instance_admins,
-            project=token.project_id,
-        )
-
-    return authenticate
+def _actor_of(token: VerifiedToken, instance_admins: frozenset[str]) -> Actor:
+    """The caller whom a token proves."""
+    return Actor.user(
+        token.user_id,
+        name=token.name,
+        email=token.email,
+        application=token.kind == "application",
+        instance_admin=token.user_id in instance_admins,
+        project=token.project_id,
+        engine=token.engine,
+    )

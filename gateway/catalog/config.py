@@ -10,8 +10,9 @@ from gateway.access.operations.config import GetConfig
 from gateway.access.permit import Permit
 from gateway.iceberg.wire import CatalogConfig
 
-#: Endpoints that are served and deliberately not offered: asking for the configuration itself, and remote signing.
-_NOT_OFFERED = frozenset({"GetConfig", "SignRequest"})
+#: Endpoints that are served and deliberately not offered: asking for the configuration itself, remote
+#: signing, and tokens: those come from the identity provider, and an engine that acts for users is told of them.
+_NOT_OFFERED = frozenset({"GetConfig", "SignRequest", "ExchangeToken"})
 
 
 class Configurations:

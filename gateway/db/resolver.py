@@ -80,7 +80,7 @@ class DatabaseResolver:
         """The first end of a grant to the engine. Read after the revisions: what is newer ends no later."""
         if engine is None:
             return None
-        row = await self._database.read_one(_ONLY_CLOCK, _caller(engine))
+        row = await self._database.read_one(ONLY_CLOCK, caller_of(engine))
         return None if row.next_expiry is None else row.next_expiry.astimezone(UTC)
 
     async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:

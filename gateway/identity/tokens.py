@@ -98,6 +98,10 @@ class VerifiedToken(msgspec.Struct, frozen=True, kw_only=True):
     token_id: str | None
     groups: tuple[str, ...]
     scopes: frozenset[str]
+    engine: str | None = None
+    """Who acts for the user by a token of this server's own (`delegated.py`). What a provider says in `act` is no
+    proof: some let their users choose what is in a token.
+    """
 
 
 class KeySource(Protocol):

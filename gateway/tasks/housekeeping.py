@@ -19,7 +19,7 @@ from gateway.access.door import Door
 from gateway.access.operations.tasks import SweepMetadataFiles
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.refs import WarehouseRef
-from gateway.db import claims, pending_files, reports, secrets
+from gateway.db import claims, pending_files, reports, secrets, signing_keys
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.iceberg.errors import CatalogError
@@ -82,6 +82,7 @@ class Housekeeping:
         async with self._database.transaction() as connection:
             await claims.sweep(connection, limit=_BATCH)
             await reports.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
+            await signing_keys.sweep(connection)
             await secrets.sweep(connection, older_than_minutes=_SECRETS_MINUTES, limit=_BATCH)
 
     async def sweep_files(self) -> None:

@@ -20,6 +20,7 @@ from gateway.api.build import build_api
 from gateway.api.context import Parts
 from gateway.iceberg.limits import Limits
 from gateway.identity.bearer import bearer_token
+from gateway.identity.tokens import VerifiedToken
 from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from tests.access import world
@@ -65,9 +66,32 @@ class Running:
     ) -> httpx.Response:
         """The request of `example`, as `subject`, without a token if that is None; `at` another path than its own."""
         sent = dict(headers) | ({} if subject is None else {"authorization": f"Bearer {subject}"})
+        body: dict[str, Any] = {"json": example.body} if example.form is None else {"data": dict(example.form)}
         return await self.client.request(
-            example.method, at or example.url, params=dict(example.query), json=example.body, headers=sent
+            example.method, at or example.url, params=dict(example.query), headers=sent, **body
         )
+
+
+async def verify(token: str) -> VerifiedToken:
+    """What a token says that is the subject."""
+    return VerifiedToken(
+        idp_id="oidc",
+        subject=token,
+        user_id=f"oidc~{token}",
+        actor_user_id=None,
+        issuer="https://id.example",
+        audiences=("lakegate",),
+        expires_at=4e9,
+        issued_at=None,
+        name=token,
+        email=None,
+        kind="human",
+        project_id=None,
+        client_id=None,
+        token_id=None,
+        groups=(),
+        scopes=frozenset(),
+    )
 
 
 async def authenticate(header_values: list[bytes]) -> Actor:
@@ -80,6 +104,8 @@ def parts(house: House, spy: Spy) -> Parts:
     real: dict[str, Any] = {
         "door": house.door,
         "authenticate": authenticate,
+        "verify": verify,
+        "actor_of": lambda token: Actor.user(token.user_id),
         "health": HealthMonitor(interval_seconds=3600),
         "page_size_max": 1000,
         "limits": Limits(),

@@ -20,6 +20,7 @@ from gateway.access.operations import (
     credentials,
     deleted,
     docs,
+    exchanging,
     generic_tables,
     grant_lists,
     grants,
@@ -98,6 +99,7 @@ class Example:
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
+    form: Mapping[str, str] | None = None
 
     @property
     def method(self) -> str:
@@ -306,6 +308,15 @@ def _namespaces() -> list[Example]:
     below = {"namespace": ["sales", "eu", "new"]}
     return [
         Example("config", config.GetConfig(world.WAREHOUSE_BY_NAME), query={"warehouse": "lake"}),
+        Example(
+            "exchange token",
+            exchanging.ExchangeToken("oidc~bob", proven=True),
+            form={
+                "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+                "subject_token": "bob",
+                "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
+            },
+        ),
         Example("list top", namespaces.ListNamespaces(world.WAREHOUSE), _W),
         Example(
             "list namespaces",

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking for a token in somebody's name (RFC 8693)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.access.demand import Facts
+from gateway.access.operation import Durability, Operation
+
+
+@dataclass(frozen=True)
+class ExchangeToken(Operation):
+    """A token of the calling engine for a user, who is `proven` by a token of their own or only named by the engine.
+
+    It is about no place yet: where the engine holds `delegate` is asked with each use of the token, and who holds it
+    nowhere gets none.
+    """
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/oauth/tokens"
+    open_to_authenticated: ClassVar[str] = "the token opens nothing where its engine lacks can_delegate, with each use"
+    tells_who_asks: ClassVar[str] = "the engine's token may be in the form, as RFC 8693 has it"
+    durability: ClassVar[Durability] = Durability.BEFORE_ANSWER
+    reads_because: ClassVar[str] = "it changes nothing but what is in the audit"
+    subject: str
+    proven: bool
+
+    def facts(self) -> Facts:
+        return {"subject": self.subject, "proven": self.proven}
+
+    @classmethod
+    def is_catalog_mutation(cls) -> bool:
+        """No commit waits for its outcome: an outage is told as one, and it may be sent again."""
+        return False

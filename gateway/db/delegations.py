@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where engines may act for others, by the grants that PostgreSQL has: candidates, for OpenFGA to confirm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.listing import Holders
+from gateway.access.privileges import Privilege
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.db.candidates import HELD
+
+_PLACES = text(f"{HELD} and g.privilege = :delegate order by g.object_type, g.object_id limit :limit")
+
+
+async def places(connection: AsyncConnection, engine: Holders, *, limit: int) -> Sequence[ObjectKey]:
+    """Projects and warehouses that the engine, or a role it is in, was granted `delegate` on; projects first."""
+    values = {"user": engine.user, "roles": list(engine.roles), "delegate": Privilege.DELEGATE.value, "limit": limit}
+    rows = await connection.execute(_PLACES, values)
+    return [ObjectKey(ObjectType(row.object_type), row.object_id) for row in rows]

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking for tokens in somebody's name, as engines do."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+
+from tests.contract.world import Person, World
+
+TOKENS = "/catalog/v1/oauth/tokens"
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
+JWT = "urn:ietf:params:oauth:token-type:jwt"
+
+
+def b64(value: bytes) -> str:
+    """base64url without padding."""
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def unsigned(subject: object, **claims: Any) -> str:
+    """The JWT by which Trino names a user: `alg` none and no signature."""
+    header = b64(json.dumps({"alg": "none"}).encode())
+    return f"{header}.{b64(json.dumps({'sub': subject, 'iss': '476', **claims}).encode())}."
+
+
+def ask(world: World, bearer: str | None, **form: str) -> httpx.Response:
+    """The request as it is, with only `grant_type` and the type of the subject's token filled in."""
+    fields = {"grant_type": EXCHANGE, "subject_token_type": JWT} | form
+    headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
+    return httpx.post(
+        f"{world.base}{TOKENS}",
+        data={name: value for name, value in fields.items() if value},
+        headers=headers,
+        trust_env=False,
+        timeout=30,
+    )
+
+
+def acting(world: World, engine: Person, user: Person, *, proven: bool = True) -> Person:
+    """The user, as the engine acts for them."""
+    token = user.token if proven else unsigned(user.id.partition("~")[2])
+    answer = ask(world, engine.token, subject_token=token, scope="catalog")
+    assert answer.status_code == 200, answer.text
+    return Person(f"{engine.name} for {user.name}", user.id, answer.json()["access_token"], world.base)
+
+
+@contextmanager
+def delegating(world: World, engine: Person, kind: str, id: str) -> Iterator[None]:
+    """While the engine may act for everybody there."""
+    world.grant("delegate", engine, kind, id)
+    try:
+        yield
+    finally:
+        world.revoke("delegate", engine, kind, id)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines that act for users, attacked (threats C16, D27): each attempt is refused, and no token comes of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.exchanging import JWT, TOKENS, acting, ask, b64, delegating, unsigned
+from tests.contract.warehouses import make
+from tests.contract.world import Person, Table, World, told, unique
+
+
+@pytest.fixture
+def engine(world: World) -> Iterator[Person]:
+    """Somebody who may act for others in the warehouse."""
+    world.strip(world.etl)
+    with delegating(world, world.etl, "warehouse", world.warehouse):
+        yield world.etl
+
+
+@pytest.fixture
+def table(world: World, ns: str) -> Table:
+    """A table of the administrator's."""
+    return world.table(ns)
+
+
+def kept(answer: httpx.Response, *statuses: int) -> None:
+    """No token was given."""
+    assert answer.status_code in (statuses or (400, 401)), answer.text
+    assert "access_token" not in answer.json()
+
+
+def opened(token: str) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Header, claims and signature of a token."""
+    header, claims, signature = token.split(".")
+
+    def read(part: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        return found
+
+    return read(header), read(claims), signature
+
+
+def closed(header: dict[str, Any], claims: dict[str, Any], signature: str) -> str:
+    """A token of these parts."""
+    return f"{b64(json.dumps(header).encode())}.{b64(json.dumps(claims).encode())}.{signature}"
+
+
+def rejected(world: World, token: str, path: str) -> None:
+    """Nobody is let in by it."""
+    answer = httpx.get(f"{world.base}{path}", headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=30)
+    assert answer.status_code == 401, answer.text
+    assert token not in answer.text
+
+
+def test_a_name_alone_is_nobody(world: World, engine: Person, table: Table) -> None:
+    kept(ask(world, None, subject_token=unsigned("admin")), 401)
+    kept(ask(world, None, subject_token=unsigned("admin"), actor_token=unsigned("etl"), actor_token_type=JWT))
+    rejected(world, unsigned("admin"), table.path)
+
+
+def test_whoever_has_no_delegate_names_nobody(world: World, engine: Person) -> None:
+    for proven in (world.admin.token, unsigned("admin")):
+        kept(ask(world, world.carol.token, subject_token=proven))
+
+
+def test_a_forged_actor_is_nobody(world: World, engine: Person) -> None:
+    header, claims, signature = opened(world.carol.token)
+    forged = closed(header, {**claims, "sub": "etl"}, signature)
+    kept(ask(world, forged, subject_token=world.alice.token), 401)
+    kept(ask(world, None, subject_token=world.alice.token, actor_token=forged, actor_token_type=JWT))
+    # An honest header with somebody else's actor token, and the other way round.
+    kept(ask(world, world.carol.token, subject_token=unsigned("admin"), actor_token=engine.token, actor_token_type=JWT))
+    kept(ask(world, engine.token, subject_token=unsigned("admin"), actor_token=world.carol.token, actor_token_type=JWT))
+
+
+def test_the_actors_token_is_no_subject_and_an_actor_in_a_named_subject_none(world: World, engine: Person) -> None:
+    kept(ask(world, engine.token, subject_token=engine.token))
+    kept(ask(world, engine.token, subject_token=unsigned("etl")))
+    kept(ask(world, engine.token, subject_token=unsigned("carol", act={"sub": "other-engine"})))
+    kept(ask(world, world.carol.token, subject_token=engine.token))
+
+
+def test_chains_end_with_their_first_link(world: World, engine: Person) -> None:
+    exchanged = acting(world, engine, world.admin).token
+    kept(ask(world, exchanged, subject_token=exchanged))
+    kept(ask(world, exchanged, subject_token=unsigned("carol")))
+    kept(ask(world, engine.token, subject_token=exchanged))
+    kept(ask(world, engine.token, subject_token=unsigned("carol"), actor_token=exchanged, actor_token_type=JWT))
+    # The user of an exchanged token may be an engine: that one does not act through another.
+    with delegating(world, world.steward, "warehouse", world.warehouse):
+        through = acting(world, engine, world.steward).token
+        kept(ask(world, through, subject_token=unsigned("admin")))
+
+
+def test_an_exchanged_token_ends_with_the_relation_and_not_before_the_next_request(
+    world: World, engine: Person, table: Table
+) -> None:
+    token = acting(world, engine, world.admin)
+    assert token.get(table.path).status_code == 200
+    world.revoke("delegate", engine, "warehouse", world.warehouse)
+    try:
+        for path in (table.path, f"{table.path}/credentials", f"{world.root}/namespaces"):
+            assert told(token.get(path))[0] == 404, path
+        renamed = token.post(
+            f"{world.root}/tables/rename",
+            {
+                "source": {"namespace": [table.namespace], "name": table.name},
+                "destination": {"namespace": [table.namespace], "name": unique("taken")},
+            },
+        )
+        assert told(renamed)[0] == 404
+    finally:
+        world.grant("delegate", engine, "warehouse", world.warehouse)
+    assert world.admin.get(table.path).status_code == 200
+
+
+def test_delegate_on_one_warehouse_is_nothing_in_another(world: World, table: Table) -> None:
+    world.strip(world.etl)
+    other = make(world).id
+    with delegating(world, world.etl, "warehouse", other):
+        person = acting(world, world.etl, world.admin)
+        absent = told(person.get(f"{world.root}/namespaces/{unique('no')}"))
+        there = told(person.get(f"{world.root}/namespaces/{table.namespace}"))
+        assert there[:2] == absent[:2] == (404, "NoSuchNamespaceException"), "an engine learns of nothing there"
+        assert told(person.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}"))[0] == 404
+        assert person.get(f"/catalog/v1/{other}/namespaces").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "",
+        " ",
+        "*",
+        "carol ",
+        "user:*",
+        "carol#member",
+        "role:0#assignee",
+        "carol\n",
+        "carol\x00",
+        "c" * 128,
+        None,
+        1,
+        ["carol"],
+    ],
+)
+def test_a_subject_that_is_no_plain_name_opens_nothing(
+    world: World, engine: Person, table: Table, subject: object
+) -> None:
+    answer = ask(world, engine.token, subject_token=unsigned(subject))
+    if answer.status_code == 200:
+        # A name like any other for somebody who holds nothing: never a wildcard, never a userset.
+        person = Person("odd", "", answer.json()["access_token"], world.base)
+        assert told(person.get(table.path))[0] == 404
+    else:
+        kept(answer, 400)
+
+
+def test_nothing_in_an_exchanged_token_can_be_changed(world: World, engine: Person, table: Table) -> None:
+    token = acting(world, engine, world.carol).token
+    header, claims, signature = opened(token)
+    for change in (
+        {"sub": world.admin.id},
+        {"act": {"sub": world.admin.id}},
+        {"aud": "urn:lakegate:another"},
+        {"iss": "urn:lakegate:another"},
+        {"exp": claims["exp"] + 3600},
+    ):
+        rejected(world, closed(header, {**claims, **change}, signature), table.path)
+    for change in ({"alg": "none"}, {"alg": "HS256"}, {"kid": "another"}, {"kid": "../../etc"}, {"typ": "at+jwt"}):
+        rejected(world, closed({**header, **change}, claims, signature), table.path)
+    rejected(world, closed({**header, "alg": "none"}, claims, ""), table.path)
+    # A provider's token that says it is one of ours is judged as one of ours.
+    theirs, said, sealed = opened(world.admin.token)
+    rejected(world, closed({**theirs, "typ": header["typ"]}, said, sealed), table.path)
+
+
+def test_a_token_of_a_key_that_was_withdrawn_is_refused_within_a_second(world: World, table: Table) -> None:
+    """Against the table behind it: `lakegate secrets withdraw-tokens` does the same."""
+    world.strip(world.etl)
+    with delegating(world, world.etl, "warehouse", world.warehouse):
+        before = acting(world, world.etl, world.admin)
+        assert before.get(table.path).status_code == 200
+        world.sql("update signing_keys set signs_until = clock_timestamp(), verifies_until = clock_timestamp()")
+        time.sleep(1.5)
+        rejected(world, before.token, table.path)
+        after = acting(world, world.etl, world.admin)
+        assert after.get(table.path).status_code == 200
+        rejected(world, before.token, table.path)
+
+
+def test_the_private_key_lies_sealed(world: World, engine: Person) -> None:
+    acting(world, engine, world.carol)
+    rows = world.sql(
+        "select convert_from(k.public, 'UTF8') as public, s.sealed from signing_keys k join secrets s on "
+        "s.id = k.secret_id"
+    )
+    assert rows
+    for row in rows:
+        assert '"d"' not in row["public"]
+        assert b'"d"' not in bytes(row["sealed"])
+
+
+def test_no_token_is_in_the_audit(world: World, engine: Person) -> None:
+    token = acting(world, engine, world.carol, proven=True).token
+    parts = {part for each in (token, engine.token, world.carol.token) for part in each.split(".")[1:]}
+    records = " ".join(
+        row["record"]
+        for row in world.sql(
+            "select convert_from(record, 'UTF8') as record from audit_log where operation = 'exchange_token'"
+        )
+    )
+    assert records
+    assert not [part for part in parts if part in records]
+
+
+def test_the_endpoint_is_no_way_around_the_latch(world: World) -> None:
+    assert httpx.post(f"{world.base}{TOKENS}", trust_env=False).status_code == 400
