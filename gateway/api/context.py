@@ -141,6 +141,11 @@ class Ctx:
         """All values of the Authorization header, for an operation that authenticates by itself."""
         return _authorizations(self._request)
 
+    @property
+    def media_type(self) -> str:
+        """What the body says it is, without parameters and in lower case."""
+        return self._request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
     async def raw_body(self) -> bytes:
         """The request body as it came."""
         return await self._request.body()

@@ -61,7 +61,7 @@ class _Named(msgspec.Struct, frozen=True):
 @serves(ExchangeToken)
 async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
     """A token with which the calling engine acts for the subject, for at most fifteen minutes."""
-    form = _form(ctx.header("content-type"), await ctx.raw_body())
+    form = _form(ctx.media_type, await ctx.raw_body())
     _require_exchange(form)
     engine = await _engine(ctx, form)
     subject, proven = await _subject(ctx, form, engine)
@@ -83,9 +83,9 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
     return Response(answer, headers={"Cache-Control": "no-store", "Pragma": "no-cache"})
 
 
-def _form(content_type: str | None, body: bytes) -> Mapping[str, str]:
+def _form(media_type: str, body: bytes) -> Mapping[str, str]:
     """The parameters, each once (RFC 6749 section 3.2); empty ones count as left out."""
-    if (content_type or "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+    if media_type != "application/x-www-form-urlencoded":
         raise OAuthRefused("invalid_request", "the request must be application/x-www-form-urlencoded")
     if len(body) > _MAX_BODY:
         raise OAuthRefused("invalid_request", f"the request is longer than {_MAX_BODY} bytes")

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An engine that acts for a user: both are asked about, and what is refused to the engine is hidden from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+import pytest
+
+from gateway.access.actor import Actor
+from gateway.access.operation import OPERATIONS
+from gateway.access.operations.credentials import VendCredentials
+from gateway.access.operations.exchanging import ExchangeToken
+from gateway.access.operations.server import GetServerInfo
+from gateway.access.operations.tables import DropTable, LoadTable
+from gateway.access.operations.users import WhoAmI
+from gateway.access.ports import Pin, Question
+from gateway.access.refs import RoleRef
+from gateway.access.refusals import DelegationForbidden, ServerActionForbidden
+from gateway.access.relations import Can
+from gateway.iceberg.errors import NoSuchTableException, TableActionForbidden
+from tests.access import world
+from tests.access.examples import EXAMPLES
+from tests.access.world import NOW, House, Judge, entrance
+
+ENGINE = "oidc~trino"
+FOR_ALICE = Actor.user(world.ALICE.id, engine=ENGINE)
+
+
+@dataclass
+class ByActor(Judge):
+    """Relationships that depend on who is asked about."""
+
+    user_has: bool = True
+    engine_has: bool = True
+    pins: dict[str, list[Pin | None]] = field(default_factory=dict)
+    questions: dict[str, list[Question]] = field(default_factory=dict)
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+    ) -> list[bool]:
+        self.pins.setdefault(actor.id, []).append(pin)
+        self.questions.setdefault(actor.id, []).extend(questions)
+        if actor.id == ENGINE:
+            assert actor.engine is None
+            return [self.engine_has] * len(questions)
+        return [self.user_has or question.relation is Can.GET_METADATA for question in questions]
+
+
+def house(judge: ByActor) -> House:
+    return House(judge=judge)
+
+
+async def test_both_are_asked_and_both_must_hold() -> None:
+    judge = ByActor()
+    permit = await house(judge).door.admit(entrance(FOR_ALICE), LoadTable(world.TABLE))
+    assert permit.actor.engine == ENGINE
+    assert [(each.relation, each.object) for each in judge.questions[ENGINE]] == [
+        (Can.DELEGATE, world.warehouse_row.key)
+    ]
+
+
+async def test_without_delegate_there_is_nothing_whatever_the_user_may() -> None:
+    told = []
+    for user_has in (True, False):
+        here = house(ByActor(user_has=user_has, engine_has=False))
+        with pytest.raises(NoSuchTableException) as refused:
+            await here.door.admit(entrance(FOR_ALICE), DropTable(world.TABLE, purge=False))
+        told.append(refused.value.message)
+        (record,) = here.audit.buffered
+        assert (record.actor.id, record.actor.engine) == (world.ALICE.id, ENGINE)
+        assert record.decisions[0].failure == "EngineLacksDelegate"
+    assert told[0] == told[1]
+
+
+async def test_what_the_user_may_not_the_engine_may_not_for_them() -> None:
+    with pytest.raises(TableActionForbidden):
+        await house(ByActor(user_has=False)).door.admit(entrance(FOR_ALICE), DropTable(world.TABLE, purge=False))
+
+
+async def test_answers_about_the_engine_are_remembered_by_its_own_expiry() -> None:
+    judge, here = ByActor(), NOW
+    standing = {"revision": uuid4(), "time_boxes": uuid4(), "next_expiry": None, "engine_next_expiry": here}
+    where = house(judge)
+    where.resolver.standing = standing
+    await where.door.admit(entrance(FOR_ALICE), LoadTable(world.TABLE))
+    assert [pin and pin.next_expiry for pin in judge.pins[ENGINE]] == [here]
+    assert [pin and pin.next_expiry for pin in judge.pins[world.ALICE.id]] == [None]
+
+
+async def test_a_credential_ends_with_the_engines_grant() -> None:
+
+    end = NOW + timedelta(minutes=5)
+
+    class Ending(ByActor):
+        async def check(
+            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        ) -> list[bool]:
+            return [actor.id != ENGINE or now < end] * len(questions)
+
+    where = house(Ending())
+    where.resolver.ends = (end,)
+    door = where.door
+    permit = await door.admit(entrance(FOR_ALICE), VendCredentials(world.TABLE))
+    assert await door.held_until(permit, NOW + timedelta(hours=1)) == end
+    own = await door.admit(entrance(), VendCredentials(world.TABLE))
+    assert await door.held_until(own, NOW + timedelta(hours=1)) is None
+
+
+async def test_management_and_exchanging_are_not_done_in_somebodys_name() -> None:
+    for operation in (WhoAmI(), GetServerInfo()):
+        with pytest.raises(DelegationForbidden):
+            await house(ByActor()).door.admit(entrance(FOR_ALICE), operation)
+    with pytest.raises(ServerActionForbidden):
+        await house(ByActor()).door.admit(entrance(FOR_ALICE), ExchangeToken("oidc~bob", proven=True))
+
+
+async def test_of_everything_that_can_be_asked_only_the_catalog_is_open_to_engines() -> None:
+    allowed = set()
+    for example in EXAMPLES:
+        if example.operation.open_to_all:
+            continue
+        try:
+            await house(ByActor()).door.admit(entrance(FOR_ALICE), example.operation)
+        except (DelegationForbidden, ServerActionForbidden):
+            continue
+        allowed.add(type(example.operation).__name__)
+    catalog = {name for name, operation in OPERATIONS.items() if operation.is_of_catalog()}
+    assert allowed == catalog - {"ExchangeToken"}
+
+
+async def test_who_acts_for_somebody_may_act_as_a_role_and_is_an_engine_still() -> None:
+    judge = ByActor()
+    where, come = house(judge), entrance(FOR_ALICE)
+    await where.door.assume(come, RoleRef(world.ROLE_ID))
+    assert (come.actor.assumed_role, come.actor.engine) == (world.ROLE_ID, ENGINE)
+    judge.engine_has = False
+    with pytest.raises(NoSuchTableException):
+        await where.door.admit(come, LoadTable(world.TABLE))
+
+
+def test_an_engine_has_no_part_in_administration_and_a_guise_of_its_own() -> None:
+    assert not Actor.user("oidc~a", instance_admin=True, engine=ENGINE).instance_admin
+    assert len({Actor.user("oidc~a").guise, FOR_ALICE.guise, Actor.user("oidc~a", engine="oidc~x").guise}) == 3
+
+
+async def test_policies_are_told_of_the_engine() -> None:
+    where = house(ByActor())
+    await where.door.admit(entrance(FOR_ALICE), LoadTable(world.TABLE))
+    assert where.rules.asked[0].actor.engine == ENGINE

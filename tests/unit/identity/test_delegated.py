@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gateway's own tokens: signed with a key that all processes share, for this server alone, for fifteen minutes."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+from joserfc import jws
+from joserfc.jwk import OKPKey
+
+from gateway.identity.delegated import LIFE_SECONDS, DelegatedTokens, IssuedToken, TooMuchToCarry
+from gateway.identity.errors import AuthenticationFailed
+from gateway.identity.own_keys import RELOAD_SECONDS, OwnKeys
+
+from .conftest import NOW, Clock, Provider, b64
+
+SERVER = UUID("00000000-0000-4000-8000-000000000001")
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A key as the database gives it."""
+
+    kid: str
+    public: bytes
+    private: bytes
+    signs: bool = True
+
+
+@dataclass
+class Table:
+    """The keys that all processes share."""
+
+    rows: list[Row] = field(default_factory=list)
+    reads: int = 0
+
+    async def published(self) -> Sequence[Row]:
+        self.reads += 1
+        return list(self.rows)
+
+    async def private(self, kid: str) -> bytes:
+        return next(row.private for row in self.rows if row.kid == kid)
+
+    async def keep(self, kid: str, *, public: bytes, private: bytes) -> None:
+        if not any(row.signs for row in self.rows):
+            self.rows.insert(0, Row(kid=kid, public=public, private=private))
+
+    def retire(self) -> None:
+        """No key signs any more; all verify still."""
+        self.rows = [msgspec.structs.replace(row, signs=False) for row in self.rows]
+
+
+@dataclass
+class Process:
+    """One gateway process at a table of keys."""
+
+    table: Table = field(default_factory=Table)
+    server: UUID = SERVER
+    now: Clock = field(default_factory=lambda: Clock(NOW))
+    ticks: Clock = field(default_factory=lambda: Clock(100.0))
+
+    def __post_init__(self) -> None:
+        self.tokens = DelegatedTokens(self.server, OwnKeys(self.table, clock=self.ticks), clock=self.now)
+
+    async def issue(self, **more: Any) -> IssuedToken:
+        said = {"user_id": "oidc~alice", "engine_id": "oidc~trino", "project_id": None, "groups": (), "not_after": None}
+        return await self.tokens.issue(**{**said, **more})
+
+    async def refuse(self, token: str) -> str:
+        with pytest.raises(AuthenticationFailed) as caught:
+            await self.tokens.verify(token)
+        return str(caught.value)
+
+
+async def test_it_names_both_and_carries_what_narrows_the_user() -> None:
+    here = Process()
+    issued = await here.issue(project_id="p", groups=("a", "b"))
+    token = await here.tokens.verify(issued.token)
+    assert (token.user_id, token.engine, token.actor_user_id) == ("oidc~alice", "oidc~trino", "oidc~trino")
+    assert (token.project_id, token.groups, token.token_id) == ("p", ("a", "b"), issued.token_id)
+    assert (issued.seconds, token.expires_at) == (LIFE_SECONDS, NOW + LIFE_SECONDS)
+    assert here.tokens.claims_to_be_one(issued.token)
+
+
+async def test_it_is_good_in_every_process_and_all_sign_with_one_key() -> None:
+    table = Table()
+    one, other = Process(table), Process(table)
+    for issued in (await one.issue(), await other.issue()):
+        assert (await one.tokens.verify(issued.token)).engine == "oidc~trino"
+        assert (await other.tokens.verify(issued.token)).engine == "oidc~trino"
+    assert len(table.rows) == 1
+
+
+async def test_it_ends_after_its_life_to_the_second_and_with_the_token_behind_it() -> None:
+    here = Process()
+    whole, short = await here.issue(), await here.issue(not_after=NOW + 60.9)
+    assert short.seconds == 60
+    here.now.at = NOW + 59
+    await here.tokens.verify(short.token)
+    here.now.at = NOW + 60
+    await here.refuse(short.token)
+    here.now.at = NOW + LIFE_SECONDS
+    await here.refuse(whole.token)
+    assert (await here.issue(not_after=NOW)).seconds == 0
+
+
+async def test_another_server_with_the_same_keys_does_not_take_it() -> None:
+    table = Table()
+    issued = await Process(table).issue()
+    assert "another server" in await Process(table, server=uuid4()).refuse(issued.token)
+
+
+async def test_a_rotated_key_verifies_still_and_a_withdrawn_one_within_a_second_no_more() -> None:
+    here = Process()
+    old = await here.issue()
+    here.table.retire()
+    here.ticks.at += RELOAD_SECONDS
+    new = await here.issue()
+    assert len(here.table.rows) == 2, "the next key is made as soon as none signs"
+    await here.tokens.verify(old.token)
+    here.table.rows = here.table.rows[:1]
+    here.ticks.at += RELOAD_SECONDS
+    assert "or no longer" in await here.refuse(old.token)
+    await here.tokens.verify(new.token)
+
+
+async def test_a_storm_of_made_up_key_ids_reads_the_keys_once_a_second() -> None:
+    here = Process()
+    header, claims, signature = (await here.issue()).token.split(".")
+    reads = here.table.reads
+    for number in range(200):
+        made_up = b64(json.dumps({"typ": "lakegate-delegated+jwt", "alg": "Ed25519", "kid": str(number)}).encode())
+        await here.refuse(f"{made_up}.{claims}.{signature}")
+    assert here.table.reads == reads
+
+
+async def _signed(here: Process, claims: dict[str, Any], **header: Any) -> str:
+    """Whatever claims, under a good signature of the server's own key."""
+    row = here.table.rows[0]
+    key = OKPKey.import_key(msgspec.json.decode(row.private))
+    fields = {"typ": "lakegate-delegated+jwt", "alg": "Ed25519", "kid": row.kid, **header}
+    return jws.serialize_compact(fields, json.dumps(claims).encode(), key, algorithms=["Ed25519", "EdDSA"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"iss": "https://idp.example"},
+        {"aud": ["urn:lakegate:00000000-0000-4000-8000-000000000001"]},
+        {"aud": "urn:lakegate:other"},
+        {"act": None},
+        {"act": {"sub": "trino"}},
+        {"act": {}},
+        {"sub": "alice"},
+        {"sub": "*"},
+        {"scope": "management"},
+        {"exp": NOW + 100_000},
+        {"iat": NOW + 1000, "exp": NOW + 1100},
+        {"exp": "never"},
+        {"extra": 1},
+    ],
+)
+async def test_no_other_claims_are_taken_even_under_our_own_signature(change: dict[str, Any]) -> None:
+    here = Process()
+    issued = await here.issue()
+    payload = issued.token.split(".")[1]
+
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    assert (await here.tokens.verify(await _signed(here, claims))).user_id == "oidc~alice"
+    await here.refuse(await _signed(here, {**claims, **change}))
+
+
+@pytest.mark.parametrize("header", [{"typ": "at+jwt"}, {"typ": "JWT"}, {"alg": "EdDSA"}])
+async def test_no_other_header_is_taken(header: dict[str, str]) -> None:
+    here = Process()
+    payload = (await here.issue()).token.split(".")[1]
+
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    await here.refuse(await _signed(here, claims, **header))
+
+
+async def test_a_providers_token_is_none_and_ours_is_none_of_a_providers(provider: Provider) -> None:
+    here = Process()
+    assert not here.tokens.claims_to_be_one(provider.token())
+    await here.refuse(provider.token())
+    with pytest.raises(AuthenticationFailed):
+        await provider.verify((await here.issue()).token)
+
+
+@pytest.mark.parametrize("text", ["", ".", "..", "a.b.c", "e30.e30.", "\u00e9.b.c", "x" * 10_000])
+async def test_noise_is_no_token(text: str) -> None:
+    here = Process()
+    assert not here.tokens.claims_to_be_one(text)
+    await here.refuse(text)
+
+
+async def test_an_actor_in_a_providers_token_proves_no_engine(provider: Provider) -> None:
+    verified = await provider.verify(provider.token(act={"sub": "trino"}))
+    assert (verified.actor_user_id, verified.engine) == ("oidc~trino", None)
+
+
+async def test_groups_that_do_not_fit_are_no_token_without_them() -> None:
+    with pytest.raises(TooMuchToCarry):
+        await Process().issue(groups=tuple(f"group-{number:06}" for number in range(2000)))
