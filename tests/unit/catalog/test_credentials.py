@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from gateway.access.actor import Actor
 from gateway.access.outage import AuditUnavailable, DatabaseUnavailable
 from gateway.access.policy import Obligations
 from gateway.catalog.credentials import Credentials
@@ -76,7 +77,7 @@ async def test_a_committed_creation_answers_without_credentials_whatever_fails_t
         operation=operation,
         obligations=Obligations(),
         trail=part,
-        actor=SimpleNamespace(id="oidc~a", assumed_role=None),
+        actor=Actor.user("oidc~a"),
         resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC)),
     )
     handed = await credentials.for_creation(cast(Any, create), cast(Any, vend), "s3://lake/base/t")
