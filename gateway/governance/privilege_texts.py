@@ -18,7 +18,7 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
     Privilege.TAG_CREATOR: ("Tag creator", "Creates tags in the project.", "create"),
     Privilege.DELEGATE: (
         "Delegate",
-        "Is told what everybody may do here, to answer for an engine; no right on data.",
+        "Asks and acts here in the name of any user, with that user's rights; none of its own.",
         "security",
     ),
     Privilege.OWNERSHIP: ("Owner", "Everything on this and below, and hands out rights on it.", "administration"),
