@@ -23,6 +23,7 @@ from gateway.catalog.registrations import Registrations
 from gateway.catalog.renames import Renames
 from gateway.catalog.reports import Reports
 from gateway.catalog.tables import Tables
+from gateway.catalog.view_owners import ViewOwners
 from gateway.catalog.views import Views
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
@@ -86,7 +87,9 @@ def join(
         database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials, lists=lists
     )
     turns = SharedTurns(database)
-    views = Views(database=database, delivery=delivery, files=metadata_files, turns=turns, lists=lists)
+    providers = list(settings.identity_providers())
+    owners = ViewOwners(sole_provider=providers[0] if len(providers) == 1 else None)
+    views = Views(database=database, delivery=delivery, files=metadata_files, turns=turns, lists=lists, owners=owners)
     trials = StorageTrials(
         files=stores.files,
         sts=stores.sts,

@@ -42,6 +42,7 @@ from gateway.iceberg.errors import (
     ProtectedTabularDeletionWithoutForce,
 )
 from gateway.iceberg.identifiers import TableIdentifier, fold, validate_new_name
+from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.iceberg.wire import LoadTableResult, LoadViewResult, UnregisterTableResult
 from gateway.scope.examine import Examined, Kind
 from gateway.scope.location import Location
@@ -87,7 +88,9 @@ class Registrations:
         return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(found.document))
 
     async def view(self, permit: Permit[RegisterView]) -> LoadViewResult:
-        """Make a view of a metadata file; raises what `table` raises."""
+        """Make a view of a metadata file; raises what `table` raises, and ViewActionForbidden for one that runs as
+        somebody else.
+        """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
         validate_new_name(request.name, noun="view")
@@ -97,6 +100,7 @@ class Registrations:
         profile = decode_profile(namespace.warehouse.profile)
         file, folder = await self._file_of_nobody(permit, profile, request.metadata_location, None)
         found = await self._examined(Kind.VIEW, namespace, file, folder)
+        self._views.owners.require_own(permit.actor, decode_stored_view_metadata(found.document))
         location = Location.parse(found.location, escapes_known=True)
         id = uuid7()
         permit.trail.tell(view_id=str(id), location=location.text)

@@ -34,6 +34,7 @@ from gateway.catalog.newcomers import (
 )
 from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
 from gateway.catalog.tables import now_ms
+from gateway.catalog.view_owners import ViewOwners
 from gateway.db import pending_files, retired, tables, views
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
@@ -67,7 +68,9 @@ class Views:
         files: MetadataFiles,
         turns: SharedTurns,
         lists: Lists,
+        owners: ViewOwners,
     ) -> None:
+        self.owners = owners
         self._lists = lists
         self._turns = Turns(turns)
         self._database = database
@@ -81,7 +84,8 @@ class Views:
     async def create(self, permit: Permit[CreateView]) -> LoadViewResult:
         """Create the view; the creator owns it.
 
-        Raises 400 for names, locations, schemas and representations, AlreadyExistsException, LocationAlreadyTaken.
+        Raises 400 for names, locations, schemas and representations, AlreadyExistsException, LocationAlreadyTaken, and
+        ViewActionForbidden for one that runs as somebody else.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
@@ -95,6 +99,7 @@ class Views:
         metadata = new_view_metadata(
             request, view_uuid=id, location=location.text, now_ms=now_ms(permit), limits=self._files.limits
         )
+        self.owners.require_own(permit.actor, metadata)
         require_inside(profile, location, location_properties(metadata.properties))
         if request.location is not None:
             refuse_chosen_location(profile, location)
@@ -125,8 +130,8 @@ class Views:
         """Apply the updates to the view as it is now; a later writer's version is renumbered (kit, 4.2(14)).
 
         Raises CommitFailedException (409) for a requirement that does not hold or when others are faster again and
-        again, 400 for updates that make no sense, LocationAlreadyTaken, CommitStateUnknownException when the database
-        went away in the middle of COMMIT.
+        again, 400 for updates that make no sense, LocationAlreadyTaken, ViewActionForbidden for what would run as
+        somebody else, CommitStateUnknownException when the database went away in the middle of COMMIT.
         """
         operation = permit.operation
         _require_same_identifier(operation.request, operation.view.identifier)
@@ -192,16 +197,16 @@ class Views:
 
     async def _attempt(self, permit: Permit[CommitView], view: ResolvedView) -> LoadViewResult:
         request = permit.operation.request
-        outcome = await aside(
-            lambda: commit_view(
-                decode_stored_view_metadata(view.metadata),
-                request.requirements,
-                request.updates,
-                now_ms=now_ms(permit),
-                limits=self._files.limits,
-            ),
-            size=len(view.metadata) + extent(request.updates),
-        )
+
+        def applied() -> ViewCommitOutcome:
+            before = decode_stored_view_metadata(view.metadata)
+            outcome = commit_view(
+                before, request.requirements, request.updates, now_ms=now_ms(permit), limits=self._files.limits
+            )
+            self.owners.require_own(permit.actor, outcome.metadata, before)
+            return outcome
+
+        outcome = await aside(applied, size=len(view.metadata) + extent(request.updates))
         if not outcome.changed:
             async with self._database.change(permit):
                 pass

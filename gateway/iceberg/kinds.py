@@ -35,7 +35,10 @@ from gateway.iceberg.updates import (
     ViewUpdate,
 )
 
-PRIVILEGED_PROPERTIES: Final = frozenset({*PATH_PROPERTIES, "gc.enabled", "owner", "trino.run-as-owner"})
+RUNS_AS: Final = "trino.run-as-owner"
+"""The property of a view that names whose rights Trino reads its tables by."""
+
+PRIVILEGED_PROPERTIES: Final = frozenset({*PATH_PROPERTIES, "gc.enabled", "owner", RUNS_AS})
 """Properties that move files, keep files from being cleaned up, or name whose rights an engine uses."""
 
 

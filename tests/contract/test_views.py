@@ -217,3 +217,38 @@ def test_it_can_be_asked_what_somebody_may_do_with_a_view(world: World, ns: str)
     assert may(world.admin, "commit", **by_name).json() == {"allowed": True}
     assert may(world.carol, "commit", **by_name).json() == {"allowed": False}
     assert may(world.admin, "read_data", **by_name).status_code == 400
+
+
+def test_nobody_makes_a_view_that_runs_as_somebody_else(world: World, ns: str) -> None:
+    """Trino reads behind such a view by the rights of whom it names."""
+    subject = world.admin.id.partition("~")[2]
+    world.grant("create", world.carol, "namespace", world.namespace_id(ns))
+    path = f"{world.root}/namespaces/{ns}/views"
+    for name in (subject, world.admin.id):
+        forged = world.carol.post(path, body(unique("v"), properties={"trino.run-as-owner": name}))
+        assert told(forged)[:2] == (403, "ViewActionForbidden"), forged.text
+    assert world.carol.get(path).json()["identifiers"] == []
+    own = {"trino.run-as-owner": world.carol.id.partition("~")[2]}
+    assert world.carol.post(path, body(unique("v"), properties=own)).status_code == 200
+
+
+def test_nobody_redefines_what_runs_as_somebody_else_nor_takes_it_in(world: World, ns: str) -> None:
+    subject = world.admin.id.partition("~")[2]
+    made = create(world, ns, properties={"trino.run-as-owner": subject})
+    uuid = made["metadata"]["view-uuid"]
+    id = str(world.sql("select id from tables where name = $1", made["name"])[0]["id"])
+    world.grant("modify", world.carol, "view", id)
+    world.grant("create", world.carol, "namespace", world.namespace_id(ns))
+    assert told(world.carol.post(made["path"], replace(uuid, "select secret")))[:2] == (403, "ViewActionForbidden")
+    plain = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"comment": "x"}}]}
+    assert world.carol.post(made["path"], plain).status_code == 200
+    assert sql_of(world.carol.get(made["path"]).json()["metadata"]) == "select 1"
+    last = world.carol.get(made["path"]).json()["metadata-location"]
+    world.grant("ownership", world.carol, "view", id)
+    assert world.carol.delete(f"{made['path']}?purgeRequested=false").status_code == 204
+    again = {"name": made["name"], "metadata-location": last}
+    assert told(world.carol.post(f"{world.root}/namespaces/{ns}/register-view", again))[:2] == (
+        403,
+        "ViewActionForbidden",
+    )
+    assert world.admin.post(f"{world.root}/namespaces/{ns}/register-view", again).status_code == 200

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose rights a view may hand out."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.access.actor import Actor
+from gateway.catalog.view_owners import ViewOwners
+from gateway.iceberg.errors import ViewActionForbidden
+from gateway.iceberg.views import ViewMetadata
+
+_BOB = Actor.user("oidc~bob")
+
+
+def _view(runs_as: str | None, *, version: int = 1) -> ViewMetadata:
+    return ViewMetadata(
+        view_uuid="u",
+        format_version=1,
+        location="s3://b/v",
+        properties={} if runs_as is None else {"trino.run-as-owner": runs_as},
+        schemas=(),
+        current_version_id=version,
+        versions=(),
+        version_log=(),
+        extra={},
+    )
+
+
+@pytest.mark.parametrize("name", [None, "bob", "oidc~bob"])
+def test_a_view_may_run_as_whoever_reads_it_or_as_its_author(name: str | None) -> None:
+    ViewOwners("oidc").require_own(_BOB, _view(name))
+
+
+@pytest.mark.parametrize("name", ["alice", "oidc~alice", "", "Bob", "bob "])
+def test_a_view_does_not_run_as_somebody_else(name: str) -> None:
+    with pytest.raises(ViewActionForbidden):
+        ViewOwners("oidc").require_own(_BOB, _view(name))
+
+
+def test_a_subject_alone_is_nobody_where_several_providers_have_one() -> None:
+    with pytest.raises(ViewActionForbidden):
+        ViewOwners(None).require_own(_BOB, _view("bob"))
+    with pytest.raises(ViewActionForbidden):
+        ViewOwners("oidc").require_own(Actor.user("corp~bob"), _view("bob"))
+
+
+def test_what_runs_as_somebody_else_can_be_changed_but_not_redefined() -> None:
+    owners = ViewOwners("oidc")
+    owners.require_own(_BOB, _view("alice"), _view("alice"))
+    owners.require_own(_BOB, _view(None, version=2), _view("alice"))
+    owners.require_own(_BOB, _view("bob", version=2), _view("alice"))
+    with pytest.raises(ViewActionForbidden):
+        owners.require_own(_BOB, _view("alice", version=2), _view("alice"))
+    with pytest.raises(ViewActionForbidden):
+        owners.require_own(_BOB, _view("alice"), _view("carol"))
