@@ -74,13 +74,14 @@ def _possible() -> list[Grant]:
 
 
 POSSIBLE = _possible()
-# Few on what is high up, or everybody would see everything.
+# As many on each kind of leaf, so that a kind more leaves the others none the poorer, and few on what is high up, or
+# everybody would see everything.
 GRANTS = st.one_of(
-    st.sampled_from([grant for grant in POSSIBLE if " in " in grant[1]]),
-    st.sampled_from([grant for grant in POSSIBLE if " in " in grant[1]]),
+    *(st.sampled_from([grant for grant in POSSIBLE if grant[1].startswith(f"{kind} in ")]) for kind in sorted(KINDS)),
     st.sampled_from([grant for grant in POSSIBLE if grant[1].startswith("role")]),
     st.sampled_from(POSSIBLE),
 )
+MOST_GRANTS = 7 * len(KINDS)
 
 
 @pytest.fixture(scope="module")
@@ -283,13 +284,13 @@ def _agree(url: str, examples: int) -> None:
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     )
-    @given(st.lists(GRANTS, min_size=3, max_size=14, unique_by=lambda grant: grant[:3]))
+    @given(st.lists(GRANTS, min_size=3, max_size=MOST_GRANTS, unique_by=lambda grant: grant[:3]))
     def run(some: list[Grant]) -> None:
         asyncio.run(_compare(url, some, counted))
 
     run()
-    assert min(counted[what] for what in (*REACHES, "tasks seen", "tasks left out")) >= examples / 20, (
-        "the worlds are too poor to tell anything"
+    assert min(counted[what] for what in (*REACHES, "tasks seen", "tasks left out")) >= examples / 4, (
+        f"the worlds are too poor to tell anything: {counted}"
     )
 
 
