@@ -22,6 +22,7 @@ import pytest
 from gateway.embedded import ready
 from gateway.embedded.ready import Ready
 from gateway.embedded.supervisor import die_with_parent
+from tests.integration.kills import Killable
 
 _START_SECONDS = 120.0
 _STOP_SECONDS = 40.0
@@ -103,3 +104,18 @@ def start_stack() -> Iterator[StartStack]:
             return started.enter_context(_up(data=data, empty=empty))
 
         yield start
+
+
+@pytest.fixture
+def killed_stack() -> Iterator[Ready]:
+    """A stack of the test's own, to kill the gateway of."""
+    with _up() as running:
+        yield running
+
+
+@pytest.fixture
+def gateway(killed_stack: Ready, tmp_path: Path) -> Iterator[Killable]:
+    """The gateway of `killed_stack`."""
+    gateway = Killable(killed_stack, tmp_path / "gateway.log")
+    yield gateway
+    gateway.close()

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,10 @@ import pytest
 
 from gateway.embedded.ready import Ready
 from gateway.embedded.supervisor import die_with_parent
+from tests.contract.world import World
+
+SOON = 120.0
+"""Seconds within which what was left behind is finished."""
 
 _START_SECONDS = 180.0
 _GROWN_SECONDS = 6.0
@@ -103,6 +108,22 @@ class Killable:
                 self._own.wait(10)
             for process in family:
                 _kill(process)
+
+
+def nobody_is_left(world: World) -> None:
+    """What waits for a dead process by the clock is due now: leases of idempotency keys and heartbeats of tasks."""
+    world.sql("update idempotency set expires_at = now() where status is null")
+    world.sql("update tasks set heartbeat_at = now() - interval '1 hour' where status in ('running', 'stopping')")
+    world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and queue = 'tabular_purge'")
+    world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and attempt > 0")
+
+
+def soon(true: Callable[[], bool], what: str) -> None:
+    """Return when it is `true`; fail with `what` when it is not in time."""
+    deadline = time.monotonic() + SOON
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.3)
 
 
 def _age(process: psutil.Process) -> float:

@@ -15,7 +15,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -25,19 +24,9 @@ from gateway.embedded.ready import Ready
 from tests.contract.world import Table, World
 from tests.integration.appends import Ledger, Try, append, check_history, client, load, new_snapshot_id, send
 from tests.integration.churn import Churn
-from tests.integration.conftest import _up
-from tests.integration.kills import Killable
+from tests.integration.kills import SOON, Killable, nobody_is_left, soon
 
 pytestmark = pytest.mark.slow
-
-_SOON = 90.0
-
-
-@pytest.fixture
-def killed_stack() -> Iterator[Ready]:
-    """A stack to kill the gateway of."""
-    with _up() as running:
-        yield running
 
 
 @pytest.fixture
@@ -46,14 +35,6 @@ def world(killed_stack: Ready) -> Iterator[World]:
     world = World(killed_stack)
     yield world
     world.close()
-
-
-@pytest.fixture
-def gateway(killed_stack: Ready, tmp_path: Path) -> Iterator[Killable]:
-    """Its gateway."""
-    gateway = Killable(killed_stack, tmp_path / "gateway.log")
-    yield gateway
-    gateway.close()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +65,7 @@ def test_a_gateway_killed_under_load_loses_nothing_and_leaves_nothing(
         assert not thread.is_alive()
     # Whatever runs now dies too: nobody drains, and what is found afterwards is what the killed ones left.
     gateway.kill()
-    _nobody_is_left(world)
+    nobody_is_left(world)
     left = {name: world.sql(f"select count(*) as n from {name}")[0]["n"] for name in ("pending_files", "outbox")}
     gateway.start(METADATA_CLEANUP_WINDOW="1s")
     acknowledged = [len(ledger.acknowledged) for ledger in ledgers]
@@ -95,8 +76,8 @@ def test_a_gateway_killed_under_load_loses_nothing_and_leaves_nothing(
         _keys_tell_what_happened(world, table, ledger)
         check_history(world.admin.get(table.path).json()["metadata"], ledger)
     assert not any(status >= 500 and status != 503 for churn in churns for status in churn.answers)
-    _soon(lambda: world.sql("select 1 from outbox") == [], "the outbox does not empty")
-    _soon(lambda: world.sql("select 1 from pending_files") == [], "files are still noted")
+    soon(lambda: world.sql("select 1 from outbox") == [], "the outbox does not empty")
+    soon(lambda: world.sql("select 1 from pending_files") == [], "files are still noted")
     world.quiet()
     assert world.sql("select * from tasks where status = 'failed'") == []
     _every_file_is_named(world, set().union(*(churn.places for churn in churns)))
@@ -125,20 +106,6 @@ def _kill_again_and_again(gateway: Killable, kills: int) -> None:
             gateway.kill_worker(chance)
 
 
-def _nobody_is_left(world: World) -> None:
-    """What waits for a dead process by the clock is due now: leases of idempotency keys and heartbeats of tasks."""
-    world.sql("update idempotency set expires_at = now() where status is null")
-    world.sql("update tasks set heartbeat_at = now() - interval '1 hour' where status = 'running'")
-    world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and queue = 'tabular_purge'")
-
-
-def _soon(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _SOON
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.3)
-
-
 def _keys_tell_what_happened(world: World, table: Table, ledger: Ledger) -> None:
     """A try sent again under its key is a success when it had happened, and never happens twice."""
 
@@ -161,7 +128,7 @@ def _keys_tell_what_happened(world: World, table: Table, ledger: Ledger) -> None
 
 def _sent_again(http: httpx.Client, tried: Try) -> httpx.Response:
     """The answer to a try that is repeated, when the machine gets to it."""
-    deadline = time.monotonic() + _SOON
+    deadline = time.monotonic() + SOON
     while True:
         answer = send(http, tried)
         if answer is not None and answer.status_code not in (429, 503):

@@ -14,7 +14,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -23,20 +22,10 @@ from gateway.embedded.ready import Ready
 from tests.contract.lifecycle import fill, keys, soft_world
 from tests.contract.world import World
 from tests.integration.appends import client
-from tests.integration.conftest import _up
-from tests.integration.kills import Killable
+from tests.integration.kills import Killable, nobody_is_left, soon
 from tests.integration.lifecycles import GONE, KEPT, LIVE, Thing, Walker, definite
 
 pytestmark = pytest.mark.slow
-
-_SOON = 120.0
-
-
-@pytest.fixture
-def killed_stack() -> Iterator[Ready]:
-    """A stack to kill the gateway of."""
-    with _up() as running:
-        yield running
 
 
 @pytest.fixture
@@ -47,14 +36,6 @@ def world(killed_stack: Ready) -> Iterator[World]:
     yield soft
     soft.close()
     own.close()
-
-
-@pytest.fixture
-def gateway(killed_stack: Ready, tmp_path: Path) -> Iterator[Killable]:
-    """Its gateway."""
-    gateway = Killable(killed_stack, tmp_path / "gateway.log")
-    yield gateway
-    gateway.close()
 
 
 @pytest.mark.parametrize(
@@ -93,15 +74,15 @@ def test_what_was_acknowledged_happened_once_whatever_was_killed(world: World, g
         assert not thread.is_alive()
     # Whatever runs now dies too: nobody drains, and what is found afterwards is what the killed ones left.
     gateway.kill()
-    _nobody_is_left(world)
+    nobody_is_left(world)
     gateway.start(METADATA_CLEANUP_WINDOW="1s")
     _tell(walkers, kills)
     for walker in walkers:
         _settle(walker)
     things = [thing for walker in walkers for thing in walker.things]
     assert not any(status >= 500 and status not in (500, 503) for walker in walkers for _, status in walker.answers)
-    _soon(lambda: world.sql("select 1 from outbox") == [], "the outbox does not empty")
-    _soon(lambda: world.sql("select 1 from pending_files") == [], "files are still noted")
+    soon(lambda: world.sql("select 1 from outbox") == [], "the outbox does not empty")
+    soon(lambda: world.sql("select 1 from pending_files") == [], "files are still noted")
     world.quiet()
     assert [dict(row) for row in world.sql("select queue, last_error from tasks where status = 'failed'")] == []
     for thing in things:
@@ -127,14 +108,6 @@ def _kill_again_and_again(gateway: Killable, kills: int, acknowledged: Callable[
             gateway.kill_worker(chance)
 
 
-def _nobody_is_left(world: World) -> None:
-    """What waits for a dead process by the clock is due now: leases of idempotency keys and heartbeats of tasks."""
-    world.sql("update idempotency set expires_at = now() where status is null")
-    world.sql("update tasks set heartbeat_at = now() - interval '1 hour' where status in ('running', 'stopping')")
-    world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and queue = 'tabular_purge'")
-    world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and attempt > 0")
-
-
 def _settle(walker: Walker) -> None:
     """Send again what nobody knows the end of, in the order in which it was sent first."""
     for thing in walker.things:
@@ -154,13 +127,6 @@ def _tell(walkers: list[Walker], kills: int) -> None:
     things = [thing for walker in walkers for thing in walker.things]
     unknown = sum(thing.pending is not None for thing in things)
     print(f"{kills} kills, {len(things)} things, {unknown} of unknown end; {dict(sorted(answers.items()))}")
-
-
-def _soon(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _SOON
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.3)
 
 
 def _as_acknowledged(world: World, thing: Thing) -> None:
@@ -187,7 +153,7 @@ def _as_acknowledged(world: World, thing: Thing) -> None:
         assert world.tuples(f"{thing.type}:{thing.id}") == set(), told
         assert world.sql("select 1 from grants where object_id = $1", thing.id) == [], told
         if thing.now.purged or taken_along:
-            _soon(lambda: keys(world, thing.location) == set(), f"files are left: {told}")
+            soon(lambda: keys(world, thing.location) == set(), f"files are left: {told}")
         else:
             assert keys(world, thing.location), f"files are gone: {told}"
         return
