@@ -20,7 +20,7 @@ from gateway.api.openapi import openapi_document
 from gateway.api.serves import SERVED
 from tests.contract import warehouses
 from tests.contract.test_views import body as view_body
-from tests.contract.world import World
+from tests.contract.world import World, unique
 
 #: Answered by the embedded provider or changing the server for good; each has tests of its own.
 _LEFT_OUT = {"Bootstrap", "GetHealth"}
@@ -73,6 +73,9 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
         )
     }
     role = world.admin.post("/management/v1/role", {"name": "fuzzed"}, headers={"x-project-id": project}).json()["id"]
+    # Nobody of the stack's own people: what is deleted here is deleted.
+    person = f"oidc~{unique('fuzzed')}"
+    assert world.admin.post("/management/v1/user", {"id": person, "name": "Fuzzed"}).status_code == 201
     return {
         "prefix": [made.id],
         "warehouse_id": [made.id],
@@ -85,8 +88,8 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
         "view_id": [found["view"]],
         "generic_table_id": [found["generic_table"]],
         "role_id": [role],
-        "user_id": [world.carol.id],
-        "member_id": [world.carol.id],
+        "user_id": [person],
+        "member_id": [person],
         "member_type": ["user"],
         "queue_name": ["soft_deletion"],
         "task_id": [_task(world, project)],
