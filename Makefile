@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-long check model policies attackers-day bench spec-diff lock clean
+.PHONY: help setup demo up test test-long test-trino check model policies attackers-day bench spec-diff lock clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -58,6 +58,9 @@ test: setup ## All tests but the long ones
 
 test-long: setup ## The tests that take minutes
 	$(BIN)/python -m pytest -m long --timeout 1200
+
+test-trino: setup ## Statements of several people on a real Trino: fetches 800 MB once, needs Java 24 and Maven
+	LAKEGATE_TEST_TRINO=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_trino.py
 
 attackers-day: setup ## Try everything an attacker can try about identity, and print what was refused
 	@$(BIN)/python -m tests.security.attackers_day

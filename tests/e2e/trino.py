@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Trino for the tests: fetched once with Maven and by checksum, trimmed, started on loopback.
+
+It is 800 MB to fetch and needs a Java newer than Spark's, so it is opt-in (`make test-trino`). What is missing is said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import tarfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from gateway.embedded import jdk
+from tests.contract.trino import KEY, Bridge
+from tests.contract.world import Person, World
+
+VERSION = "476"
+SHA256 = "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f"
+_OLDEST_JAVA = 24
+_KEPT = Path.home() / ".cache" / "lakegate" / "trino" / VERSION
+#: Nothing but the connector and the access control; the tarball has forty other connectors.
+_PARTS = ("bin/", "lib/", "plugin/iceberg/", "plugin/opa/")
+_LEFT_OUT = ("net.snowflake_", "org.rocksdb_", "-osx-", "-windows-", "aarch_64", "aarch64")
+_START_SECONDS = 420.0
+_QUERY_SECONDS = 180.0
+
+_CONFIG = """\
+coordinator=true
+node-scheduler.include-coordinator=true
+http-server.http.port={port}
+discovery.uri=http://127.0.0.1:{port}
+query.max-memory=300MB
+query.max-memory-per-node=300MB
+memory.heap-headroom-per-node=200MB
+"""
+_NODE = """\
+node.environment=test
+node.id=trino-of-the-tests
+node.data-dir={data}
+node.bind-ip=127.0.0.1
+node.internal-address=127.0.0.1
+node.external-address=127.0.0.1
+plugin.dir={plugins}
+"""
+_JVM = """\
+-server
+-Xmx1G
+-XX:+UseSerialGC
+-XX:TieredStopAtLevel=1
+-XX:ReservedCodeCacheSize=128M
+--enable-native-access=ALL-UNNAMED
+-Djdk.attach.allowAttachSelf=true
+"""
+_CATALOG = """\
+connector.name=iceberg
+iceberg.catalog.type=rest
+iceberg.rest-catalog.uri={catalog}
+iceberg.rest-catalog.warehouse={warehouse}
+iceberg.rest-catalog.security=OAUTH2
+iceberg.rest-catalog.oauth2.token={token}
+iceberg.rest-catalog.session=USER
+iceberg.rest-catalog.vended-credentials-enabled=true
+iceberg.rest-catalog.view-endpoints-enabled=true
+iceberg.rest-catalog.nested-namespace-enabled=true
+fs.native-s3.enabled=true
+s3.endpoint={endpoint}
+s3.region={region}
+s3.path-style-access=true
+"""
+_ACCESS = """\
+access-control.name=opa
+opa.policy.uri={opa}/v1/data/trino/allow?key={key}
+opa.policy.batched-uri={opa}/v1/data/trino/batch?key={key}
+opa.policy.row-filters-uri={opa}/v1/data/trino/row_filters?key={key}
+opa.policy.batch-column-masking-uri={opa}/v1/data/trino/batch_column_masks?key={key}
+opa.allow-permission-management-operations=false
+"""
+
+
+class Missing(Exception):
+    """What a real Trino needs is not here; the text says what."""
+
+
+class Refused(Exception):
+    """Trino did not do it; the text is its message."""
+
+
+def java_home() -> Path:
+    """A Java that Trino runs on: TRINO_JAVA_HOME, or one in the usual place. Raises Missing."""
+    for home in (Path(os.environ.get("TRINO_JAVA_HOME", "/nowhere")), *sorted(Path("/usr/lib/jvm").glob("*"))):
+        if (jdk.version_of(home) or 0) >= _OLDEST_JAVA:
+            return home
+    raise Missing(f"Trino {VERSION} needs Java {_OLDEST_JAVA} or newer: set TRINO_JAVA_HOME")
+
+
+def installed() -> Path:
+    """The trimmed server, fetched if it is not here yet. Raises Missing."""
+    if (_KEPT / "bin" / "launcher").is_file():
+        return _KEPT
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise Missing(f"Trino {VERSION} is fetched with Maven, which is not installed")
+    part = _KEPT.with_name(f"{VERSION}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    artifact = f"-Dartifact=io.trino:trino-server:{VERSION}:tar.gz"
+    for goal in (["dependency:get"], ["dependency:copy", f"-DoutputDirectory={part}"]):
+        done = subprocess.run(
+            [maven, "-B", "-q", *goal, artifact, "-Dtransitive=false"], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise Missing(f"Trino {VERSION} could not be fetched: {done.stdout[-300:]}")
+    archive = part / f"trino-server-{VERSION}.tar.gz"
+    with archive.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != SHA256:
+        raise Missing(f"{archive.name} has the checksum {digest}, not {SHA256}")
+    _unpack(archive, part)
+    archive.unlink()
+    part.rename(_KEPT)
+    return _KEPT
+
+
+def _unpack(archive: Path, into: Path) -> None:
+    """The parts that are needed, without the top folder. Files that are one with another are written out."""
+    with tarfile.open(archive) as packed:
+        for entry in packed:
+            name = entry.name.partition("/")[2]
+            if not name.startswith(_PARTS) or any(word in name for word in _LEFT_OUT) or entry.isdir():
+                continue
+            content = packed.extractfile(entry)
+            if content is None:
+                continue
+            target = into / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as written:
+                shutil.copyfileobj(content, written)
+            target.chmod(entry.mode & 0o755)
+
+
+@dataclass(frozen=True)
+class Trino:
+    """A running server."""
+
+    url: str
+
+    def run(self, person: Person, sql: str) -> list[list[Any]]:
+        """The rows of a statement of this person, whose token goes to the catalog. Raises Refused."""
+        headers = {
+            "X-Trino-User": person.id.removeprefix("oidc~"),
+            # A session of its own in the catalog: Trino keeps sessions under user and source.
+            "X-Trino-Source": secrets.token_hex(8),
+            "X-Trino-Extra-Credential": f"token={person.token}",
+            "X-Trino-Catalog": "ice",
+            # Else Trino answers that this client cannot act as somebody else, before it asks whether it may.
+            "X-Trino-Client-Capabilities": "SESSION_AUTHORIZATION",
+        }
+        rows: list[list[Any]] = []
+        deadline = time.monotonic() + _QUERY_SECONDS
+        with httpx.Client(trust_env=False, timeout=60, headers=headers) as http:
+            answer = http.post(f"{self.url}/v1/statement", content=sql)
+            while True:
+                answer.raise_for_status()
+                body: Mapping[str, Any] = answer.json()
+                if "error" in body:
+                    raise Refused(body["error"]["message"])
+                rows += body.get("data") or []
+                if "nextUri" not in body:
+                    return rows
+                if time.monotonic() > deadline:
+                    raise Refused("the statement takes too long")
+                answer = http.get(body["nextUri"])
+
+
+@contextmanager
+def trino_server(world: World, bridge: Bridge, folder: Path) -> Iterator[Trino]:
+    """Trino on the world's warehouse, which asks this bridge. It acts as the service `etl` where no user does."""
+    java, server = java_home(), installed()
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+    etc = folder / "etc"
+    files = {
+        "config.properties": _CONFIG.format(port=port),
+        "node.properties": _NODE.format(data=folder / "data", plugins=server / "plugin"),
+        "jvm.config": _JVM,
+        "catalog/ice.properties": _CATALOG.format(
+            catalog=world.ready.catalog_uri,
+            warehouse=world.ready.warehouse,
+            token=world.etl.token,
+            endpoint=world.ready.s3.endpoint,
+            region=world.ready.s3.region,
+        ),
+        "access-control.properties": _ACCESS.format(opa=bridge.url, key=KEY),
+    }
+    for name, text in files.items():
+        (etc / name).parent.mkdir(parents=True, exist_ok=True)
+        (etc / name).write_text(text)
+    log = folder / "trino.log"
+    with log.open("wb") as written:
+        process = subprocess.Popen(
+            [str(server / "bin" / "launcher"), "run", f"--etc-dir={etc}"],
+            env={"PATH": f"{java / 'bin'}:{os.environ['PATH']}", "JAVA_HOME": str(java)},
+            stdout=written,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            url = f"http://127.0.0.1:{port}"
+            deadline = time.monotonic() + _START_SECONDS
+            while not _started(url):
+                assert process.poll() is None, log.read_text()[-3000:]
+                assert time.monotonic() < deadline, "Trino does not answer"
+                time.sleep(1)
+            yield Trino(url)
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+def _started(url: str) -> bool:
+    try:
+        answer = httpx.get(f"{url}/v1/info", trust_env=False, timeout=5)
+        return answer.status_code == 200 and answer.json().get("starting") is False
+    except httpx.TransportError:
+        return False
