@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from enum import StrEnum
 from uuid import UUID
 
@@ -46,6 +47,10 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     project_token: bool = False
     instance_admin: bool = False
     engine: str | None = None
+    groups: tuple[str, ...] = ()
+    """What the caller's token says of groups: sources of roles at the provider that `id` begins with."""
+    group_roles: tuple[str, ...] = ()
+    """The roles, by id, that these groups stand for where something is asked (`Resolution.acting`)."""
 
     @property
     def guise(self) -> str:
@@ -59,6 +64,18 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         """Who acts for the caller, as a caller; None when nobody does."""
         return None if self.engine is None else Actor.user(self.engine)
 
+    @property
+    def provider(self) -> str:
+        """Who vouches for the caller."""
+        return self.id.partition("~")[0]
+
+    @property
+    def groups_digest(self) -> str:
+        """For keys of memories: equal when the same roles count by groups; empty when none do."""
+        if self.assumed_role is not None or not self.group_roles:
+            return ""
+        return hashlib.sha256(" ".join(self.group_roles).encode()).hexdigest()
+
     @classmethod
     def user(
         cls,
@@ -70,6 +87,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         instance_admin: bool = False,
         project: str | None = None,
         engine: str | None = None,
+        groups: tuple[str, ...] = (),
     ) -> Actor:
         """A person or service that presented a verified token, valid for one `project` only if that is given. With an
         `engine` the token is one of the gateway's own, which that engine asked for.
@@ -85,6 +103,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
             # Administration is by the administrator's own hand.
             instance_admin=instance_admin and engine is None,
             engine=engine,
+            groups=groups,
         )
 
     @classmethod

@@ -43,6 +43,7 @@ class Failure(StrEnum):
     NOT_AUTHENTICATED = "NotAuthenticated"
     WAREHOUSE_INACTIVE = "WarehouseNotActive"
     NOT_DELEGATED = "EngineLacksDelegate"
+    TOO_MANY_GROUPS = "TooManyGroups"
     ENGINE_UNAVAILABLE = "InternalAuthorizationError"
 
 
@@ -143,6 +144,11 @@ def undelegated(decision: Decision, answers: Sequence[DemandAnswer]) -> Decision
     first = next((answer.demand for answer in answers if answer.demand.required), None)
     outcome = Outcome.FORBIDDEN if first is None else Outcome.HIDDEN
     return Decision(outcome, DeterminedBy.OPENFGA, Failure.NOT_DELEGATED, first)
+
+
+def too_many(failure: Failure) -> Decision:
+    """The verdict when the caller brings more than can be asked about, whatever it is that is asked for."""
+    return Decision(Outcome.FORBIDDEN, DeterminedBy.NONE, failure)
 
 
 def undecided(failure: Failure) -> Decision:

@@ -17,7 +17,17 @@ import msgspec
 from gateway.access._mint import mint
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
-from gateway.access.decision import Decision, Failure, Outcome, all_of, closed, combine, undecided, undelegated
+from gateway.access.decision import (
+    Decision,
+    Failure,
+    Outcome,
+    all_of,
+    closed,
+    combine,
+    too_many,
+    undecided,
+    undelegated,
+)
 from gateway.access.delegation import questions_to_engine
 from gateway.access.engines import Engines
 from gateway.access.entrance import Assumption, Entrance
@@ -31,12 +41,14 @@ from gateway.access.questions import in_inactive_warehouse, key_of, only_warehou
 from gateway.access.recording import Judged, record_of, told_of
 from gateway.access.refs import ObjectKey, ObjectType, RoleRef
 from gateway.access.refusals import (
+    MAX_GROUP_ROLES,
     AssumeRoleForbidden,
     InvalidAssumeRoleId,
     RoleActionForbidden,
     RoleNotFound,
     WarehouseNotActive,
     forbidden,
+    too_many_groups,
     unavailable,
 )
 from gateway.access.relations import Can
@@ -113,7 +125,7 @@ class Door:
             raise InvalidAssumeRoleId(f"There is no role {role.role_id} to act as.") from None
         except RoleActionForbidden as refused:
             raise AssumeRoleForbidden(refused.message) from None
-        entrance.act_as(operation, permit.role(role), permit.resolution.caller_roles)
+        entrance.act_as(permit.actor, operation, permit.role(role), permit.resolution.caller_roles)
 
     async def visible(
         self,
@@ -182,7 +194,8 @@ class Door:
         For what lives longer than its request: a credential must not outlive the grants behind it (decision 17 of the
         design). Grants only end as time goes on, so the moment is found by halving. Raises the refusal for an outage.
         """
-        resolution, actor = standing_on or permit.resolution, permit.actor
+        resolution = standing_on or permit.resolution
+        actor = resolution.acting(permit.actor)
         questions = [Question(relation, key_of(on, resolution)) for relation, on in permit.held]
         try:
             found = []
@@ -296,7 +309,7 @@ class Door:
     ) -> Permit[Op]:
         return mint(
             operation,
-            actor=entrance.actor,
+            actor=resolution.acting(entrance.actor),
             decision=decision,
             resolution=resolution,
             trail=trail,
@@ -316,6 +329,8 @@ class Door:
         if decision.outcome is Outcome.UNAVAILABLE:
             return unavailable(operation.is_catalog_mutation())
         ref = decision.refused.on if decision.refused is not None else None
+        if decision.failure is Failure.TOO_MANY_GROUPS:
+            return too_many_groups()
         if decision.failure is Failure.WAREHOUSE_INACTIVE:
             return WarehouseNotActive("The warehouse is not active.")
         if decision.outcome is Outcome.HIDDEN and ref is not None:
@@ -337,6 +352,8 @@ class Door:
             allow = PolicyAnswer(allow=True)
             return [combine((), allow) for _ in asked]
         demands = [self._threshold.demands_of(operation) for operation in asked]
+        if any(demands) and len(resolution.acting(entrance.actor).group_roles) > MAX_GROUP_ROLES:
+            return [too_many(Failure.TOO_MANY_GROUPS) for _ in asked]
         try:
             judged = await self._engines.ask(entrance, asked, demands, resolution)
         except DecisionEngineUnavailable:

@@ -64,7 +64,7 @@ class Engines:
         wrong: CatalogError | None = None
         try:
             async with asyncio.TaskGroup() as both:
-                holding = both.create_task(self._related(entrance.actor, demands, resolution))
+                holding = both.create_task(self._related(resolution.acting(entrance.actor), demands, resolution))
                 delegating = both.create_task(self._delegated(entrance.actor, asked, resolution))
                 allowing = both.create_task(self._allowed(entrance, asked, resolution))
         except* DecisionEngineUnavailable as outage:

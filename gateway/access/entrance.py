@@ -69,12 +69,12 @@ class Entrance:
         if len(projects) == 1:
             self.place = Place(projects.pop(), warehouses.pop() if len(warehouses) == 1 else None)
 
-    def act_as(self, operation: AssumeRole, role: ResolvedRole, roles: tuple[str, ...]) -> None:
-        """Make the caller a member of the role and nothing else; `roles` are all that the caller is in."""
+    def act_as(self, actor: Actor, operation: AssumeRole, role: ResolvedRole, roles: tuple[str, ...]) -> None:
+        """Make the caller, who was admitted as `actor`, a member of the role and nothing else; `roles` are all that the
+        caller is in.
+        """
         self.assumption = Assumption(self.actor, operation, roles)
-        self.actor = msgspec.structs.replace(
-            self.actor, assumed_role=role.id, within=role.project_id, instance_admin=False
-        )
+        self.actor = msgspec.structs.replace(actor, assumed_role=role.id, within=role.project_id, instance_admin=False)
 
     def may_answer(self, served: frozenset[type[Operation]]) -> bool:
         """True if a success answer may leave: one of the served operations was admitted and every trail is durable."""

@@ -25,6 +25,9 @@ from gateway.iceberg.errors import (
     WarehouseActionForbidden,
 )
 
+#: Roles by groups of a token that can count for one question: OpenFGA's limit of contextual tuples.
+MAX_GROUP_ROLES = 100
+
 
 class NotAuthenticated(CatalogError, code=401, type="MissingAuthorizationHeader"):
     """The operation needs a verified token and the request has none."""
@@ -87,6 +90,10 @@ class ProjectTokenForbidden(ForbiddenException):
 
 class DelegationForbidden(ForbiddenException):
     """An engine acts for the caller, and what was asked for is only for callers themselves."""
+
+
+class TooManyGroups(ForbiddenException):
+    """More groups in the caller's token stand for roles here than one question has room for."""
 
 
 class ServerActionForbidden(ForbiddenException):
@@ -163,6 +170,14 @@ def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple
     kind = _FORBIDDEN[ref.type] if ref is not None else ServerActionForbidden
     why = f": {'; '.join(reasons)}" if reasons else ""
     return kind(f"{operation} is not allowed for {actor.id}{why}")
+
+
+def too_many_groups() -> TooManyGroups:
+    """The answer to a token with too many groups that stand for roles where something is asked for."""
+    return TooManyGroups(
+        f"More than {MAX_GROUP_ROLES} groups in the token stand for roles here. Have the provider send fewer groups, "
+        "or put the user into the roles."
+    )
 
 
 def unavailable(catalog_mutation: bool) -> CatalogError:

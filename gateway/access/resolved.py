@@ -213,6 +213,18 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """As `next_expiry`, of the engine that acts for the caller."""
     absent: Mapping[Any, Whereabouts] = {}
     """Where the references to nothing would lie, as far as that is known."""
+    group_roles: tuple[tuple[str, str], ...] = ()
+    """(role, its project) for each role that a group in the caller's token stands for, of the projects that the
+    references lie in; of all projects when they lie in none (section 5 of the design, "Groups in tokens").
+    """
+
+    def acting(self, actor: Actor) -> Actor:
+        """The caller with the roles that the groups in the token stand for here. Who acts as a role has that one
+        alone.
+        """
+        if not actor.groups or actor.assumed_role is not None:
+            return actor
+        return msgspec.structs.replace(actor, group_roles=tuple(sorted(role for role, _ in self.group_roles)))
 
     def get(self, ref: Ref) -> Resolved | None:
         """The row behind `ref`, or None when there is none."""
@@ -231,7 +243,8 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
             rows = {ref: row for ref, row in rows.items() if not isinstance(row, ResolvedServer)}
         absent = {ref: where for ref, where in self.absent.items() if where.project_id == actor.within}
         held = tuple(sorted({*self.caller_roles, *roles}))
-        return msgspec.structs.replace(self, rows=rows, absent=absent, caller_roles=held)
+        by_group = tuple(pair for pair in self.group_roles if pair[1] == actor.within)
+        return msgspec.structs.replace(self, rows=rows, absent=absent, caller_roles=held, group_roles=by_group)
 
     def warehouses(self) -> dict[UUID, UUID | None]:
         """The revision of each warehouse that something of it lies in."""

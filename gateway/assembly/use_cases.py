@@ -162,7 +162,7 @@ def join(
         rights=Rights(door=door),
         search=Search(database=database, door=door, reaches=reaches),
         statistics=Statistics(database=database, page_size=settings.pagination_size_max),
-        roles=Roles(database=database, delivery=delivery, page_size=settings.pagination_size_max),
+        roles=Roles(database=database, door=door, delivery=delivery, page_size=settings.pagination_size_max),
         managed_access=ManagedAccess(database=database, delivery=delivery),
         tasks=Tasks(database=database, door=door, reaches=reaches, page_size=settings.pagination_size_max),
         task_queues=TaskQueues(database=database),
@@ -210,4 +210,5 @@ def _actor_of(token: VerifiedToken, instance_admins: frozenset[str]) -> Actor:
         instance_admin=token.user_id in instance_admins,
         project=token.project_id,
         engine=token.engine,
+        groups=token.groups,
     )

@@ -181,6 +181,7 @@ class Credentials:
                 session=SessionIdentity(
                     principal=permit.actor.id,
                     role=permit.actor.guise or None,
+                    context=permit.actor.groups_digest,
                 ),
                 just_before=still_allowed,
             )

@@ -13,7 +13,9 @@ from sqlalchemy import (
     Select,
     Text,
     and_,
+    any_,
     bindparam,
+    cast,
     func,
     literal_column,
     or_,
@@ -25,7 +27,11 @@ from gateway.access.actor import Actor
 from gateway.access.tuples import PrincipalType
 from gateway.db.direct import DirectRead
 from gateway.db.schema.grants import grants
+from gateway.db.schema.roles import roles
 from gateway.db.schema.servers import server
+
+#: Between the values of a list that is sent as one text: no name of anything has a control character.
+BETWEEN = "\x1e"
 
 # One moment for all of a statement: a grant that ends while it runs is either live and has a coming end, or is neither.
 _MOMENT = func.statement_timestamp()
@@ -33,10 +39,12 @@ _now = _MOMENT.label("now")
 
 
 def caller_of(actor: Actor) -> dict[str, str]:
-    """Whose roles are looked up: those of the assumed role, or else of the caller."""
+    """Whose roles are looked up: those of the assumed role, or else of the caller and of the groups in the token."""
     if actor.assumed_role is not None:
-        return {"caller_type": PrincipalType.ROLE.value, "caller_id": str(actor.assumed_role)}
-    return {"caller_type": PrincipalType.USER.value, "caller_id": actor.id}
+        who = {"caller_type": PrincipalType.ROLE.value, "caller_id": str(actor.assumed_role)}
+        return {**who, "provider": "", "groups": ""}
+    who = {"caller_type": PrincipalType.USER.value, "caller_id": actor.id}
+    return {**who, "provider": actor.provider, "groups": BETWEEN.join(actor.groups)}
 
 
 def word(constant: str) -> ColumnElement[str]:
@@ -65,7 +73,8 @@ def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
     through = select(grants.c.object_id).where(
         membership, grants.c.principal_type == word("role"), grants.c.principal_id == held.c.role_id
     )
-    every = held.union(through)
+    # The last one is the step that is repeated; the two before it are where it begins.
+    every = held.union(select(cast(roles.c.id, Text)).where(_by_group()), through)
     to_caller = and_(
         grants.c.principal_type == bindparam("caller_type"), grants.c.principal_id == bindparam("caller_id")
     )
@@ -73,12 +82,22 @@ def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
     return every, or_(to_caller, to_role)
 
 
-def _of_caller() -> tuple[Label[Any], Label[Any]]:
-    """(the ids of the roles the caller is in, or null; when the first grant to the caller or to one of them ends)."""
+def _by_group() -> ColumnElement[bool]:
+    """Whether a group in the token stands for a role: the provider's role with exactly this source."""
+    groups = func.string_to_array(bindparam("groups", type_=Text), BETWEEN)
+    return and_(roles.c.provider_id == bindparam("provider"), roles.c.source_id == any_(groups))
+
+
+def _of_caller() -> tuple[Label[Any], ...]:
+    """(the ids of the roles the caller is in, or null; when the first grant to the caller or to one of them ends; id
+    and project of the roles that groups in the token stand for, or null).
+    """
     every, theirs = _roles_and_grants()
     ends = select(func.min(grants.c.expires_at)).where(grants.c.expires_at > _MOMENT, theirs)
     roles_held = select(func.array_agg(every.c.role_id)).scalar_subquery()
-    return roles_held.label("caller_roles"), ends.scalar_subquery().label("next_expiry")
+    named = cast(roles.c.id, Text) + word(BETWEEN) + roles.c.project_id
+    by_group = select(func.array_agg(named)).where(_by_group()).scalar_subquery()
+    return roles_held.label("caller_roles"), ends.scalar_subquery().label("next_expiry"), by_group.label("group_roles")
 
 
 def _endings() -> Select[Any]:

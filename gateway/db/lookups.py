@@ -9,7 +9,7 @@ from sqlalchemy import Column, Select, Text, any_, bindparam, case, func, litera
 from sqlalchemy.dialects.postgresql import JSONB
 
 from gateway.access import refs
-from gateway.db.caller import beside_the_clock, word
+from gateway.db.caller import BETWEEN, beside_the_clock, word
 from gateway.db.direct import DirectRead
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.projects import projects
@@ -19,9 +19,6 @@ from gateway.db.schema.tables import tables
 from gateway.db.schema.users import users
 from gateway.db.schema.warehouses import warehouses
 from gateway.iceberg.identifiers import Namespace, fold
-
-# No name has a control character.
-_BETWEEN_KEYS = "\x1e"
 
 _WAREHOUSE = (
     warehouses.c.id.label("w_id"),
@@ -61,7 +58,7 @@ def _direct(query: Select[Any]) -> DirectRead:
 def _named_direct(query: Select[Any], key: str) -> DirectRead:
     """As `_direct`, for something named by its path: where it would lie is read too when it is not there."""
     always = beside_the_clock(query)
-    above = namespaces.c.path_key == any_(func.string_to_array(bindparam("above_keys", type_=Text), _BETWEEN_KEYS))
+    above = namespaces.c.path_key == any_(func.string_to_array(bindparam("above_keys", type_=Text), BETWEEN))
     path = (
         select(func.to_jsonb(func.array_append(namespaces.c.ancestors, namespaces.c.id)))
         .where(namespaces.c.warehouse_id == warehouses.c.id, above)
@@ -210,7 +207,7 @@ def parameters_of(ref: refs.Ref) -> dict[str, Any]:
 def _keys_above(namespace: Namespace | None) -> str:
     """The keys of a namespace and of all that it lies in."""
     levels = () if namespace is None else namespace.levels
-    return _BETWEEN_KEYS.join(Namespace(levels[: depth + 1]).key for depth in range(len(levels)))
+    return BETWEEN.join(Namespace(levels[: depth + 1]).key for depth in range(len(levels)))
 
 
 def _parameters_above(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -22,8 +22,9 @@ from gateway.access.resolved import (
     ResolvedTable,
     ResolvedView,
     Whereabouts,
+    project_of,
 )
-from gateway.db.caller import ENDINGS, ONLY_CLOCK, beside_the_clock, caller_of
+from gateway.db.caller import BETWEEN, ENDINGS, ONLY_CLOCK, beside_the_clock, caller_of
 from gateway.db.engine import Database
 from gateway.db.found import generic_table_from, namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.lookups import SEVERAL, STATEMENTS, parameters_of, table_columns
@@ -74,6 +75,7 @@ class DatabaseResolver:
             next_expiry=None if clock.next_expiry is None else clock.next_expiry.astimezone(UTC),
             engine_next_expiry=await self._next_expiry_of(caller.engine_itself()),
             absent=absent,
+            group_roles=_in_question(clock.group_roles or (), wanted, found, absent),
         )
 
     async def _next_expiry_of(self, engine: Actor | None) -> datetime | None:
@@ -88,6 +90,26 @@ class DatabaseResolver:
         async with self._database.read() as connection:
             rows = await connection.execute(ENDINGS, {**caller_of(caller), "after": after, "until": until})
             return [row.expires_at.astimezone(UTC) for row in rows]
+
+
+def _in_question(
+    by_group: Sequence[str],
+    wanted: Sequence[refs.Ref],
+    found: Mapping[refs.Ref, Resolved],
+    absent: Mapping[refs.Ref, Whereabouts],
+) -> tuple[tuple[str, str], ...]:
+    """Of the roles by groups (id and project) those of the projects that the references lie in; all of them when
+    nothing that is asked about lies in a project.
+
+    What is nowhere asks for none: it is refused anyway, and too many groups must not tell it from what is hidden.
+    """
+    if not by_group:
+        return ()
+    pairs = [(id, project) for id, _, project in (each.partition(BETWEEN) for each in by_group)]
+    projects = {project_of(row) for row in found.values()} | {where.project_id for where in absent.values()}
+    if known := projects - {None}:
+        return tuple(pair for pair in pairs if pair[1] in known)
+    return tuple(pairs) if len(found) == len(set(wanted)) else ()
 
 
 def _assumed(actor: Actor) -> tuple[str, ...]:

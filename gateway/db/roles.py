@@ -147,17 +147,32 @@ async def members(
 
 
 async def member_of(
-    connection: AsyncConnection, type: PrincipalType, id: str, *, project_id: str | None = None
+    connection: AsyncConnection,
+    type: PrincipalType,
+    id: str,
+    *,
+    project_id: str | None = None,
+    by_group: Sequence[str] = (),
 ) -> Sequence[AnyRow]:
-    """The roles, of one project if one is given, that somebody is `assignee` of by a live grant, by name."""
+    """The roles, of one project if one is given, that somebody is `assignee` of by a live grant, and those `by_group`,
+    by name.
+    """
     held = select(grants.c.object_id).where(
         *_memberships(), grants.c.principal_type == type.value, grants.c.principal_id == id
     )
-    ids = [UUID(each) for each in (await connection.execute(held.distinct())).scalars()]
-    statement = select(roles).where(roles.c.id.in_(ids)).order_by(roles.c.name_key, roles.c.id)
+    ids = [*(await connection.execute(held.distinct())).scalars(), *by_group]
+    return await named(connection, ids, project_id=project_id)
+
+
+async def named(connection: AsyncConnection, ids: Sequence[str], *, project_id: str | None) -> Sequence[AnyRow]:
+    """These roles, of one project if one is given, by name."""
+    if not ids:
+        return ()
+    wanted = roles.c.id.in_({UUID(each) for each in ids})
+    statement = select(roles).where(wanted).order_by(roles.c.name_key, roles.c.id)
     if project_id is not None:
         statement = statement.where(roles.c.project_id == project_id)
-    return (await connection.execute(statement)).all() if ids else ()
+    return (await connection.execute(statement)).all()
 
 
 def _memberships() -> tuple[ColumnElement[bool], ...]:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refusals import MAX_GROUP_ROLES, too_many_groups
 from gateway.access.relations import Can
 from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, PrincipalType, TupleKey
 from gateway.fga.client import MAX_CONTEXTUAL_TUPLES, FgaClient
@@ -56,6 +57,8 @@ class FgaRelationships:
         if not questions:
             return []
         subject, contextual = subject_of(actor)
+        if len(contextual) > MAX_GROUP_ROLES:
+            raise too_many_groups()
         contextual = (*contextual, *_places(questions, MAX_CONTEXTUAL_TUPLES - len(contextual)))
         asked = _Asked(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)})
         names = [object_name(question.object) for question in questions]
@@ -168,13 +171,17 @@ def _places(questions: Sequence[Question], room: int) -> tuple[FgaTuple, ...]:
 
 
 def subject_of(actor: Actor) -> tuple[str, tuple[FgaTuple, ...]]:
-    """(the user to ask for, the tuples that hold for this question only). Raises ValueError for an anonymous actor."""
+    """(the user to ask for, the tuples that hold for this question only: of an assumed role, or of groups).
+
+    Raises ValueError for an anonymous actor.
+    """
     if actor.assumed_role is not None:
         member = member_of(actor.assumed_role)
         return member, (FgaTuple(member, "assignee", object_of("role", actor.assumed_role)),)
     if actor.kind is ActorKind.ANONYMOUS:
         raise ValueError("an anonymous caller has no relationships to ask about")
-    return user_object(actor.id), ()
+    user = user_object(actor.id)
+    return user, tuple(FgaTuple(user, "assignee", object_of("role", role)) for role in actor.group_roles)
 
 
 def object_name(key: ObjectKey) -> str:

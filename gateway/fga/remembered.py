@@ -36,6 +36,7 @@ class _Circle:
     kind: str
     actor_id: str
     assumed_role: UUID | None
+    groups: str
 
 
 _Key = tuple[_Circle, UUID | None, Can, ObjectKey]
@@ -88,7 +89,15 @@ class RememberedRelationships:
         """One answer per question, in order. Raises what asking raises."""
         if pin is None or self._seconds <= 0:
             return await self._relationships.check(actor, questions, now=now)
-        circle = _Circle(pin.revision, pin.time_boxes, self._model_id(), actor.kind.value, actor.id, actor.assumed_role)
+        circle = _Circle(
+            pin.revision,
+            pin.time_boxes,
+            self._model_id(),
+            actor.kind.value,
+            actor.id,
+            actor.assumed_role,
+            actor.groups_digest,
+        )
         known = {question for question in questions if self._knows(circle, question, now)}
         unknown = [question for question in questions if question not in known]
         self._observer.remembered("relationships", hits=len(known), misses=len(unknown))

@@ -13,9 +13,9 @@ from gateway.access.operations.grant_lists import ChangeGrants
 from gateway.access.operations.grants import Assignment, ReadAssignments, WriteAssignments, WritingGrants
 from gateway.access.operations.roles import ChangeRoleMembers
 from gateway.access.permit import Permit
-from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege, granting
+from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege
 from gateway.access.refs import ObjectKey, ObjectType, Ref, RoleRef
-from gateway.access.refusals import RoleActionForbidden, not_found
+from gateway.access.refusals import not_found
 from gateway.access.resolved import (
     Resolved,
     ResolvedGenericTable,
@@ -40,7 +40,7 @@ from gateway.db import grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database, retry_serialization
 from gateway.db.outbox import Pending
-from gateway.db.role_nesting import MAX_DEPTH, nesting, offices
+from gateway.db.role_nesting import MAX_DEPTH, nesting
 from gateway.db.server_offices import somebody_stays
 from gateway.db.wanted import TRAVERSE
 from gateway.governance.errors import (
@@ -57,6 +57,7 @@ from gateway.governance.errors import (
     last_admin_kept,
     pending_when_out,
 )
+from gateway.governance.offices import refuse_higher_office
 from gateway.governance.principals import principal_of
 from gateway.iceberg.errors import BadRequestException
 
@@ -149,7 +150,8 @@ class Grants:
             await _require_known(connection, change.writes)
             await _refuse_circles(connection, row.key, change.writes)
             await _refuse_members_of_others(connection, row.key, change.writes)
-            await self._refuse_higher_office(permit, connection, row.key, change.writes)
+            if change.writes and row.key.type is ObjectType.ROLE:
+                await refuse_higher_office(self._door, permit, connection, row.key.id)
             for entry in change.deletes:
                 taken = await grants.take(
                     connection, privilege=entry.privilege, principal=entry.principal, on=row.key, by=permit.actor.id
@@ -191,23 +193,6 @@ class Grants:
             raise InvalidGrantExpiry(
                 f"You may give this until {ends.isoformat()}: what you give yourself ends no later than that."
             )
-
-    async def _refuse_higher_office(
-        self, permit: Permit[Operation], connection: Connection, on: ObjectKey, writes: Sequence[Assignment]
-    ) -> None:
-        """Raise RoleActionForbidden when the role has an office that the caller may not give: whoever decides who is in
-        a role would give it by way of the role.
-
-        Offices are the privileges that stand above the project's security administrators, who may fill every role.
-        """
-        if on.type is not ObjectType.ROLE or not writes:
-            return
-        for privilege, held_on in await offices(connection, on.id):
-            [may] = await self._door.related(permit, permit.actor, granting(privilege), [held_on])
-            if not may:
-                raise RoleActionForbidden(
-                    f"Members of this role have {privilege} on the {held_on.type}, which is not yours to give."
-                )
 
     async def _answer_when_so(self, given: Sequence[Pending], taken: Sequence[Pending]) -> None:
         if taken:

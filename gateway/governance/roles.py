@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
+from gateway.access.door import Door
 from gateway.access.operations.roles import (
     CreateRole,
     DeleteRole,
@@ -55,6 +56,7 @@ from gateway.governance.errors import (
     last_admin_kept,
     pending_when_out,
 )
+from gateway.governance.offices import refuse_higher_office
 from gateway.iceberg.errors import BadRequestException, CatalogError, InvalidPaginationToken
 
 #: Hits of one search.
@@ -64,8 +66,9 @@ MOST_FOUND = 10
 class Roles:
     """Roles of projects."""
 
-    def __init__(self, *, database: Database, delivery: TupleDelivery, page_size: int) -> None:
+    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery, page_size: int) -> None:
         self._database = database
+        self._door = door
         self._delivery = delivery
         self._page_size = page_size
 
@@ -158,12 +161,17 @@ class Roles:
         return _wire(row)
 
     async def update_source(self, permit: Permit[UpdateRoleSourceSystem]) -> Role:
-        """Another provider and source. Raises RoleSourceIdConflict and ReservedRoleProvider."""
+        """Another provider and source: who is in the role is said by another group from now on.
+
+        Raises RoleSourceIdConflict and ReservedRoleProvider, and RoleActionForbidden when the role has an office that
+        is not the caller's to give.
+        """
         operation = permit.operation
         request = operation.request
         _refuse_reserved(request.provider_id)
         try:
             async with self._database.change(permit) as connection:
+                await refuse_higher_office(self._door, permit, connection, str(operation.role.role_id))
                 row = await roles.update_source(
                     connection,
                     operation.role.role_id,

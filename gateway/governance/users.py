@@ -149,22 +149,29 @@ class Users:
 
     async def roles(self, permit: Permit[ListOwnRoles | ListUserRoles]) -> NamedRoleList:
         """The roles the user was put into, of all projects the caller may be in; not those that come through other
-        roles.
+        roles. The caller's own are also those that groups in the token stand for: of others' tokens nothing is known.
+        """
+        ref = permit.operation.user
+        by_group = permit.actor.group_roles if isinstance(permit.operation, ListOwnRoles) else ()
+        if permit.resolution.get(ref) is None:
+            raise not_found(ref)
+        async with self._database.read() as connection:
+            return named_roles(
+                await roles.member_of(
+                    connection, PrincipalType.USER, ref.user_id, project_id=permit.actor.within, by_group=by_group
+                )
+            )
+
+    async def all_roles(self, permit: Permit[ListAllOwnRoles | ListAllUserRoles]) -> NamedRoleList:
+        """The roles the user is in, of all projects, also through other roles, by owning one, and about oneself by
+        groups in the token.
         """
         ref = permit.operation.user
         if permit.resolution.get(ref) is None:
             raise not_found(ref)
         async with self._database.read() as connection:
-            return named_roles(
-                await roles.member_of(connection, PrincipalType.USER, ref.user_id, project_id=permit.actor.within)
-            )
-
-    async def all_roles(self, permit: Permit[ListAllOwnRoles | ListAllUserRoles]) -> NamedRoleList:
-        """The roles the user is in, of all projects, also through other roles and by owning one."""
-        ref = permit.operation.user
-        if permit.resolution.get(ref) is None:
-            raise not_found(ref)
-        async with self._database.read() as connection:
+            if isinstance(permit.operation, ListAllOwnRoles):
+                return named_roles(await roles.named(connection, permit.resolution.caller_roles, project_id=None))
             return named_roles(await role_nesting.all_roles_of(connection, PrincipalType.USER, ref.user_id))
 
     async def list(self, permit: Permit[ListUsers]) -> UserList:

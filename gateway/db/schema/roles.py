@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Table, Text, UniqueConstraint
+from sqlalchemy import Column, ForeignKey, Index, Table, Text, UniqueConstraint
 from sqlalchemy.dialects.postgresql import UUID
 
 from gateway.db.schema.base import metadata, now, search_key
@@ -23,4 +23,6 @@ roles = Table(
     now("updated_at", nullable=True),
     UniqueConstraint("project_id", "name_key"),
     UniqueConstraint("project_id", "provider_id", "source_id"),
+    # Groups of a token are looked for in all projects at once.
+    Index("roles_by_source", "provider_id", "source_id"),
 )

@@ -94,6 +94,7 @@ OTHERS: dict[str, tuple[Actor, Question, Pin]] = {
     "a time-boxed grant was made": (ALICE, READ, replace(PIN, time_boxes=UUID(int=9))),
     "somebody else": (Actor.user("oidc~bob"), READ, PIN),
     "under a role": (msgspec.structs.replace(ALICE, assumed_role=uuid4()), READ, PIN),
+    "by another group": (msgspec.structs.replace(ALICE, group_roles=(str(UUID(int=7)),)), READ, PIN),
     "another relation": (ALICE, WRITE, PIN),
     "another object": (ALICE, replace(READ, object=ObjectKey(ObjectType.TABLE, "u")), PIN),
     "the same id of another type": (ALICE, replace(READ, object=ObjectKey(ObjectType.VIEW, "t")), PIN),

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups in tokens stand for the provider's roles of the project, for one request at a time and never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.contract import warehouses
+from tests.contract.providers import AUDIENCE, StubProvider, stub_provider
+from tests.contract.test_roles import ROLE, add, make
+from tests.contract.world import Person, Table, World, told, unique
+from tests.integration.toxic import second_gateway
+
+#: Makes somebody of the partner with these groups in the token.
+Comes = Callable[..., Person]
+
+
+@pytest.fixture(scope="module")
+def partner(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, StubProvider]]:
+    """A gateway that takes groups from the tokens of the provider `partner`."""
+    with stub_provider() as provider:
+        settings = {
+            "OPENID_PROVIDERS__PARTNER__URI": provider.issuer,
+            "OPENID_PROVIDERS__PARTNER__AUDIENCE": AUDIENCE,
+            "OPENID_PROVIDERS__PARTNER__ROLES_CLAIM": "groups",
+            "OPENID_PROVIDERS__ELSE__URI": provider.issuer,
+            "OPENID_PROVIDERS__ELSE__AUDIENCE": "else",
+            "OPENID_PROVIDERS__ELSE__ROLES_CLAIM": "groups",
+        }
+        log = tmp_path_factory.mktemp("groups") / "gateway.log"
+        with second_gateway(world.ready, log, **settings) as (base, _):
+            yield base, provider
+
+
+@pytest.fixture
+def comes(partner: tuple[str, StubProvider]) -> Iterator[Comes]:
+    base, provider = partner
+    people = []
+
+    def person(*groups: Any, subject: str | None = None, **claims: Any) -> Person:
+        subject = subject or unique("gil")
+        token = provider.token(subject, **{"groups": list(groups), **claims})
+        people.append(Person(subject, f"partner~{subject}", token, base))
+        return people[-1]
+
+    yield person
+    for each in people:
+        each.http.close()
+
+
+def of_group(world: World, group: str, provider: str = "partner", **more: Any) -> dict[str, Any]:
+    """A role that stands for a group."""
+    return make(world, **{"provider-id": provider, "source-id": group}, **more)
+
+
+def give(world: World, privilege: str, role: dict[str, Any], kind: str, id: str, expect: int = 204) -> None:
+    """A grant to a role."""
+    entry = {"writes": [{"type": privilege, "role": role["id"]}]}
+    answer = world.admin.post(world.grants_path(kind, id), entry)
+    assert answer.status_code == expect, answer.text
+
+
+def take(world: World, privilege: str, role: dict[str, Any], kind: str, id: str) -> None:
+    """That grant is gone."""
+    entry = {"deletes": [{"type": privilege, "role": role["id"]}]}
+    assert world.admin.post(world.grants_path(kind, id), entry).status_code == 204
+
+
+@pytest.fixture
+def table(world: World, ns: str) -> Table:
+    return world.table(ns)
+
+
+def reads(person: Person, table: Table) -> bool:
+    """Whether they may read; what is not allowed is not seen."""
+    answer = person.get(table.path)
+    assert answer.status_code in (200, 404), answer.text
+    return answer.status_code == 200
+
+
+def test_a_group_gives_what_its_role_has_and_no_more(world: World, comes: Comes, table: Table) -> None:
+    group = unique("Readers of /lake: ä")
+    role = of_group(world, group)
+    give(world, "select", role, "table", table.uuid)
+    inside, outside = comes(group), comes(group.lower(), "else")
+    assert reads(inside, table) and not reads(outside, table), "letter case counts"
+    commit = world.commit(inside, table.path, {"action": "set-properties", "updates": {"a": "b"}})
+    assert told(commit)[0] == 403
+    keys = inside.get(f"{table.path}/credentials").json()["storage-credentials"]
+    assert len(keys) == 1
+    listed = inside.get(f"{world.root}/namespaces/{table.namespace}/tables").json()["identifiers"]
+    assert [each["name"] for each in listed] == [table.name], "lists know of groups, too"
+    assert told(outside.get(f"{world.root}/namespaces/{table.namespace}/tables"))[0] == 404
+    assert world.tuples(f"role:{role['id']}") >= {(f"project:{world.project}", "project")}
+    assert not any("partner" in user for user, _ in world.tuples(f"role:{role['id']}")), "nothing is stored"
+
+
+def test_without_the_group_in_the_next_token_it_is_over(world: World, comes: Comes, table: Table) -> None:
+    group = unique("g")
+    give(world, "select", of_group(world, group), "table", table.uuid)
+    subject = unique("gil")
+    before, after = comes(group, subject=subject), comes(subject=subject)
+    for _ in range(3):
+        assert reads(before, table)
+        assert not reads(after, table), "what was remembered of the one token is nothing to the other"
+
+
+def test_what_is_taken_from_the_role_is_taken_at_once(world: World, comes: Comes, table: Table) -> None:
+    group = unique("g")
+    role = of_group(world, group)
+    give(world, "select", role, "table", table.uuid)
+    person = comes(group)
+    assert reads(person, table)
+    take(world, "select", role, "table", table.uuid)
+    assert not reads(person, table)
+    give(world, "select", role, "table", table.uuid)
+    assert reads(person, table)
+    another = {"provider-id": "partner", "source-id": unique("g")}
+    assert world.admin.ask("PUT", f"{ROLE}/{role['id']}/source-system", json=another).status_code == 200
+    assert not reads(person, table), "the role stands for another group now"
+    assert reads(comes(another["source-id"]), table)
+    assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
+    assert not reads(comes(another["source-id"]), table)
+
+
+def test_only_roles_of_the_tokens_own_provider_are_matched(
+    world: World, comes: Comes, partner: tuple[str, StubProvider], table: Table
+) -> None:
+    group = unique("g")
+    own = make(world)
+    give(world, "select", own, "table", table.uuid)
+    give(world, "select", of_group(world, group, provider="oidc"), "table", table.uuid)
+    for named in (group, own["id"], own["name"], own["ident"], f"oidc~{group}", f"role:{own['id']}#assignee"):
+        assert not reads(comes(named), table), named
+    give(world, "select", of_group(world, group, provider="else"), "table", table.uuid)
+    assert not reads(comes(group), table)
+    base, provider = partner
+    other = Person("x", "", provider.token("x", aud="else", groups=[group]), base)
+    assert reads(other, table), "the same group of the other provider is another one"
+    other.http.close()
+
+
+@pytest.mark.parametrize("group", ["*", "user:*", "#assignee", "%", "_", "role:*", "a'b", '{"a"}', "a,b", "{}", "\\"])
+def test_names_that_look_like_something_else_are_names(world: World, comes: Comes, table: Table, group: str) -> None:
+    name = unique("g") + group
+    role = of_group(world, name)
+    give(world, "select", role, "table", table.uuid)
+    assert reads(comes(name), table)
+    assert not reads(comes(group), table)
+    assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
+
+
+def test_a_role_in_a_role_and_an_assumed_one_come_by_groups_too(world: World, comes: Comes, table: Table) -> None:
+    group = unique("g")
+    inner, outer = of_group(world, group), make(world)
+    assert add(world, outer, "role", inner["id"]).status_code == 204
+    give(world, "select", outer, "table", table.uuid)
+    person = comes(group)
+    assert reads(person, table)
+    for role, status in ((inner, 200), (outer, 200), (make(world), 400)):
+        answer = person.get(table.path, headers={"x-assume-role": role["id"]})
+        assert answer.status_code == status, answer.text
+    keys = person.get(f"{table.path}/credentials", headers={"x-assume-role": outer["id"]})
+    assert len(keys.json()["storage-credentials"]) == 1
+    answer = comes().get(table.path, headers={"x-assume-role": inner["id"]})
+    assert told(answer)[:2] == (400, "InvalidAssumeRoleId")
+
+
+def test_who_is_told_the_own_roles_is_told_those_by_groups(world: World, comes: Comes) -> None:
+    group = unique("g")
+    inner, outer = of_group(world, group), make(world)
+    assert add(world, outer, "role", inner["id"]).status_code == 204
+    person = comes(group)
+    assert person.post("/management/v1/user", {}).status_code == 201
+    path = f"/management/v1/user/{person.id}/roles"
+    assert [each["id"] for each in person.get(path).json()["roles"]] == [inner["id"]]
+    both = {each["id"] for each in person.get(f"{path}/transitive").json()["roles"]}
+    assert both == {inner["id"], outer["id"]}
+    assert world.admin.get(path).json() == {"roles": []}, "what a token says is known of its own bearer alone"
+
+
+def test_a_group_counts_in_the_project_of_its_role_alone(world: World, comes: Comes, table: Table) -> None:
+    elsewhere = warehouses.project(world)
+    group = unique("g")
+    headers = {"x-project-id": elsewhere}
+    foreign = world.admin.post(
+        ROLE, {"name": unique("r"), "provider-id": "partner", "source-id": group}, headers=headers
+    ).json()
+    give(world, "select", foreign, "table", table.uuid)
+    assert not reads(comes(group), table)
+    give(world, "describe", foreign, "project", elsewhere)
+    assert comes(group).get("/management/v1/project", headers=headers).status_code == 200
+    listed = comes(group).get("/management/v1/project-list").json()["projects"]
+    assert elsewhere in [each["project-id"] for each in listed]
+
+
+def test_a_hundred_groups_count_and_one_more_is_refused_clearly(world: World, comes: Comes, table: Table) -> None:
+    project = warehouses.project(world)
+    made = warehouses.make(world, world.admin, project=project)
+    stem = unique("g")
+    headers = {"x-project-id": project}
+    roles = [
+        world.admin.post(
+            ROLE, {"name": f"{stem}-{n}", "provider-id": "partner", "source-id": f"{stem}-{n}"}, headers=headers
+        ).json()
+        for n in range(101)
+    ]
+    give(world, "describe", roles[99], "project", project)
+    groups = [f"{stem}-{n}" for n in range(101)]
+    path = f"/management/v1/warehouse/{made.id}"
+    assert comes(*groups[:100]).get(path).status_code == 200
+    person = comes(*groups)
+    refused = person.get(path)
+    assert told(refused)[:2] == (403, "TooManyGroups") and "100" in refused.json()["error"]["message"]
+    assert told(person.get(table.path))[0] == 404, "in another project there are none of these"
+    nowhere = person.get("/management/v1/warehouse/00000000-0000-0000-0000-000000000009")
+    assert told(nowhere)[0] == 404
+    assert person.get("/management/v1/project-list").status_code == 403, "over all projects there are too many"
+    recorded = world.sql(
+        "select 1 from audit_log where actor_id = $1 and record::text like '%TooManyGroups%'", person.id
+    )
+    assert recorded
+    assert world.admin.post(f"{ROLE}/{roles[0]['id']}", {"name": stem}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("claims", "told_of"),
+    [
+        ({"groups": ..., "_claim_names": {"groups": "src1"}}, "too many"),
+        ({"groups": ..., "hasgroups": True}, "too many"),
+        ({"groups": 7}, "text or a list"),
+        ({"groups": [["nested"]]}, "text or a list"),
+        ({"groups": {"a": "b"}}, "text or a list"),
+        ({"groups": ["line\nbreak"]}, "invisible"),
+        ({"groups": ["rec\u001eord"]}, "invisible"),
+        ({"groups": [f"group-{number}" for number in range(5_000)]}, "longer"),
+    ],
+)
+def test_groups_that_cannot_be_read_refuse_the_token(comes: Comes, claims: dict[str, Any], told_of: str) -> None:
+    """A policy that denies by group would silently not apply."""
+    refused = comes(**claims).get("/management/v1/whoami")
+    assert refused.status_code == 401 and told_of in refused.json()["error"]["message"], refused.text
+
+
+def test_many_groups_that_are_no_roles_cost_nothing_and_one_as_text_is_one(
+    world: World, comes: Comes, table: Table
+) -> None:
+    group = unique("g")
+    give(world, "select", of_group(world, group), "table", table.uuid)
+    assert reads(comes(*(f"g{number}" for number in range(600)), group), table)
+    assert reads(comes(groups=group), table)
+
+
+def test_an_office_cannot_be_had_by_giving_its_role_another_group(world: World, comes: Comes) -> None:
+    """Who fills the roles of a project may not give this office; a group would be as good as a membership."""
+    project = warehouses.project(world)
+    headers = {"x-project-id": project}
+    role = world.admin.post(ROLE, {"name": unique("r")}, headers=headers).json()
+    give(world, "project_admin", role, "project", project)
+    world.grant("security_admin", world.bob, "project", project)
+    source = {"provider-id": "partner", "source-id": unique("g")}
+    path = f"{ROLE}/{role['id']}/source-system"
+    assert told(world.bob.ask("PUT", path, json=source))[:2] == (403, "RoleActionForbidden")
+    assert world.admin.ask("PUT", path, json=source).status_code == 200
+    assert comes(source["source-id"]).post("/management/v1/project/rename", {"new-name": unique("p")}, headers=headers)
+    world.revoke("security_admin", world.bob, "project", project)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups in a token at the door: which roles they stand for, and what is asked with them."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gateway.access.actor import Actor
+from gateway.access.operations.tables import LoadTable
+from gateway.access.operations.users import WhoAmI
+from gateway.access.refusals import TooManyGroups
+from tests.access import world
+from tests.access.world import House, entrance
+
+GIL = Actor.user("corp~gil", groups=("readers", "writers"))
+ROLES = tuple((f"00000000-0000-4000-8000-{number:012d}", world.PROJECT_ID) for number in range(101))
+
+
+def _house(*by_group: tuple[str, str]) -> House:
+    house = House()
+    house.resolver.standing = {"group_roles": by_group}
+    return house
+
+
+async def test_the_permit_and_the_question_are_of_a_caller_in_the_roles_of_the_groups() -> None:
+    house = _house(*ROLES[:2])
+    permit = await house.door.admit(entrance(GIL), LoadTable(world.TABLE))
+    assert permit.actor.group_roles == tuple(sorted(role for role, _ in ROLES[:2]))
+    assert permit.actor.id == GIL.id
+
+
+async def test_who_acts_as_a_role_brings_no_group_along_and_may_be_in_that_role_by_a_group() -> None:
+    house = _house(*ROLES[:2])
+    visit = entrance(GIL)
+    await house.door.assume(visit, world.ROLE)
+    assert visit.actor.group_roles, "being in the role may rest on a group, and is asked about again with it"
+    resolution = await house.resolver.resolve((), GIL)
+    assert resolution.acting(visit.actor) is visit.actor
+    assert visit.actor.groups_digest == ""
+
+
+async def test_more_than_a_hundred_are_refused_whatever_is_asked_for_and_it_is_written_down() -> None:
+    house = _house(*ROLES)
+    with pytest.raises(TooManyGroups) as refused:
+        await house.door.admit(entrance(GIL), LoadTable(world.TABLE))
+    assert refused.value.code == 403
+    [record] = house.audit.buffered
+    assert record.decisions[0].failure == "TooManyGroups"
+    assert house.judge.asked == [], "nobody is asked a question that has no room"
+    assert (await _house(*ROLES[:100]).door.admit(entrance(GIL), LoadTable(world.TABLE))).actor.group_roles
+
+
+async def test_what_needs_no_relationship_minds_no_number_of_groups() -> None:
+    assert (await _house(*ROLES).door.admit(entrance(GIL), WhoAmI())).actor.id == GIL.id
+
+
+async def test_a_caller_without_groups_has_none_whatever_the_resolver_says() -> None:
+    house = _house(*ROLES)
+    permit = await house.door.admit(entrance(world.ALICE), LoadTable(world.TABLE))
+    assert permit.actor.group_roles == ()
+
+
+async def test_a_token_for_one_project_brings_the_roles_of_that_project_alone() -> None:
+    resolution = msgspec.structs.replace(
+        await _house().resolver.resolve((), GIL), group_roles=(ROLES[0], (ROLES[1][0], "elsewhere"))
+    )
+    bound = msgspec.structs.replace(GIL, within=world.PROJECT_ID, project_token=True)
+    assert resolution.seen_by(bound, ()).acting(bound).group_roles == (ROLES[0][0],)
