@@ -22,7 +22,15 @@ import msgspec
 from msgspec import Meta
 
 from gateway.sections import Audit, Count, Drift, Embedded, Idempotency, Limits, Memory, Metrics, Opa, OpenFga, Port
-from gateway.settings_identity import FIRST_PROVIDER, RESERVED_IDS, OpenIdProvider, problems_of
+from gateway.settings_identity import (
+    ACCOUNT_DIRECTORY,
+    FIRST_CLUSTER,
+    FIRST_PROVIDER,
+    RESERVED_IDS,
+    KubernetesCluster,
+    OpenIdProvider,
+    problems_of,
+)
 from gateway.variables import PREFIX, SECONDS, SettingRow, read, rows_of
 from gateway.variables import Secret as Secret
 from gateway.variables import SettingsError as SettingsError
@@ -182,6 +190,28 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(ge=10, description="Age at which its keys count no more: an outage is 503 from then on.", extra=SECONDS),
     ] = 3600.0
     openid_providers: Mapping[str, OpenIdProvider] = MappingProxyType({})
+    enable_kubernetes_authentication: Annotated[
+        bool, Meta(description="Take tokens of service accounts of the cluster this gateway runs in.")
+    ] = False
+    kubernetes_authentication_audience: Annotated[
+        tuple[str, ...], Meta(description="Audiences a token of a service account may be for; needed with it.")
+    ] = ()
+    kubernetes_authentication_issuers: Annotated[
+        tuple[str, ...],
+        Meta(description="Issuers that the cluster's tokens name; default: the one of the gateway's own token."),
+    ] = ()
+    kubernetes_authentication_subject_source: Annotated[
+        typing.Literal["uid", "username"],
+        Meta(description="What names a service account: its uid, or `system:serviceaccount:<namespace>:<name>`."),
+    ] = "uid"
+    kubernetes_authentication_accept_legacy_serviceaccount: Annotated[
+        bool, Meta(description="Accept tokens that have no end and no audience, too.")
+    ] = False
+    kubernetes_authentication_review_lifetime: Annotated[
+        float,
+        Meta(ge=0, description="How long a token counts as reviewed; a deleted pod's works so long.", extra=SECONDS),
+    ] = 60.0
+    kubernetes_clusters: Mapping[str, KubernetesCluster] = MappingProxyType({})
 
     metrics: Metrics = Metrics()
     openfga: OpenFga = OpenFga()
@@ -251,6 +281,33 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         )
         return {FIRST_PROVIDER: first, **self.openid_providers}
 
+    def clusters(self) -> dict[str, KubernetesCluster]:
+        """All Kubernetes clusters by id, the one this gateway runs in first.
+
+        Raises:
+            SettingsError: it is to be asked and the gateway runs in none, or no audience is set for it.
+        """
+        if not self.enable_kubernetes_authentication:
+            return dict(self.kubernetes_clusters)
+        host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+        if not host:
+            raise SettingsError(
+                f"{PREFIX}ENABLE_KUBERNETES_AUTHENTICATION is for a gateway that runs in a pod; name the cluster with "
+                f"{PREFIX}KUBERNETES_CLUSTERS__<ID>__URL"
+            )
+        if not self.kubernetes_authentication_audience:
+            raise SettingsError(f"{PREFIX}KUBERNETES_AUTHENTICATION_AUDIENCE must be set")
+        own = KubernetesCluster(
+            url=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+            audience=self.kubernetes_authentication_audience,
+            issuers=self.kubernetes_authentication_issuers,
+            ca_file=f"{ACCOUNT_DIRECTORY}/ca.crt",
+            subject_source=self.kubernetes_authentication_subject_source,
+            accept_legacy_serviceaccount=self.kubernetes_authentication_accept_legacy_serviceaccount,
+            review_lifetime=self.kubernetes_authentication_review_lifetime,
+        )
+        return {FIRST_CLUSTER: own, **self.kubernetes_clusters}
+
     def require_serving(self) -> None:
         """Refuse to serve without what makes serving safe.
 
@@ -258,13 +315,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             SettingsError: names every missing variable. A missing audience would accept tokens made for others.
         """
         needed: dict[str, object] = {"PG_ENCRYPTION_KEY": self.pg_encryption_key}
-        if not self.openid_providers:
+        clusters = self.clusters()
+        if not self.openid_providers and not clusters:
             needed["OPENID_PROVIDER_URI"] = self.openid_provider_uri
         missing = [f"{PREFIX}{name} must be set" for name, value in needed.items() if not value]
-        if (self.openid_provider_uri or not self.openid_providers) and not self.openid_audience:
+        if (self.openid_provider_uri or not (self.openid_providers or clusters)) and not self.openid_audience:
             missing.append(f"{PREFIX}OPENID_AUDIENCE must be set")
-        reserved = sorted(RESERVED_IDS & self.openid_providers.keys())
-        wrong = [f"{PREFIX}OPENID_PROVIDERS__{id.upper()}: this id is reserved; take another one" for id in reserved]
+        named = {"OPENID_PROVIDERS": self.openid_providers, "KUBERNETES_CLUSTERS": self.kubernetes_clusters}
+        wrong = [
+            f"{PREFIX}{group}__{id.upper()}: this id is reserved; take another one"
+            for group, some in named.items()
+            for id in sorted(RESERVED_IDS & some.keys())
+        ]
+        twice = sorted(self.identity_providers().keys() & clusters.keys())
+        wrong += [f"{PREFIX}KUBERNETES_CLUSTERS__{id.upper()}: a provider has this id, too" for id in twice]
         if told := [*missing, *wrong, *problems_of(self.identity_providers().items())]:
             raise SettingsError("\n".join(told))
         self.write_url()

@@ -5,6 +5,7 @@ and reads them all).
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable
 from itertools import combinations
 from typing import Annotated
@@ -18,6 +19,8 @@ from gateway.variables import PREFIX, SECONDS
 FIRST_PROVIDER = "oidc"
 #: The cluster of `ENABLE_KUBERNETES_AUTHENTICATION`, as in the reference system.
 FIRST_CLUSTER = "kubernetes"
+#: Where a pod finds its own token and whom to trust.
+ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"
 #: Ids that no further provider may have: user ids begin with them already.
 RESERVED_IDS = frozenset({FIRST_PROVIDER, FIRST_CLUSTER, "lakekeeper", "lakegate", "system"})
 
@@ -64,6 +67,36 @@ class OpenIdProvider(msgspec.Struct, frozen=True, kw_only=True):
         if twice := set(found) & set(self.audience):
             raise ValueError(f"{', '.join(sorted(twice))} is an audience for everything, too")
         return found
+
+
+class KubernetesCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """One more Kubernetes cluster; its service accounts are `<id>~<subject>`."""
+
+    url: Annotated[str, Meta(description="Address of the API server (https) that reviews the cluster's tokens.")]
+    audience: Annotated[
+        tuple[str, ...], Meta(min_length=1, description="Audiences a token of a service account may be for.")
+    ]
+    issuers: Annotated[
+        tuple[str, ...],
+        Meta(description="Issuers that the cluster's tokens name; default: the one of the gateway's own token."),
+    ] = ()
+    ca_file: Annotated[
+        str | None, Meta(description="Certificates (PEM) to trust for the API server; default: as everywhere.")
+    ] = None
+    token_file: Annotated[
+        str, Meta(description="File with the gateway's own token there, which may review tokens.")
+    ] = ACCOUNT_DIRECTORY + "/token"
+    subject_source: Annotated[
+        typing.Literal["uid", "username"],
+        Meta(description="What names a service account: its uid, or `system:serviceaccount:<namespace>:<name>`."),
+    ] = "uid"
+    accept_legacy_serviceaccount: Annotated[
+        bool, Meta(description="Accept tokens that have no end and no audience, too.")
+    ] = False
+    review_lifetime: Annotated[
+        float,
+        Meta(ge=0, description="How long a token counts as reviewed; a deleted pod's works so long.", extra=SECONDS),
+    ] = 60.0
 
 
 def problems_of(providers: Iterable[tuple[str, OpenIdProvider]]) -> list[str]:

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import ssl
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from gateway.identity.fetch import HttpFetcher
 from gateway.identity.keys import KeyRing
+from gateway.identity.kubernetes import ApiServer, ClusterRules, ServiceAccounts, issuer_in
 from gateway.identity.router import Link, OpenIdLink, TokenRouter
 from gateway.identity.tokens import TokenRules
 from gateway.settings import Settings
-from gateway.settings_identity import OpenIdProvider
+from gateway.settings_identity import KubernetesCluster, OpenIdProvider
 from gateway.telemetry.health import Check
 from gateway.telemetry.metrics import Metrics
 from gateway.trust import Trust
@@ -41,7 +44,39 @@ async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stac
         rules = _rules(id, provider)
         links.append(OpenIdLink(rules, keys, entries=memory.tokens, seconds=memory.token_seconds, observer=metrics))
         checks[id] = keys.check
+    for id, cluster in settings.clusters().items():
+        accounts = await _service_accounts(id, cluster, settings, trust, metrics, stack)
+        links.append(accounts)
+        checks[id] = accounts.check
     return Identity(TokenRouter(links), checks)
+
+
+async def _service_accounts(
+    id: str, cluster: KubernetesCluster, settings: Settings, trust: Trust, metrics: Metrics, stack: AsyncExitStack
+) -> ServiceAccounts:
+    """Raises ValueError when the cluster's issuer is not told and the gateway's own token does not tell it."""
+    token_file = Path(cluster.token_file)
+    issuers = frozenset(cluster.issuers) or _issuers_of_own_token(id, token_file)
+    rules = ClusterRules(
+        idp_id=id,
+        issuers=issuers,
+        audiences=frozenset(cluster.audience),
+        subject_source=cluster.subject_source,
+        accept_legacy=cluster.accept_legacy_serviceaccount,
+    )
+    tls = trust.context if cluster.ca_file is None else ssl.create_default_context(cafile=cluster.ca_file)
+    reviews = await stack.enter_async_context(ApiServer(cluster.url, token_file, tls=tls))
+    memory = settings.memory
+    seconds = min(memory.token_seconds, cluster.review_lifetime)
+    return ServiceAccounts(rules, reviews, entries=memory.tokens, seconds=seconds, observer=metrics)
+
+
+def _issuers_of_own_token(id: str, token_file: Path) -> frozenset[str]:
+    try:
+        found = issuer_in(token_file.read_text().strip())
+    except OSError as error:
+        raise ValueError(f"the gateway's own token for the cluster {id!r} cannot be read: {error}") from error
+    return frozenset() if found is None else frozenset({found})
 
 
 def _rules(id: str, provider: OpenIdProvider) -> TokenRules:

@@ -7,6 +7,8 @@ token, because two spellings of one identity are two identities. What only descr
 an odd value is cleaned or left out, and decides nothing.
 """
 
+import base64
+import binascii
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -18,13 +20,36 @@ Claims = Mapping[str, Any]
 UserKind = Literal["human", "application"]
 
 MAX_SUBJECT_CHARACTERS = 127
+#: Longest token that is looked at.
+MAX_TOKEN_BYTES = 16_384
 _MAX_TEXT_CHARACTERS = 255
+_COMPACT = re.compile(r"[A-Za-z0-9_-]+\.(?P<payload>[A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+", re.ASCII)
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 
 NOT_AN_IDENTITY = frozenset(
     {"email", "preferred_username", "upn", "unique_name", "username", "name", "nickname", "phone_number"}
 )
 """Claims that a person may change or that are given to the next person (OpenID Connect Core 5.7): never a user's id."""
+
+
+def payload_of(token: str) -> bytes:
+    """The middle part of a signed JWT, unverified. Raises `AuthenticationFailed`.
+
+    Opaque tokens are refused here: nobody is asked about them.
+    """
+    if len(token) > MAX_TOKEN_BYTES:
+        raise AuthenticationFailed(f"the token is longer than {MAX_TOKEN_BYTES} bytes")
+    matched = _COMPACT.fullmatch(token)
+    if matched is None:
+        raise AuthenticationFailed(
+            "the token is not a signed JWT of three base64url parts; opaque tokens are looked up nowhere: ask the "
+            "provider for access tokens that are JWTs"
+        )
+    payload = matched["payload"]
+    try:
+        return base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+    except binascii.Error:
+        raise AuthenticationFailed("the token is not a signed JWT that can be decoded") from None
 
 
 def find(claims: Claims, path: str) -> Any:

@@ -154,7 +154,7 @@ class TokenVerifier:
         """
         signed = self._extract(token)
         algorithm, kid = _checked_header(signed)
-        claims = _decode_claims(signed.payload)
+        claims = decode_claims(signed.payload)
         issuer = claims.get("iss")
         if not isinstance(issuer, str) or issuer not in self._issuers:
             raise AuthenticationFailed("the token comes from an issuer that is not configured here")
@@ -174,7 +174,7 @@ class TokenVerifier:
     def _read(self, claims: read.Claims, issuer: str) -> VerifiedToken:
         rules = self._rules
         expires_at, issued_at = self._checked_dates(claims)
-        audiences = _audiences_of(claims)
+        audiences = audiences_of(claims)
         project_id = self._project_of(audiences)
         if project_id is None and rules.audiences.isdisjoint(audiences):
             raise AuthenticationFailed("the token was issued for another audience than this service")
@@ -219,7 +219,7 @@ class TokenVerifier:
         the future.
         """
         now, skew = self._clock(), self._rules.skew_seconds
-        expires_at, not_before, issued_at = (_numeric_date(claims, name) for name in ("exp", "nbf", "iat"))
+        expires_at, not_before, issued_at = (numeric_date(claims, name) for name in ("exp", "nbf", "iat"))
         if expires_at is None:
             raise AuthenticationFailed("the token has no expiry (exp)")
         if now >= expires_at + skew:
@@ -252,7 +252,8 @@ def _checked_header(signed: jws.CompactSignature) -> tuple[str, str | None]:
     return algorithm, kid
 
 
-def _decode_claims(payload: bytes | None) -> read.Claims:
+def decode_claims(payload: bytes | None) -> read.Claims:
+    """The claims of a payload. Raises `AuthenticationFailed`."""
     try:
         return msgspec.json.decode(payload or b"", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -270,7 +271,7 @@ def _check_signature(signed: jws.CompactSignature, candidates: tuple[Verificatio
     raise AuthenticationFailed("the token's signature is not valid")
 
 
-def _numeric_date(claims: read.Claims, name: str) -> float | None:
+def numeric_date(claims: read.Claims, name: str) -> float | None:
     """A NumericDate (RFC 7519 section 2): a JSON number of seconds. Text, true and dates past the year 9999 are
     none.
     """
@@ -282,7 +283,8 @@ def _numeric_date(claims: read.Claims, name: str) -> float | None:
     return float(value)
 
 
-def _audiences_of(claims: read.Claims) -> tuple[str, ...]:
+def audiences_of(claims: read.Claims) -> tuple[str, ...]:
+    """The audiences that a token names, one or several. Raises `AuthenticationFailed`."""
     value = claims.get("aud")
     audiences = [value] if isinstance(value, str) else value
     if not isinstance(audiences, list) or not all(isinstance(audience, str) for audience in audiences):

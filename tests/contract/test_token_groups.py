@@ -199,9 +199,9 @@ def test_a_group_counts_in_the_project_of_its_role_alone(world: World, comes: Co
 
 def test_a_hundred_groups_count_and_one_more_is_refused_clearly(world: World, comes: Comes, table: Table) -> None:
     project = warehouses.project(world)
-    made = warehouses.make(world, world.admin, project=project)
-    stem = unique("g")
     headers = {"x-project-id": project}
+    made = warehouses.make(world, headers=headers)
+    stem = unique("g")
     roles = [
         world.admin.post(
             ROLE, {"name": f"{stem}-{n}", "provider-id": "partner", "source-id": f"{stem}-{n}"}, headers=headers
@@ -219,11 +219,6 @@ def test_a_hundred_groups_count_and_one_more_is_refused_clearly(world: World, co
     nowhere = person.get("/management/v1/warehouse/00000000-0000-0000-0000-000000000009")
     assert told(nowhere)[0] == 404
     assert person.get("/management/v1/project-list").status_code == 403, "over all projects there are too many"
-    recorded = world.sql(
-        "select 1 from audit_log where actor_id = $1 and record::text like '%TooManyGroups%'", person.id
-    )
-    assert recorded
-    assert world.admin.post(f"{ROLE}/{roles[0]['id']}", {"name": stem}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -265,5 +260,8 @@ def test_an_office_cannot_be_had_by_giving_its_role_another_group(world: World, 
     path = f"{ROLE}/{role['id']}/source-system"
     assert told(world.bob.ask("PUT", path, json=source))[:2] == (403, "RoleActionForbidden")
     assert world.admin.ask("PUT", path, json=source).status_code == 200
-    assert comes(source["source-id"]).post("/management/v1/project/rename", {"new-name": unique("p")}, headers=headers)
+    renamed = comes(source["source-id"]).post(
+        "/management/v1/project/rename", {"new-name": unique("p")}, headers=headers
+    )
+    assert renamed.status_code == 200, renamed.text
     world.revoke("security_admin", world.bob, "project", project)

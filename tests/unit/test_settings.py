@@ -228,3 +228,51 @@ def test_two_providers_of_one_issuer_are_told_apart_by_their_audiences() -> None
     same = {"LAKEGATE__OPENID_PROVIDERS__CORP_AD__URI": "https://issuer.example"}
     apart = {"LAKEGATE__OPENID_PROVIDERS__CORP_AD__AUDIENCE": "robots"}
     settings.load(_SERVING | _ENTRA | same | apart).require_serving()
+
+
+_CLUSTER = {
+    "LAKEGATE__KUBERNETES_CLUSTERS__LAB__URL": "https://10.0.0.1:6443",
+    "LAKEGATE__KUBERNETES_CLUSTERS__LAB__AUDIENCE": "lakegate",
+}
+
+
+def test_clusters_beside_providers_or_alone() -> None:
+    read = settings.load(_SERVING | _CLUSTER | {"LAKEGATE__KUBERNETES_CLUSTERS__LAB__SUBJECT_SOURCE": "username"})
+    read.require_serving()
+    assert [(id, each.subject_source) for id, each in read.clusters().items()] == [("lab", "username")]
+    alone = {name: value for name, value in _SERVING.items() if "OPENID" not in name} | _CLUSTER
+    settings.load(alone).require_serving()
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"KUBERNETES_CLUSTERS__KUBERNETES__URL": "https://a", "KUBERNETES_CLUSTERS__KUBERNETES__AUDIENCE": "a"},
+            "reserved",
+        ),
+        (
+            {"OPENID_PROVIDERS__LAB__URI": "https://a.example", "OPENID_PROVIDERS__LAB__AUDIENCE": "a"},
+            "has this id, too",
+        ),
+        ({"ENABLE_KUBERNETES_AUTHENTICATION": "true"}, "for a gateway that runs in a pod"),
+    ],
+)
+def test_serving_is_refused_with_clusters_that_cannot_be(
+    changes: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    given = {f"LAKEGATE__{name}": value for name, value in changes.items()}
+    with pytest.raises(SettingsError, match=told):
+        settings.load(_SERVING | _CLUSTER | given).require_serving()
+
+
+def test_the_cluster_a_gateway_runs_in_is_found_and_needs_an_audience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    enabled = _SERVING | {"LAKEGATE__ENABLE_KUBERNETES_AUTHENTICATION": "true"}
+    with pytest.raises(SettingsError, match="KUBERNETES_AUTHENTICATION_AUDIENCE must be set"):
+        settings.load(enabled).require_serving()
+    found = settings.load(enabled | {"LAKEGATE__KUBERNETES_AUTHENTICATION_AUDIENCE": "lake"}).clusters()["kubernetes"]
+    assert (found.url, found.subject_source) == ("https://[fd00::1]:443", "uid")
+    assert found.token_file == "/var/run/secrets/kubernetes.io/serviceaccount/token"

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stub of a Kubernetes API server: it speaks TokenReview (authentication.k8s.io/v1) over TLS and knows some accounts.
+
+It checks what a real one checks: the caller's own token, the kind and version of what is sent, the audiences asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from tests.contract.providers import StubProvider
+from tests.integration.certificates import authority
+
+AUDIENCE = "lakegate-pods"
+_PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
+
+
+class StubCluster(StubProvider):
+    """One cluster. `files` has the certificate and the reviewer's token; `questions` counts the tokens that were
+    asked about; what is in `answer` is answered instead of a review; `pause` seconds come before each answer.
+    """
+
+    def __init__(self, url: str, files: Path) -> None:
+        super().__init__("https://kubernetes.default.svc.cluster.local")
+        self.url, self.files = url, files
+        self.accounts: dict[str, dict[str, Any]] = {}
+        self.questions = 0
+        self.answer: tuple[int, Any] | None = None
+        self.pause = 0.0
+        self.own = self.account("lakegate", "gateway", uid="uid-of-the-gateway")
+        (files / "token").write_text(self.own + "\n")
+
+    def account(self, namespace: str, name: str, *, uid: str, audience: str = AUDIENCE, **claims: Any) -> str:
+        """A token of a service account, which the cluster knows until it is in `accounts` no more."""
+        username = f"system:serviceaccount:{namespace}:{name}"
+        token = self.token(username, aud=[audience], **claims)
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+        self.accounts[token] = {"user": {"username": username, "uid": uid, "groups": groups}, "audiences": [audience]}
+        return token
+
+    def review(self, sent: dict[str, Any], own: str) -> tuple[int, Any]:
+        """(status, body) as an API server answers."""
+        if own != f"Bearer {self.own}":
+            return 401, {"kind": "Status", "status": "Failure", "reason": "Unauthorized", "code": 401}
+        if (sent.get("kind"), sent.get("apiVersion")) != ("TokenReview", "authentication.k8s.io/v1"):
+            return 400, {"kind": "Status", "status": "Failure", "reason": "BadRequest", "code": 400}
+        # What health asks about is no token.
+        self.questions += sent["spec"]["token"].count(".") == 2
+        if self.answer is not None:
+            return self.answer
+        known = self.accounts.get(sent["spec"]["token"])
+        shared = [] if known is None else [each for each in sent["spec"]["audiences"] if each in known["audiences"]]
+        status: dict[str, Any] = {"user": {}, "error": "invalid bearer token"}
+        if known is not None and shared:
+            status = {"authenticated": True, "user": known["user"], "audiences": shared}
+        return 201, {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {}, "status": status}
+
+
+@contextmanager
+def stub_cluster(files: Path) -> Iterator[StubCluster]:
+    """A cluster whose API server runs until the end of the block; its files are made in `files`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            time.sleep(cluster.pause)
+            found = self.path == _PATH
+            status, body = cluster.review(sent, self.headers["Authorization"]) if found else (404, {})
+            raw = json.dumps(body).encode() if not isinstance(body, bytes) else body
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    signs = authority(files)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    context: ssl.SSLContext = signs.server("127.0.0.1")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    cluster = StubCluster(f"https://127.0.0.1:{server.server_port}", files)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield cluster
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Service accounts of Kubernetes clusters: reviewed by the cluster's API server, over TLS, by the real protocol."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.cluster import AUDIENCE, StubCluster, stub_cluster
+from tests.contract.test_token_groups import give, of_group
+from tests.contract.world import Person, World, told, unique
+from tests.integration.toxic import second_gateway
+
+USER = "/management/v1/user"
+
+
+@dataclass(frozen=True)
+class Two:
+    """A gateway with two clusters: `lab` names accounts by uid, `mill` by name and has a short memory."""
+
+    base: str
+    lab: StubCluster
+    mill: StubCluster
+
+    def who(self, token: str) -> httpx.Response:
+        """Who the gateway says one is."""
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.post(f"{self.base}{USER}", json={}, headers=headers, timeout=30, trust_env=False)
+
+
+@pytest.fixture(scope="module")
+def two(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+    lab_files, mill_files = tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("mill")
+    with stub_cluster(lab_files) as lab, stub_cluster(mill_files) as mill:
+        mill.issuer = "https://mill.example"
+        settings = {
+            "KUBERNETES_CLUSTERS__LAB__URL": lab.url,
+            "KUBERNETES_CLUSTERS__LAB__AUDIENCE": AUDIENCE,
+            "KUBERNETES_CLUSTERS__LAB__CA_FILE": str(lab_files / "authority.pem"),
+            "KUBERNETES_CLUSTERS__LAB__TOKEN_FILE": str(lab_files / "token"),
+            "KUBERNETES_CLUSTERS__MILL__URL": mill.url,
+            "KUBERNETES_CLUSTERS__MILL__AUDIENCE": AUDIENCE,
+            "KUBERNETES_CLUSTERS__MILL__CA_FILE": str(mill_files / "authority.pem"),
+            "KUBERNETES_CLUSTERS__MILL__TOKEN_FILE": str(mill_files / "token"),
+            "KUBERNETES_CLUSTERS__MILL__ISSUERS": mill.issuer,
+            "KUBERNETES_CLUSTERS__MILL__SUBJECT_SOURCE": "username",
+            "KUBERNETES_CLUSTERS__MILL__ACCEPT_LEGACY_SERVICEACCOUNT": "true",
+            "KUBERNETES_CLUSTERS__MILL__REVIEW_LIFETIME": "1s",
+        }
+        log = tmp_path_factory.mktemp("clusters") / "gateway.log"
+        with second_gateway(world.ready, log, **settings) as (base, _):
+            yield Two(base, lab, mill)
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(two: Two) -> Iterator[None]:
+    yield
+    for cluster in (two.lab, two.mill):
+        cluster.answer, cluster.pause = None, 0.0
+
+
+def test_an_account_is_known_by_its_uid_or_by_its_name(two: Two) -> None:
+    uid = unique("9e1c")
+    made = two.who(two.lab.account("etl", "nightly", uid=uid)).json()
+    assert (made["id"], made["name"], made["user-type"]) == (f"lab~{uid}", "etl/nightly", "application")
+    name = unique("nightly").replace("_", "-")
+    made = two.who(two.mill.account("etl", name, uid=uid)).json()
+    assert made["id"] == f"mill~system:serviceaccount:etl:{name}"
+
+
+def test_a_grant_to_an_account_counts_and_its_namespace_is_a_group(world: World, two: Two, ns: str) -> None:
+    table = world.table(ns)
+    person = Person("pod", "", two.lab.account("etl", "loader", uid=unique("u")), two.base)
+    person.id = two.who(person.token).json()["id"]
+    assert told(person.get(table.path))[0] == 404
+    world.grant("select", person, "table", table.uuid)
+    assert person.get(table.path).status_code == 200
+    world.revoke("select", person, "table", table.uuid)
+    assert told(person.get(table.path))[0] == 404
+    role = of_group(world, "system:serviceaccounts:etl", provider="lab")
+    give(world, "select", role, "table", table.uuid)
+    assert person.get(table.path).status_code == 200
+    person.http.close()
+
+
+def test_a_token_of_one_cluster_is_nothing_to_the_other(two: Two) -> None:
+    uid = unique("u")
+    asked = two.mill.questions
+    assert two.who(two.lab.account("etl", "x", uid=uid)).json()["id"] == f"lab~{uid}"
+    assert two.mill.questions == asked
+
+
+def test_what_the_cluster_does_not_know_is_refused_and_asked_about_once(two: Two) -> None:
+    token = two.lab.account("etl", "gone", uid=unique("u"))
+    del two.lab.accounts[token]
+    asked = two.lab.questions
+    for _ in range(8):
+        refused = two.who(token)
+        assert refused.status_code == 401 and "cluster" in refused.json()["error"]["message"]
+    assert two.lab.questions - asked <= 4, "each worker process once"
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"audience": "https://kubernetes.default.svc"},
+        {"exp": time.time() - 600},
+        {"exp": ...},
+        {"exp": "soon"},
+        {"nbf": time.time() + 600},
+        {"iss": "https://kubernetes.default.svc.cluster.local/"},
+        {"iss": "kubernetes/serviceaccount", "sub": "x"},
+    ],
+)
+def test_what_could_not_be_good_is_not_even_asked_about(two: Two, claims: dict[str, Any]) -> None:
+    token = two.lab.account("etl", "odd", uid=unique("u"), **claims)
+    if claims.get("iss") == "kubernetes/serviceaccount":
+        del two.lab.accounts[token]
+    asked = two.lab.questions
+    assert two.who(token).status_code == 401
+    assert two.lab.questions == asked
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"authenticated": True, "user": {"username": "admin", "uid": "u"}, "audiences": [AUDIENCE]},
+        {"authenticated": True, "user": {"username": "system:node:n1", "uid": "u"}, "audiences": [AUDIENCE]},
+        {
+            "authenticated": True,
+            "user": {"username": "system:serviceaccount:a:b:c", "uid": "u"},
+            "audiences": [AUDIENCE],
+        },
+        {"authenticated": True, "user": {"username": "system:serviceaccount:a:b", "uid": ""}, "audiences": [AUDIENCE]},
+        {"authenticated": True, "user": {"username": "system:serviceaccount:a:b", "uid": "u"}, "audiences": ["else"]},
+        {"authenticated": True, "user": {"username": "system:serviceaccount:a:b", "uid": "u"}},
+        {
+            "authenticated": False,
+            "user": {"username": "system:serviceaccount:a:b", "uid": "u"},
+            "audiences": [AUDIENCE],
+        },
+        {"user": {"username": "system:serviceaccount:a:b", "uid": "u"}, "audiences": [AUDIENCE]},
+        {},
+    ],
+)
+def test_a_review_that_names_no_account_for_this_audience_is_a_no(two: Two, status: dict[str, Any]) -> None:
+    review = {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "status": status}
+    two.lab.answer = (201, review)
+    assert two.who(two.lab.account("etl", "odd", uid=unique("u"))).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (500, {}),
+        (403, {"kind": "Status", "reason": "Forbidden"}),
+        (401, {"kind": "Status"}),
+        (429, {}),
+        (302, {}),
+        (201, b"no json"),
+        (201, {"status": {"authenticated": "true"}}),
+        (201, {"kind": "Other", "apiVersion": "v1", "status": {"authenticated": True}}),
+        (201, b'{"status": {"authenticated": true, "user": {"uid": "' + b"x" * 300_000 + b'"}}}'),
+    ],
+)
+def test_an_answer_that_cannot_be_gone_by_is_an_outage_and_no_yes(two: Two, answer: tuple[int, Any]) -> None:
+    two.lab.answer = answer
+    refused = two.who(two.lab.account("etl", "late", uid=unique("u")))
+    assert told(refused)[0] == 503 and int(refused.headers["retry-after"]) > 0
+    assert "127.0.0.1" not in refused.text
+    assert two.who(two.mill.account("etl", "fine", uid=unique("u"))).status_code in (200, 201)
+
+
+def test_a_deleted_account_is_out_when_the_review_is_old(two: Two) -> None:
+    token = two.mill.account("etl", unique("short").replace("_", "-"), uid=unique("u"))
+    assert two.who(token).status_code == 201
+    del two.mill.accounts[token]
+    deadline = time.monotonic() + 20
+    while two.who(token).status_code != 401:
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+
+
+def test_a_legacy_token_counts_where_that_is_set(two: Two) -> None:
+    name = unique("old").replace("_", "-")
+    claims = {"iss": "kubernetes/serviceaccount", "exp": ..., "iat": ...}
+    token = two.mill.account("etl", name, uid=unique("u"), **claims)
+    assert two.who(token).json()["id"] == f"mill~system:serviceaccount:etl:{name}"
+
+
+def test_the_gateways_own_token_is_read_anew_when_it_was_replaced(two: Two) -> None:
+    two.lab.own = two.lab.account("lakegate", "gateway", uid="uid-of-the-gateway", jti=unique("j"))
+    assert told(two.who(two.lab.account("etl", "x", uid=unique("u"))))[0] == 503
+    (two.lab.files / "token").write_text(two.lab.own)
+    assert two.who(two.lab.account("etl", "x", uid=unique("u"))).status_code == 201
