@@ -40,7 +40,7 @@ from gateway.db import grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database, retry_serialization
 from gateway.db.outbox import Pending
-from gateway.db.role_nesting import MAX_DEPTH, nesting
+from gateway.db.role_nesting import MAX_DEPTH, nesting, offices
 from gateway.db.server_offices import somebody_stays
 from gateway.db.wanted import TRAVERSE
 from gateway.governance.errors import (
