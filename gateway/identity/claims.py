@@ -82,9 +82,14 @@ def checked_subject(value: object, where: str) -> str:
     """
     if not isinstance(value, str) or not 0 < len(value) <= MAX_SUBJECT_CHARACTERS:
         raise AuthenticationFailed(f"{where} must be text of 1 to {MAX_SUBJECT_CHARACTERS} characters")
-    if value != value.strip() or any(_is_invisible(character) for character in value):
+    if value != value.strip() or _has_invisible(value):
         raise AuthenticationFailed(f"{where} contains control characters, invisible characters or blanks at its ends")
     return value
+
+
+def _has_invisible(text: str) -> bool:
+    # Printable text has none of them, and a hundred groups are looked at for each new token.
+    return not text.isprintable() and any(_is_invisible(character) for character in text)
 
 
 def _is_invisible(character: str) -> bool:
@@ -132,7 +137,7 @@ def groups_of(claims: Claims, path: str | None) -> tuple[str, ...]:
     groups = [value] if isinstance(value, str) else value
     if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
         raise AuthenticationFailed(f"the claim '{path}' must be text or a list of text")
-    if any(_is_invisible(character) for group in groups for character in group):
+    if any(_has_invisible(group) for group in groups):
         raise AuthenticationFailed(f"the claim '{path}' contains control or invisible characters")
     return tuple(sorted({group for group in groups if group.strip()}))
 

@@ -37,6 +37,7 @@ from tests.bench.people import Company, by_turns
 from tests.bench.searching import TEXT, SearchedTables, questions
 from tests.bench.seeding import SCHEMA, ManyTables, with_snapshots
 from tests.bench.tasks import throughput
+from tests.bench.tokens import token_costs
 
 _CONNECTIONS = tuple(map(int, os.environ.get("BENCH_CONNECTIONS", "1,8,32").split(",")))
 _SECONDS = float(os.environ.get("BENCH_SECONDS", "2"))
@@ -358,6 +359,7 @@ def main() -> None:
     console.print(shown)
     for line in told:
         console.print(line)
+    console.print(token_costs())
     console.print(f"a remembered allow: {bytes_of_an_allow(20_000):.0f} bytes")
     console.print(f"memory of a gateway worker: {', '.join(f'{each:.0f} MB' for each in memory)}")
     console.print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")

@@ -13,6 +13,7 @@ from tests.contract.providers import AUDIENCE, StubProvider, stub_provider
 from tests.contract.test_roles import ROLE, add, make
 from tests.contract.world import Person, Table, World, told, unique
 from tests.integration.toxic import second_gateway
+from tests.security.test_role_policies import contractors, outcome
 
 #: Makes somebody of the partner with these groups in the token.
 Comes = Callable[..., Person]
@@ -167,6 +168,19 @@ def test_a_role_in_a_role_and_an_assumed_one_come_by_groups_too(world: World, co
     assert len(keys.json()["storage-credentials"]) == 1
     answer = comes().get(table.path, headers={"x-assume-role": inner["id"]})
     assert told(answer)[:2] == (400, "InvalidAssumeRoleId")
+
+
+def test_a_policy_about_a_role_binds_who_is_in_it_by_a_group(world: World, comes: Comes, table: Table) -> None:
+    """D31: a deny by group would silently not apply otherwise."""
+    group = unique("g")
+    inner, outer = of_group(world, group), make(world)
+    assert add(world, outer, "role", inner["id"]).status_code == 204
+    give(world, "select", inner, "table", table.uuid)
+    person = comes(group)
+    for role in (inner, outer):
+        assert outcome(person, table.path) == (200, False)
+        with contractors(world, role["id"]):
+            assert outcome(person, table.path) == (403, True)
 
 
 def test_who_is_told_the_own_roles_is_told_those_by_groups(world: World, comes: Comes) -> None:

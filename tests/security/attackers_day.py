@@ -23,6 +23,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 from cryptography.hazmat.primitives import serialization
@@ -30,6 +31,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from gateway.embedded import ready
 from gateway.embedded.ready import Ready
+from tests.contract.cluster import AUDIENCE as PODS_AUDIENCE
+from tests.contract.cluster import StubCluster, stub_cluster
 from tests.contract.providers import AUDIENCE, StubProvider, b64, jwk, signed, stub_provider
 from tests.integration.conftest import _up
 from tests.integration.toxic import second_gateway
@@ -68,11 +71,12 @@ def case(threat: str, what: str) -> Callable[[Callable[[Day], Attempts]], Callab
 class Day:
     """What the attacker has: an address, one good token of each provider, and a key pair.
 
-    `partner` is the second provider. The attacker is one of its ordinary users, and in some cases all of it.
+    `partner` is the second provider. The attacker is one of its ordinary users, and in some cases all of it. `cluster`
+    is a Kubernetes cluster where the attacker has a pod.
     """
 
-    def __init__(self, ready: Ready, base: str, partner: StubProvider) -> None:
-        self.ready, self.base, self.partner = ready, base, partner
+    def __init__(self, ready: Ready, base: str, partner: StubProvider, cluster: StubCluster) -> None:
+        self.ready, self.base, self.partner, self.cluster = ready, base, partner, cluster
         self.token = ready.users["carol"].token
         self.key = rsa.generate_private_key(65537, 2048)
         self.http = httpx.Client(base_url=base, timeout=60, trust_env=False)
@@ -196,23 +200,122 @@ def look_alikes(day: Day) -> Attempts:
         yield subject, day.try_token(day.partner.token(subject), "/management/v1/user")
 
 
+@case("C13", "a storm of keys nobody published")
+def storm(day: Day) -> Attempts:
+    asked = len(day.partner.asked)
+    answers = [day.try_token(day.partner.token("mallory", kid=f"made-up-{number}")) for number in range(50)]
+    yield from ((f"key {number}", answer) for number, answer in enumerate(answers) if number % 10 == 0)
+    if len(day.partner.asked) - asked > 12:
+        yield "the provider was asked each time", httpx.Response(500)
+
+
+# ---- groups and roles ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def secret(day: Day) -> Iterator[tuple[str, str, str]]:
+    """A role that sees a warehouse, by a group of the embedded provider: (its id, its source, what it sees)."""
+    admin = {"Authorization": f"Bearer {day.ready.users['admin'].token}"}
+    config = day.http.get(f"/catalog/v1/config?warehouse={day.ready.warehouse}", headers=admin).json()
+    warehouse = config["defaults"]["prefix"]
+    source = f"staff-{uuid4()}"
+    body = {"name": source, "provider-id": "oidc", "source-id": source}
+    role = day.http.post("/management/v1/role", json=body, headers=admin).json()["id"]
+    grants = f"/management/v1/permissions/warehouse/{warehouse}/assignments"
+    given = day.http.post(grants, json={"writes": [{"type": "describe", "role": role}]}, headers=admin)
+    assert given.status_code == 204, given.text
+    try:
+        yield role, source, f"/catalog/v1/{warehouse}/namespaces"
+    finally:
+        day.http.delete(f"/management/v1/role/{role}", headers=admin)
+
+
+@case("C14, B10", "groups that name a role by anything but the caller's own provider")
+def foreign_groups(day: Day) -> Attempts:
+    with secret(day) as (role, source, path):
+        for group in (
+            *(source, role, f"oidc~{source}", f"role:{role}", f"role:{role}#assignee", "#assignee", "*", "user:*"),
+            *("%", f"{source}%", "'; drop table roles; --", "{" + source + "}", f'"{source}"', source.upper()),
+        ):
+            yield f"group {group[:40]}", day.try_token(day.partner.token("mallory", groups=[group]), path)
+        yield "all of them", day.try_token(day.partner.token("mallory", groups=[source, role, "*"]), path)
+
+
+@case("C14", "groups that cannot be read, or left out because they are too many")
+def unreadable_groups(day: Day) -> Attempts:
+    changes: dict[str, dict[str, Any]] = {
+        "left out, sources named": {"groups": ..., "_claim_names": {"groups": "src1"}},
+        "left out, hasgroups": {"groups": ..., "hasgroups": True},
+        "a number": {"groups": 7},
+        "an object": {"groups": {"a": 1}},
+        "nested": {"groups": [["a"]]},
+        "a separator inside": {"groups": ["a\x1eb"]},
+        "5,000 of them": {"groups": [f"group-{number}" for number in range(5_000)]},
+    }
+    for what, changed in changes.items():
+        yield what, day.try_token(day.partner.token("mallory", **changed))
+
+
+@case("D25", "groups, roles and relationships that the client itself tells")
+def told_by_the_client(day: Day) -> Attempts:
+    with secret(day) as (role, source, path):
+        for name in ("X-Groups", "X-Auth-Request-Groups", "X-Forwarded-Groups", "X-Roles", "X-Iceberg-Roles"):
+            yield name, day.try_token(day.token, path, **{name: source})
+        for wished in (role, str(uuid4()), f"{role},{role}", "*", f"role:{role}", ""):
+            yield f"x-assume-role: {wished[:20]}", day.try_token(day.token, path, **{"x-assume-role": wished})
+        tuples = f"{path}?contextual_tuples=user:oidc~carol,assignee,role:{role}"
+        yield "contextual tuples in the query", day.try_token(day.token, tuples)
+
+
+# ---- service accounts ------------------------------------------------------------------------------------------------
+
+
+@case("C01, C07", "service accounts of a cluster: unknown, for others, over, or of another cluster")
+def pods(day: Day) -> Attempts:
+    cluster = day.cluster
+    unknown = cluster.account("kube-system", "admin", uid="u-1")
+    del cluster.accounts[unknown]
+    yield "the cluster does not know it", day.try_token(unknown)
+    yield "for the API server", day.try_token(cluster.account("a", "b", uid="u", audience=cluster.issuer))
+    yield "expired", day.try_token(cluster.account("a", "b", uid="u", exp=time.time() - 600))
+    yield "without an end", day.try_token(cluster.account("a", "b", uid="u", exp=...))
+    legacy = {"iss": "kubernetes/serviceaccount", "exp": ..., "aud": ...}
+    yield "of the old kind", day.try_token(cluster.token("system:serviceaccount:a:b", **legacy))
+    yield "another cluster's", day.try_token(cluster.account("a", "b", uid="u", iss="https://other.example"))
+    for user in ("admin", "system:node:n1", "system:serviceaccount:a", "system:serviceaccount:a:b:c"):
+        token = cluster.account("a", "b", uid="u", jti=user)
+        cluster.accounts[token]["user"]["username"] = user
+        yield f"the cluster says {user}", day.try_token(token)
+    token = cluster.account("a", "admin", uid="oidc~admin")
+    yield "a uid like a user's id", day.try_token(token, "/management/v1/user")
+
+
 @contextmanager
 def dawn(ready: Ready, log: Path) -> Iterator[Day]:
-    """A gateway on the stack that knows the embedded provider and the partner."""
+    """A gateway on the stack that knows the embedded provider, the partner with groups, and a cluster."""
     with ExitStack() as held:
         partner = held.enter_context(stub_provider())
+        files = log.parent / "cluster"
+        cluster = held.enter_context(stub_cluster(files))
         settings = {
             "OPENID_PROVIDERS__PARTNER__URI": partner.issuer,
             "OPENID_PROVIDERS__PARTNER__AUDIENCE": AUDIENCE,
+            "OPENID_PROVIDERS__PARTNER__ROLES_CLAIM": "groups",
+            "KUBERNETES_CLUSTERS__LAB__URL": cluster.url,
+            "KUBERNETES_CLUSTERS__LAB__AUDIENCE": PODS_AUDIENCE,
+            "KUBERNETES_CLUSTERS__LAB__CA_FILE": str(files / "authority.pem"),
+            "KUBERNETES_CLUSTERS__LAB__TOKEN_FILE": str(files / "token"),
         }
         base, _ = held.enter_context(second_gateway(ready, log, **settings))
-        yield Day(ready, base, partner)
+        yield Day(ready, base, partner, cluster)
 
 
 def controls(day: Day) -> Attempts:
     """What has to be let in, or the day proves nothing."""
-    yield "carol", day.try_token(day.token)
-    yield "a user of the partner", day.try_token(day.partner.token("mallory"), "/catalog/v1/config?warehouse=demo")
+    yield "carol", day.try_token(day.token, "/management/v1/info")
+    for what, token in (("mallory", day.partner.token("mallory")), ("pod", day.cluster.account("a", "b", uid="pod"))):
+        headers = {"Authorization": f"Bearer {token}"}
+        yield what, day.http.post("/management/v1/user", json={}, headers=headers)
 
 
 def run(day: Day) -> tuple[list[str], int]:

@@ -19,7 +19,7 @@ def day(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]
 
 def test_good_tokens_are_taken_or_the_day_would_prove_nothing(day: Day) -> None:
     for what, answer in controls(day):
-        assert answer.status_code not in (401, 500, 503), (what, answer.text)
+        assert answer.status_code in (200, 201), (what, answer.text)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What it costs to know who asks: verifying a token anew, and knowing one that was verified a moment ago.
+
+The floor is the signature alone, checked by the same library (`cryptography`) that stands below ours. No network: keys
+are loaded before anything is measured. `python -m tests.bench.tokens` measures this alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import json
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from rich.console import Console
+from rich.table import Table
+
+from gateway.identity.discovery import discovery_url
+from gateway.identity.keys import KeyRing
+from gateway.identity.router import OpenIdLink, TokenRouter
+from gateway.identity.tokens import TokenRules
+from tests.contract.providers import AUDIENCE, StubProvider
+
+_ROUNDS = 7
+_TOKENS = 200
+_PROVIDERS = 10
+_GROUPS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Median microseconds of one token, and how many times the floor of the same round that is."""
+
+    what: str
+    microseconds: float
+    ratio: float
+
+
+class _Unobserved:
+    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+        """Counted nowhere."""
+
+
+def _router(providers: list[StubProvider], *, groups: str | None = None) -> TokenRouter:
+    links = []
+    for number, provider in enumerate(providers):
+
+        async def fetch(url: str, provider: StubProvider = provider) -> bytes:
+            return json.dumps(provider.document(url)).encode()
+
+        rules = TokenRules(
+            idp_id=f"idp-{number}", issuer=provider.issuer, audiences=frozenset({AUDIENCE}), groups_claim=groups
+        )
+        keys = KeyRing(provider.issuer, fetch)
+        links.append(OpenIdLink(rules, keys, entries=_TOKENS, seconds=600.0, observer=_Unobserved()))
+    return TokenRouter(links)
+
+
+def _floor(provider: StubProvider, tokens: list[str]) -> Callable[[], Awaitable[None]]:
+    """Check the signature and nothing else."""
+    key: RSAPublicKey = provider.key.public_key()
+
+    async def check() -> None:
+        for token in tokens:
+            head, _, signature = token.rpartition(".")
+            raw = base64.urlsafe_b64decode(signature + "=" * (-len(signature) % 4))
+            key.verify(raw, head.encode(), padding.PKCS1v15(), hashes.SHA256())
+
+    return check
+
+
+def _verified(router: TokenRouter, tokens: list[str]) -> Callable[[], Awaitable[None]]:
+    async def verify() -> None:
+        for token in tokens:
+            await router.verify(token)
+
+    return verify
+
+
+async def _microseconds(work: Callable[[], Awaitable[None]]) -> float:
+    begun = time.perf_counter()
+    await work()
+    return (time.perf_counter() - begun) / _TOKENS * 1e6
+
+
+async def _measure() -> list[Cost]:
+    providers = [StubProvider(f"https://idp-{number}.example") for number in range(_PROVIDERS)]
+    first = providers[0]
+    assert first.document(discovery_url(first.issuer))["issuer"] == first.issuer
+    serial = itertools.count()
+    found: dict[str, list[tuple[float, float]]] = {}
+    groups = [f"group-{number:04d}-{'x' * 20}" for number in range(_GROUPS)]
+    for _ in range(_ROUNDS):
+        plain = [first.token("alice", jti=str(next(serial))) for _ in range(_TOKENS)]
+        large = [first.token("alice", jti=str(next(serial)), groups=groups) for _ in range(_TOKENS)]
+        alone, among, grouped = _router([first]), _router(providers), _router([first], groups="groups")
+        for router in (alone, among, grouped):
+            await router.verify(first.token("warm-up"))
+        floor = await _microseconds(_floor(first, plain))
+        for what, router, tokens in (
+            ("verified anew", alone, plain),
+            ("known", alone, plain),
+            (f"verified anew, one of {_PROVIDERS} providers", among, plain),
+            (f"known, one of {_PROVIDERS} providers", among, plain),
+            (f"verified anew, {_GROUPS} groups", grouped, large),
+            (f"known, {_GROUPS} groups", grouped, large),
+        ):
+            took = await _microseconds(_verified(router, tokens))
+            found.setdefault(what, []).append((took, took / floor))
+    return [
+        Cost(what, statistics.median(took for took, _ in rounds), statistics.median(ratio for _, ratio in rounds))
+        for what, rounds in found.items()
+    ]
+
+
+def token_costs() -> Table:
+    """The figures as a table."""
+    table = Table("knowing who asks (RS256, 2048 bits)", "µs a token", "x the signature alone")
+    for cost in asyncio.run(_measure()):
+        table.add_row(cost.what, f"{cost.microseconds:.0f}", f"{cost.ratio:.2f}")
+    return table
+
+
+if __name__ == "__main__":
+    Console().print(token_costs())
