@@ -43,6 +43,7 @@ from gateway.access.wire_roles import (
 )
 from gateway.db import grants, outbox, role_nesting, roles, search
 from gateway.db.delivery import TupleDelivery
+from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
 from gateway.db.ownership import owner_of_new, record_gone, record_principal_gone
 from gateway.db.role_nesting import MAX_DEPTH, nesting
@@ -161,7 +162,8 @@ class Roles:
         return _wire(row)
 
     async def update_source(self, permit: Permit[UpdateRoleSourceSystem]) -> Role:
-        """Another provider and source: who is in the role is said by another group from now on.
+        """Another provider and source: who is in the role is said by another group from now on. What was decided by the
+        former group and has not happened yet is decided again.
 
         Raises RoleSourceIdConflict and ReservedRoleProvider, and RoleActionForbidden when the role has an office that
         is not the caller's to give.
@@ -180,6 +182,7 @@ class Roles:
                 )
                 if row is None:
                     raise not_found(operation.role)
+                await move_revisions(connection, within=(), server_too=True)
         except roles.RoleClash as clash:
             raise _told(clash, operation.role) from clash
         return _wire(row)

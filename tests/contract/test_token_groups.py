@@ -119,9 +119,11 @@ def test_what_is_taken_from_the_role_is_taken_at_once(world: World, comes: Comes
     assert not reads(person, table)
     give(world, "select", role, "table", table.uuid)
     assert reads(person, table)
+    before = world.sql("select revision from server")[0]
     another = {"provider-id": "partner", "source-id": unique("g")}
     assert world.admin.ask("PUT", f"{ROLE}/{role['id']}/source-system", json=another).status_code == 200
     assert not reads(person, table), "the role stands for another group now"
+    assert world.sql("select revision from server")[0] != before, "what is under way is decided again"
     assert reads(comes(another["source-id"]), table)
     assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
     assert not reads(comes(another["source-id"]), table)
