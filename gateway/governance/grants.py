@@ -151,7 +151,7 @@ class Grants:
             await _refuse_circles(connection, row.key, change.writes)
             await _refuse_members_of_others(connection, row.key, change.writes)
             if change.writes and row.key.type is ObjectType.ROLE:
-                await refuse_higher_office(self._door, permit, connection, row.key.id)
+                await refuse_higher_office(permit, self._door, connection, row.key.id)
             for entry in change.deletes:
                 taken = await grants.take(
                     connection, privilege=entry.privilege, principal=entry.principal, on=row.key, by=permit.actor.id

@@ -12,7 +12,7 @@ from gateway.db.engine import Connection
 from gateway.db.role_nesting import offices
 
 
-async def refuse_higher_office(door: Door, permit: Permit[Operation], connection: Connection, role_id: str) -> None:
+async def refuse_higher_office(permit: Permit[Operation], door: Door, connection: Connection, role_id: str) -> None:
     """Raise RoleActionForbidden when the role has an office that the caller may not give: whoever decides who is in
     a role, one by one or by the group of a provider it stands for, would give it by way of the role.
 

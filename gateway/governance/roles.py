@@ -173,7 +173,7 @@ class Roles:
         _refuse_reserved(request.provider_id)
         try:
             async with self._database.change(permit) as connection:
-                await refuse_higher_office(self._door, permit, connection, str(operation.role.role_id))
+                await refuse_higher_office(permit, self._door, connection, str(operation.role.role_id))
                 row = await roles.update_source(
                     connection,
                     operation.role.role_id,
