@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 from gateway.access.door import Door
@@ -151,7 +152,7 @@ class Grants:
             await _refuse_circles(connection, row.key, change.writes)
             await _refuse_members_of_others(connection, row.key, change.writes)
             if change.writes and row.key.type is ObjectType.ROLE:
-                await refuse_higher_office(permit, self._door, connection, row.key.id)
+                await refuse_higher_office(connection, row.key.id, partial(self._door.visible, permit))
             for entry in change.deletes:
                 taken = await grants.take(
                     connection, privilege=entry.privilege, principal=entry.principal, on=row.key, by=permit.actor.id

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -173,7 +174,8 @@ class Roles:
         _refuse_reserved(request.provider_id)
         try:
             async with self._database.change(permit) as connection:
-                await refuse_higher_office(permit, self._door, connection, str(operation.role.role_id))
+                may = partial(self._door.visible, permit)
+                await refuse_higher_office(connection, str(operation.role.role_id), may)
                 row = await roles.update_source(
                     connection,
                     operation.role.role_id,
