@@ -3,12 +3,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import httpx
 import pytest
 
+from gateway import settings
+from gateway.assembly.identity import open_identity
+from gateway.identity.errors import IdentityProviderUnavailable
+from gateway.telemetry.metrics import Metrics
+from gateway.trust import trusted
 from tests.contract.providers import AUDIENCE, StubProvider, stub_provider
 from tests.contract.world import Person, World, told, unique
 from tests.integration.toxic import second_gateway
@@ -39,7 +46,7 @@ class Two:
 def two(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
     with stub_provider() as partner, stub_provider() as gone:
         gone.down = True
-        settings = {
+        known = {
             "OPENID_PROVIDERS__PARTNER__URI": partner.issuer,
             "OPENID_PROVIDERS__PARTNER__AUDIENCE": AUDIENCE,
             "OPENID_PROVIDERS__PARTNER__SUBJECT_CLAIMS": "employee,sub",
@@ -52,7 +59,7 @@ def two(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]
             "HEALTH_CHECK_FREQUENCY_SECONDS": "0.5",
         }
         log = tmp_path_factory.mktemp("two") / "gateway.log"
-        with second_gateway(world.ready, log, **settings) as (base, _):
+        with second_gateway(world.ready, log, **known) as (base, _):
             yield Two(base, partner, gone)
 
 
@@ -122,3 +129,18 @@ def test_a_storm_of_unknown_keys_asks_the_provider_a_few_times_at_most(world: Wo
         assert two.who(two.partner.token("x", kid=f"made-up-{number}")).status_code == 401
     assert len(two.partner.asked) - asked <= 12, "each process and link at most once in ten seconds"
     assert two.who(world.carol.token).status_code == 200
+
+
+def test_a_gateway_that_needs_a_provider_does_not_start_without_its_keys() -> None:
+    async def opened(provider: StubProvider) -> int:
+        prefix = "LAKEGATE__OPENID_PROVIDERS__NEEDED__"
+        told = {"URI": provider.issuer, "AUDIENCE": AUDIENCE, "REQUIRE_CONNECTED_ON_STARTUP": "true"}
+        read = settings.load({prefix + name: value for name, value in told.items()})
+        async with AsyncExitStack() as stack:
+            return len((await open_identity(read, trusted(None, None), Metrics(), stack)).checks)
+
+    with stub_provider() as provider:
+        assert asyncio.run(opened(provider)) == 1
+        provider.down = True
+        with pytest.raises(IdentityProviderUnavailable):
+            asyncio.run(opened(provider))
