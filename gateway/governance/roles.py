@@ -184,9 +184,11 @@ class Roles:
                 )
                 if row is None:
                     raise not_found(operation.role)
-                await move_revisions(connection, within=(), server_too=True)
         except roles.RoleClash as clash:
             raise _told(clash, operation.role) from clash
+        # Afterwards: the change itself stands on the revisions as they were when it was allowed.
+        async with self._database.transaction() as connection:
+            await move_revisions(connection, within=(), server_too=True)
         return _wire(row)
 
     async def delete(self, permit: Permit[DeleteRole]) -> None:

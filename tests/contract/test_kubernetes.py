@@ -75,14 +75,15 @@ def test_an_account_is_known_by_its_uid_or_by_its_name(two: Two) -> None:
 
 def test_a_grant_to_an_account_counts_and_its_namespace_is_a_group(world: World, two: Two, ns: str) -> None:
     table = world.table(ns)
-    person = Person("pod", "", two.lab.account("etl", "loader", uid=unique("u")), two.base)
+    namespace = unique("etl").replace("_", "-")
+    person = Person("pod", "", two.lab.account(namespace, "loader", uid=unique("u")), two.base)
     person.id = two.who(person.token).json()["id"]
     assert told(person.get(table.path))[0] == 404
     world.grant("select", person, "table", table.uuid)
     assert person.get(table.path).status_code == 200
     world.revoke("select", person, "table", table.uuid)
     assert told(person.get(table.path))[0] == 404
-    role = of_group(world, "system:serviceaccounts:etl", provider="lab")
+    role = of_group(world, f"system:serviceaccounts:{namespace}", provider="lab")
     give(world, "select", role, "table", table.uuid)
     assert person.get(table.path).status_code == 200
     person.http.close()
