@@ -4,7 +4,7 @@
 from alembic import op
 
 revision = "0019"
-down_revision = "0016"
+down_revision = "0020"
 branch_labels = None
 depends_on = None
 
