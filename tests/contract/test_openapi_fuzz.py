@@ -139,6 +139,8 @@ def test_no_generated_request_ends_in_a_fault(
     assert answer.status_code < 500, f"{answer.status_code}: {answer.text[:500]}"
     if answer.status_code >= 400 and case.method.upper() != "HEAD":
         error = answer.json()["error"]
+        if case.path == "/catalog/v1/oauth/tokens" and isinstance(error, str):
+            return  # OAuth's own form (RFC 6749, 5.2)
         assert error["code"] == answer.status_code
         assert error["type"]
         assert error["message"]
