@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from gateway.sections import Audit, Count, Drift, Embedded, Idempotency, Limits, Memory, Metrics, Opa, OpenFga, Port
+from gateway.settings_engines import ReferencedBy, TrustedEngine
 from gateway.settings_identity import (
     ACCOUNT_DIRECTORY,
     FIRST_CLUSTER,
@@ -212,6 +213,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(ge=0, description="How long a token counts as reviewed; a deleted pod's works so long.", extra=SECONDS),
     ] = 60.0
     kubernetes_clusters: Mapping[str, KubernetesCluster] = MappingProxyType({})
+    trusted_engines: Mapping[str, TrustedEngine] = MappingProxyType({})
+    referenced_by: ReferencedBy = ReferencedBy()
 
     metrics: Metrics = Metrics()
     openfga: OpenFga = OpenFga()

@@ -8,6 +8,7 @@ from typing import TypeVar
 from gateway.access.actor import Actor
 from gateway.access.deadline import Deadline
 from gateway.access.decision import Decision
+from gateway.access.entrance import Passage
 from gateway.access.operation import Operation
 from gateway.access.permit import DecideAgain, Permit
 from gateway.access.repetition import Claim
@@ -28,6 +29,7 @@ def mint(
     claim: Claim | None = None,
     decide_again: DecideAgain | None = None,
     deadline: Deadline | None = None,
+    passages: tuple[Passage, ...] = (),
 ) -> Permit[Op]:
     """A permit for a decision that allows. Raises ValueError for any other, whatever the caller believes."""
     if not decision.allowed:
@@ -41,5 +43,6 @@ def mint(
     permit._request_id = request_id
     permit._claim = claim
     permit._decide_again = decide_again
+    permit._passages = passages
     permit._deadline = deadline or Deadline()
     return permit

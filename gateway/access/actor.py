@@ -32,6 +32,10 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     An `engine` is who acts for the caller, proven by a token of the gateway's own (`docs/token-exchange.md`). Every
     operation is then decided twice: the caller needs the right, and the engine `delegate` on the place.
 
+    `owner_properties` are those of the trusted engines that the token is of (folded), and `engine_by_name` whether
+    it names the engine itself rather than an audience, which users may share (`access/passages.py`,
+    `catalog/protected_owners.py`). Below a view with an owner that owner's rights count; `asked_by` is then who asked.
+
     An `instance_admin` is named by the settings: whoever runs the installation and may change warehouses that are kept
     from everybody else (`governance/warehouse_changes.py`). It adds to the rights that are needed and gives none, least
     of all on data; who acts as a role is none.
@@ -51,14 +55,32 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     """What the caller's token says of groups: sources of roles at the provider that `id` begins with."""
     group_roles: tuple[str, ...] = ()
     """The roles, by id, that these groups stand for where something is asked (`Resolution.acting`)."""
+    owner_properties: tuple[str, ...] = ()
+    engine_by_name: bool = False
+    asked_by: str | None = None
 
     @property
     def guise(self) -> str:
         """What the caller comes as: two guises of one user never share an answer, a credential or a remembered success.
         Empty for users as themselves.
         """
-        role = str(self.assumed_role or "")
-        return role if self.engine is None else f"{role} by {self.engine}"
+        by = "" if self.engine is None else f" by {self.engine}"
+        return f"{self.assumed_role or ''}{by}{'' if self.asked_by is None else f' for {self.asked_by}'}"
+
+    def as_owner(self, owner: str) -> Actor:
+        """The owner of a view that this caller reads through: of the caller only the bounds are left, who asks, and
+        which engine does so.
+        """
+        return Actor(
+            kind=ActorKind.USER,
+            id=owner,
+            within=self.within,
+            project_token=self.project_token,
+            engine=self.engine,
+            owner_properties=self.owner_properties,
+            engine_by_name=self.engine_by_name,
+            asked_by=self.asked_by or (self.id if self.assumed_role is None else f"{self.id} as {self.assumed_role}"),
+        )
 
     def engine_itself(self) -> Actor | None:
         """Who acts for the caller, as a caller; None when nobody does."""

@@ -13,12 +13,15 @@ AUDIT_FORMAT = 1
 
 
 class AuditedActor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who asked, and which engine did so in their name."""
+    """Who asked, and which engine did so in their name. Below a view that is read with its owner's rights, `id` is that
+    owner and `asked_by` who asked.
+    """
 
     kind: str
     id: str
     assumed_role: str | None = None
     engine: str | None = None
+    asked_by: str | None = None
 
 
 class AuditedResource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -30,16 +30,18 @@ from gateway.access.decision import (
 )
 from gateway.access.delegation import questions_to_engine
 from gateway.access.engines import Engines
-from gateway.access.entrance import Assumption, Entrance
+from gateway.access.entrance import Assumption, Entrance, Passage
 from gateway.access.operation import Durability, Operation
 from gateway.access.operations.assuming import AssumeRole
+from gateway.access.operations.passing import ReadThroughView
 from gateway.access.outage import AuditUnavailable, DecisionEngineUnavailable
+from gateway.access.passages import owner_of
 from gateway.access.permit import Permit
 from gateway.access.policy import PolicyAnswer
 from gateway.access.ports import AuditSink, Observer, Policies, Question, Relationships, Resolver
 from gateway.access.questions import in_inactive_warehouse, key_of, only_warehouse, pin_of, refs_of, revision_of
 from gateway.access.recording import Judged, record_of, told_of
-from gateway.access.refs import ObjectKey, ObjectType, RoleRef
+from gateway.access.refs import ObjectKey, ObjectType, RoleRef, ViewRef
 from gateway.access.refusals import (
     MAX_GROUP_ROLES,
     AssumeRoleForbidden,
@@ -52,7 +54,7 @@ from gateway.access.refusals import (
     unavailable,
 )
 from gateway.access.relations import Can
-from gateway.access.resolved import Resolution
+from gateway.access.resolved import Resolution, ResolvedView
 from gateway.access.suppositions import AT_ONCE, Supposition, weigh
 from gateway.access.threshold import Threshold
 from gateway.access.trail import Trail
@@ -127,6 +129,18 @@ class Door:
             raise AssumeRoleForbidden(refused.message) from None
         entrance.act_as(permit.actor, operation, permit.role(role), permit.resolution.caller_roles)
 
+    async def pass_through(self, entrance: Entrance, views: Sequence[ViewRef]) -> None:
+        """Let the caller of `entrance`, whose token is of a trusted engine, come through these views, the outermost
+        first: each must be readable to whoever is asked about when it is reached, and below a view that names an owner
+        that is its owner (`lakekeeper.md` 5.5).
+
+        Raises AmbiguousViewOwner, and what `admit` raises.
+        """
+        for view in views:
+            operation = ReadThroughView(view)
+            permit = await self.admit(entrance, operation)
+            entrance.pass_through(operation, owner_of(permit.view(view), entrance.actor))
+
     async def visible(
         self,
         permit: Permit[Operation],
@@ -198,7 +212,7 @@ class Door:
         actor = resolution.acting(permit.actor)
         questions = [Question(relation, key_of(on, resolution)) for relation, on in permit.held]
         try:
-            found = []
+            found = await self._ends_of_passages(permit, until)
             if resolution.next_expiry is not None and resolution.next_expiry <= until:
                 found.append(await self._first_loss(actor, questions, resolution.now, until))
             if actor.assumed_role is not None:
@@ -214,6 +228,17 @@ class Door:
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
         return min((end for end in found if end is not None), default=None)
+
+    async def _ends_of_passages(self, permit: Permit[Operation], until: datetime) -> list[datetime | None]:
+        """When somebody on the way loses the view they read through. Raises DecisionEngineUnavailable."""
+        found = []
+        for passage in permit.passages:
+            resolution = await self._resolver.resolve(refs_of((passage.operation,)), passage.actor)
+            questions = [
+                Question(demand.relation, key_of(demand.on, resolution)) for demand in passage.operation.demands()
+            ]
+            found.append(await self._first_loss(passage.actor, questions, resolution.now, until))
+        return found
 
     async def _first_loss(
         self, actor: Actor, questions: Sequence[Question], now: datetime, until: datetime
@@ -279,6 +304,8 @@ class Door:
         than before: the names mean other things, less is held, or policies oblige to something else. Who acts as a role
         has to be in it still.
         """
+        for passage in entrance.passages:
+            await self._passed_again(entrance, passage)
         if entrance.assumption is not None:
             await self._assumed_again(entrance, entrance.assumption)
         resolution, decisions, groups = await self._judge(entrance, (operation,))
@@ -294,6 +321,24 @@ class Door:
         if moved or less:
             raise unavailable(operation.is_catalog_mutation())
         return resolution
+
+    async def _passed_again(self, entrance: Entrance, passage: Passage) -> None:
+        """Decide once more that a view may be read through, and that it has the owner it had. Raises the refusal."""
+        asked = (passage.operation,)
+        if passage.assumption is not None:
+            await self._assumed_again(entrance, passage.assumption)
+        before = replace(entrance, actor=passage.actor, assumption=passage.assumption, passages=[])
+        resolution, decisions, groups = await self._judge(before, asked)
+        if not decisions[0].allowed:
+            raise self._refuse(
+                before,
+                passage.operation,
+                decisions[0],
+                record_of(before, told_of(asked, decisions, groups), resolution),
+            )
+        view = resolution.get(passage.operation.view)
+        if not isinstance(view, ResolvedView) or owner_of(view, passage.actor) != passage.owner:
+            raise unavailable(False)
 
     async def _assumed_again(self, entrance: Entrance, assumption: Assumption) -> None:
         """Decide once more that the caller may act as the role. Raises the refusal."""
@@ -315,6 +360,7 @@ class Door:
             trail=trail,
             request_id=entrance.request_id,
             claim=entrance.claim,
+            passages=tuple(entrance.passages),
             deadline=entrance.deadline,
             decide_again=partial(self._judge_again, entrance, operation, resolution, decision),
         )

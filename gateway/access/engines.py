@@ -90,7 +90,8 @@ class Engines:
         answers = await self.check(engine, ordered, resolution.now, engine_pin_of(resolution)) if ordered else []
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
         return [
-            not operation.routed() or (some is not None and yes.issuperset(some))
+            # Acting as a role, and a success that is told again, give nothing by themselves.
+            not (operation.routed() or operation.is_passage()) or (some is not None and yes.issuperset(some))
             for operation, some in zip(asked, needed, strict=True)
         ]
 

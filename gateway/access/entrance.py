@@ -12,6 +12,7 @@ from gateway.access.actor import Actor
 from gateway.access.deadline import Deadline
 from gateway.access.operation import Operation
 from gateway.access.operations.assuming import AssumeRole
+from gateway.access.operations.passing import ReadThroughView
 from gateway.access.operations.repetitions import RepeatAnswer
 from gateway.access.repetition import Claim, Remembered
 from gateway.access.resolved import Resolution, ResolvedRole, project_of, warehouse_of
@@ -27,6 +28,16 @@ class Assumption:
     actor: Actor
     operation: AssumeRole
     roles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A view that was read through: by whom, as what, by which admitted operation, and whose rights count below it."""
+
+    actor: Actor
+    assumption: Assumption | None
+    operation: ReadThroughView
+    owner: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,9 @@ class Entrance:
     assumption: Assumption | None = None
     """How the caller came to act as a role, if so."""
 
+    passages: list[Passage] = field(default_factory=list)
+    """The views on the way to what is asked for, the outermost first."""
+
     place: Place = Place()
     """Where what was asked for lies, allowed or not: for counting requests, and for nothing that is told the caller."""
 
@@ -75,6 +89,12 @@ class Entrance:
         """
         self.assumption = Assumption(self.actor, operation, roles)
         self.actor = msgspec.structs.replace(actor, assumed_role=role.id, within=role.project_id, instance_admin=False)
+
+    def pass_through(self, operation: ReadThroughView, owner: str | None) -> None:
+        """Go on below a view, with the rights of its owner if it has one."""
+        self.passages.append(Passage(self.actor, self.assumption, operation, owner))
+        if owner is not None:
+            self.actor, self.assumption = self.actor.as_owner(owner), None
 
     def may_answer(self, served: frozenset[type[Operation]]) -> bool:
         """True if a success answer may leave: one of the served operations was admitted and every trail is durable."""

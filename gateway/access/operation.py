@@ -23,7 +23,7 @@ UNROUTED: dict[str, type[Operation]] = {}
 """Operations that no route can serve: background tasks, repeated answers, acting as a role. Filled like OPERATIONS."""
 
 _ENDPOINT = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) /\S+")
-_UNROUTED_ENDPOINT = re.compile(r"(TASK|REPEAT|ASSUME) /\S+")
+_UNROUTED_ENDPOINT = re.compile(r"(TASK|REPEAT|ASSUME|THROUGH) /\S+")
 
 
 class Durability(StrEnum):
@@ -53,7 +53,8 @@ class Operation:
 
     An endpoint `TASK /…` is no route: the door admits it for the gateway's own tasks named in `system_tasks` and for
     nobody else, and those tasks for nothing else. `REPEAT /…` is admitted where a remembered success is repeated.
-    `ASSUME /…` is admitted before anything else that a caller asks for; of the three it alone has demands.
+    `ASSUME /…` is admitted before anything else that a caller asks for; it has demands, and so
+    has `THROUGH /…`, a view on the way to what a trusted engine reads for its readers.
 
     `durability` also says whether it changes anything (`changes`), and read-only maintenance rests on that alone. So a
     route with a method that usually changes something has `Durability.WITH_CHANGE`, or tells in `reads_because` why it
@@ -169,6 +170,11 @@ class Operation:
         """Whether it makes somebody act as something else."""
         return cls.endpoint.startswith("ASSUME ")
 
+    @classmethod
+    def is_passage(cls) -> bool:
+        """Whether it is a view on the way to something else."""
+        return cls.endpoint.startswith("THROUGH ")
+
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if "endpoint" in cls.__dict__ and _UNROUTED_ENDPOINT.fullmatch(cls.endpoint):
@@ -222,7 +228,12 @@ class Operation:
         if cls.is_task() != bool(cls.system_tasks):
             raise TypeError(f"operation {cls.__name__}: a TASK names its system_tasks, and nothing else has any")
         demanding = cls.demands is not Operation.demands
-        if demanding != cls.is_assumption() or cls.open_to_all or cls.open_to_authenticated or cls.open_to_self:
+        if (
+            demanding != (cls.is_assumption() or cls.is_passage())
+            or cls.open_to_all
+            or cls.open_to_authenticated
+            or cls.open_to_self
+        ):
             raise TypeError(f"operation {cls.__name__} has no route: it is never open and demands no relation")
         if cls.__name__ in OPERATIONS or cls.__name__ in UNROUTED:
             raise TypeError(f"operation {cls.__name__} is declared twice")

@@ -10,6 +10,7 @@ from gateway.access import resolved
 from gateway.access.actor import Actor
 from gateway.access.deadline import Deadline
 from gateway.access.decision import Decision
+from gateway.access.entrance import Passage
 from gateway.access.operation import Operation
 from gateway.access.policy import Obligations
 from gateway.access.refs import (
@@ -58,6 +59,7 @@ class Permit(Generic[OpCo]):
         "_decide_again",
         "_decision",
         "_operation",
+        "_passages",
         "_request_id",
         "_resolution",
         "_trail",
@@ -72,6 +74,7 @@ class Permit(Generic[OpCo]):
     _claim: Claim | None
     _decide_again: DecideAgain | None
     _deadline: Deadline
+    _passages: tuple[Passage, ...]
 
     def __init__(self) -> None:
         raise TypeError("a Permit comes from Door.admit")
@@ -100,6 +103,11 @@ class Permit(Generic[OpCo]):
     def claim(self) -> Claim | None:
         """The idempotency key under which the success of this request is remembered, if it carries one."""
         return self._claim
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """The views that were read through on the way, the outermost first."""
+        return self._passages
 
     @property
     def trail(self) -> Trail:

@@ -23,6 +23,7 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
 
     `roles` are the ids of the roles the actor is known to belong to, so that a policy about a group binds its members.
     `engine` is the id of the service that asks in the actor's name, by a token of ours; null when they ask themselves.
+    `asked_by` is who asked, where the actor is the owner of the view that is read through.
     """
 
     id: str
@@ -30,6 +31,7 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
     assumed_role: str | None = None
     roles: tuple[str, ...] = ()
     engine: str | None = None
+    asked_by: str | None = None
 
     @classmethod
     def of(cls, actor: Actor, roles: tuple[str, ...]) -> Self:
@@ -41,6 +43,7 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
             assumed_role=None if role is None else str(role),
             roles=roles,
             engine=actor.engine,
+            asked_by=actor.asked_by,
         )
 
 

@@ -43,6 +43,7 @@ def record_of(entrance: Entrance, told: Sequence[Judged], resolution: Resolution
             id=actor.id,
             assumed_role=None if actor.assumed_role is None else str(actor.assumed_role),
             engine=actor.engine,
+            asked_by=actor.asked_by,
         ),
         user_agent=entrance.user_agent,
         client_address=entrance.client_address,

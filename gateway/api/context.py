@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import unquote
 from uuid import UUID
 
 import msgspec
@@ -57,8 +58,13 @@ from gateway.governance.users import Users
 from gateway.governance.warehouse_changes import WarehouseChanges
 from gateway.governance.warehouse_storage import WarehouseStorage
 from gateway.governance.warehouses import Warehouses
-from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken, PrefixIsNotWarehouseID
-from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.iceberg.errors import (
+    BadRequestException,
+    InvalidPaginationToken,
+    PrefixIsNotWarehouseID,
+    ReferencedByDepthExceeded,
+)
+from gateway.iceberg.identifiers import SEPARATOR, Namespace, TableIdentifier
 from gateway.iceberg.limits import Limits, refuse_many_values
 from gateway.iceberg.wire import decode
 from gateway.identity.tokens import VerifiedToken
@@ -82,6 +88,8 @@ class Parts:
     exchanges: Exchanges
     health: HealthMonitor
     page_size_max: int
+    passages_max: int
+    """Most views that something may be read through."""
     default_project_id: str | None
     limits: Limits
     configurations: Configurations
@@ -156,6 +164,15 @@ class Ctx:
             raise TypeError("who asks is known already")
         self._entrance.actor = self.parts.actor_of(token)
         add_to_context(actor=self._entrance.actor.id)
+
+    async def come_through(self, prefix: str) -> None:
+        """Come through the views that `referenced-by` names, where the token is of a trusted engine; from everybody
+        else the parameter says nothing. Raises 400 for a chain that is none or too long, and the door's refusals.
+        """
+        if not self.actor.owner_properties:
+            return
+        views = _chain(self._request.scope["query_string"], _uuid(prefix), self.parts.passages_max)
+        await self.parts.door.pass_through(self._entrance, views)
 
     async def admit(self, operation: Op) -> Permit[Op]:
         """The permit for `operation`, or the refusal as an exception."""
@@ -320,6 +337,27 @@ def _uuid(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise PrefixIsNotWarehouseID("The prefix is not the id of a warehouse.") from None
+
+
+def _chain(query: bytes, warehouse: UUID, longest: int) -> list[ViewRef]:
+    """The views of `referenced-by`, the outermost first: parted by commas before anything is decoded, each a namespace
+    and a name parted as the levels of a namespace are (REST specification).
+    """
+    given = [part[14:] for part in query.decode("latin-1").split("&") if part.startswith("referenced-by=")]
+    if len(given) > 1:
+        raise BadRequestException(f"The query parameter referenced-by is given {len(given)} times.")
+    views = []
+    for text in given[0].split(",") if given and given[0] else ():
+        try:
+            namespace, parted, name = unquote(text, errors="strict").rpartition(SEPARATOR)
+        except UnicodeDecodeError:
+            raise BadRequestException("referenced-by is not percent-encoded UTF-8.") from None
+        if not parted:
+            raise BadRequestException("referenced-by names views, each by its namespace and its name.")
+        views.append(ViewRef(warehouse, TableIdentifier(Namespace.parse(namespace), name)))
+    if len(views) > longest:
+        raise ReferencedByDepthExceeded(f"referenced-by names {len(views)} views, at most {longest} are followed.")
+    return views
 
 
 async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:

@@ -13,6 +13,7 @@ from gateway.iceberg.wire import LoadCredentialsResponse
 @serves(VendCredentials)
 async def vend_credentials(ctx: Ctx, prefix: str, namespace: str, table: str) -> LoadCredentialsResponse:
     """Fresh credentials for a table."""
+    await ctx.come_through(prefix)
     return await ctx.parts.credentials.vend(await ctx.admit(VendCredentials(ctx.table(prefix, namespace, table))))
 
 

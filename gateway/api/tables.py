@@ -76,6 +76,7 @@ async def create_table(ctx: Ctx, prefix: str, namespace: str) -> TableAnswer:
 @serves(LoadTable)
 async def load_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> TableAnswer:
     """Load a table, with credentials for those who may have them; 304 when the client has this answer already."""
+    await ctx.come_through(prefix)
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     wish = LoadWish(
         snapshots=SnapshotsMode.parse(ctx.query("snapshots")),

@@ -45,6 +45,7 @@ async def create_view(ctx: Ctx, prefix: str, namespace: str) -> LoadViewResult:
 @serves(LoadView)
 async def load_view(ctx: Ctx, prefix: str, namespace: str, view: str) -> LoadViewResult:
     """Load a view."""
+    await ctx.come_through(prefix)
     return await ctx.parts.views.load(await ctx.admit(LoadView(ctx.view(prefix, namespace, view))))
 
 

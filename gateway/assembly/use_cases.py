@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import msgspec
+
 from gateway.access.actor import Actor
 from gateway.access.door import Door
 from gateway.access.listing import ReachesInUse
 from gateway.api.context import Parts
 from gateway.assembly.adapters import Stores, delegated_tokens
+from gateway.assembly.engines import EnginesByToken, owner_properties
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
@@ -88,8 +91,15 @@ def join(
     )
     turns = SharedTurns(database)
     providers = list(settings.identity_providers())
-    owners = ViewOwners(sole_provider=providers[0] if len(providers) == 1 else None)
-    views = Views(database=database, delivery=delivery, files=metadata_files, turns=turns, lists=lists, owners=owners)
+    views = Views(
+        database=database,
+        delivery=delivery,
+        files=metadata_files,
+        turns=turns,
+        lists=lists,
+        owners=ViewOwners(sole_provider=providers[0] if len(providers) == 1 else None),
+        owner_properties=owner_properties(settings.trusted_engines),
+    )
     trials = StorageTrials(
         files=stores.files,
         sts=stores.sts,
@@ -100,12 +110,13 @@ def join(
     default_project = settings.default_project_id if settings.enable_default_project else None
     delegated = delegated_tokens(settings, database, server_id)
     instance_admins = frozenset(settings.instance_admins)
+    engines = EnginesByToken(settings.trusted_engines)
 
     async def verify(token: str) -> VerifiedToken:
         return await (delegated if delegated.claims_to_be_one(token) else verifier).verify(token)
 
     def actor_of(token: VerifiedToken) -> Actor:
-        return _actor_of(token, instance_admins)
+        return _actor_of(token, instance_admins, engines)
 
     async def authenticate(header_values: list[bytes]) -> Actor:
         return actor_of(await verify(bearer_token(header_values)))
@@ -119,6 +130,7 @@ def join(
         health=health,
         swagger_ui=settings.serve_swagger_ui,
         page_size_max=settings.pagination_size_max,
+        passages_max=settings.referenced_by.max_nesting_depth,
         limits=limits,
         default_project_id=default_project,
         configurations=Configurations(
@@ -200,9 +212,10 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-def _actor_of(token: VerifiedToken, instance_admins: frozenset[str]) -> Actor:
+def _actor_of(token: VerifiedToken, instance_admins: frozenset[str], engines: EnginesByToken) -> Actor:
     """The caller whom a token proves."""
-    return Actor.user(
+    properties, by_name = engines.of(token)
+    caller = Actor.user(
         token.user_id,
         name=token.name,
         email=token.email,
@@ -212,3 +225,6 @@ def _actor_of(token: VerifiedToken, instance_admins: frozenset[str]) -> Actor:
         engine=token.engine,
         groups=token.groups,
     )
+    if not properties:
+        return caller
+    return msgspec.structs.replace(caller, owner_properties=properties, engine_by_name=by_name)

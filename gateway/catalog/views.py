@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
+from gateway.access.actor import Actor
 from gateway.access.operations.registrations import RegisterView
 from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
 from gateway.access.outage import CommitUnknown
@@ -32,6 +33,7 @@ from gateway.catalog.newcomers import (
     refuse_taken_name,
     taken,
 )
+from gateway.catalog.protected_owners import is_the_engine, require_owner_kept
 from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
 from gateway.catalog.tables import now_ms
 from gateway.catalog.view_owners import ViewOwners
@@ -50,7 +52,7 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
-from gateway.iceberg.views import decode_stored_view_metadata
+from gateway.iceberg.views import ViewMetadata, decode_stored_view_metadata
 from gateway.iceberg.wire import CommitViewRequest, ListTablesResponse, LoadViewResult
 from gateway.scope.location import Location
 from gateway.scope.places import require_inside
@@ -69,9 +71,12 @@ class Views:
         turns: SharedTurns,
         lists: Lists,
         owners: ViewOwners,
+        owner_properties: frozenset[str] = frozenset(),
     ) -> None:
+        """`owner_properties` are the folded names of what trusted engines keep a view's owner in."""
         self.owners = owners
         self._lists = lists
+        self._owner_properties = owner_properties
         self._turns = Turns(turns)
         self._database = database
         self._delivery = delivery
@@ -99,7 +104,7 @@ class Views:
         metadata = new_view_metadata(
             request, view_uuid=id, location=location.text, now_ms=now_ms(permit), limits=self._files.limits
         )
-        self.owners.require_own(permit.actor, metadata)
+        self.require_owner(permit.actor, metadata)
         require_inside(profile, location, location_properties(metadata.properties))
         if request.location is not None:
             refuse_chosen_location(profile, location)
@@ -159,6 +164,15 @@ class Views:
             )
         await self._delivery.deliver_or_leave(pending)
 
+    def require_owner(self, actor: Actor, after: ViewMetadata, before: ViewMetadata | None = None) -> None:
+        """Raise the refusal for a view that would be read with rights that are not the caller's to lend."""
+        if self._owner_properties:
+            redefined = before is None or before.current_version != after.current_version
+            had = {} if before is None else before.properties
+            require_owner_kept(actor, self._owner_properties, had, after.properties, redefined=redefined)
+        if not is_the_engine(actor):
+            self.owners.require_own(actor, after, before)
+
     async def insert(
         self,
         permit: Permit[CreateView] | Permit[RegisterView],
@@ -203,7 +217,7 @@ class Views:
             outcome = commit_view(
                 before, request.requirements, request.updates, now_ms=now_ms(permit), limits=self._files.limits
             )
-            self.owners.require_own(permit.actor, outcome.metadata, before)
+            self.require_owner(permit.actor, outcome.metadata, before)
             return outcome
 
         outcome = await aside(applied, size=len(view.metadata) + extent(request.updates))

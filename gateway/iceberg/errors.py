@@ -154,6 +154,10 @@ class UnexpectedFilesInLocation(CatalogError, code=400):
     """A new table's location already holds files."""
 
 
+class ReferencedByDepthExceeded(CatalogError, code=400):
+    """`referenced-by` names too long a chain of views."""
+
+
 class InvalidPaginationToken(CatalogError, code=400):
     """A page token this catalog did not issue."""
 

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose rights count below a view. Pure.
+
+Engines that know definer views (Trino) read them with the rights of their owner, and keep the owner's name in a
+property of the view. The property counts only for engines that the settings trust, and only they may set it
+(`gateway/catalog/protected_owners.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gateway.access.actor import Actor
+from gateway.access.principal_ids import fits_a_tuple
+from gateway.access.resolved import ResolvedView
+from gateway.iceberg.errors import BadRequestException
+
+
+class AmbiguousViewOwner(BadRequestException):
+    """A view names several owners, or one that nobody can be."""
+
+
+class _View(msgspec.Struct, frozen=True):
+    properties: Mapping[str, str] = {}
+
+
+_decoder = msgspec.json.Decoder(_View)
+
+
+def owners_in(properties: Mapping[str, str], names: frozenset[str]) -> dict[str, str]:
+    """The owner properties among `properties`, as they are spelled; `names` are folded."""
+    return {name: value for name, value in properties.items() if name.casefold() in names}
+
+
+def owner_of(view: ResolvedView, caller: Actor) -> str | None:
+    """The user whose rights count below the view, of the caller's own provider; None when it names none.
+
+    Raises AmbiguousViewOwner: with two owners, or one that is no user id, nobody can tell whose rights were meant.
+    """
+    found = owners_in(_decoder.decode(view.metadata).properties, frozenset(caller.owner_properties))
+    if not found:
+        return None
+    named = set(found.values())
+    if len(named) > 1:
+        raise AmbiguousViewOwner(f"View {view.identifier.dotted} names several owners")
+    (name,) = named
+    owner = f"{caller.id.partition('~')[0]}~{name}"
+    if name != name.strip() or not name or not name.isprintable() or not fits_a_tuple(owner):
+        raise AmbiguousViewOwner(f"View {view.identifier.dotted} names an owner that nobody can be")
+    return owner

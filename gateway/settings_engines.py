@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of engines that are trusted with views: by which identities they come, and where they keep a view's
+owner (`gateway/settings.py` reads them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+
+class EngineIdentities(msgspec.Struct, frozen=True, kw_only=True):
+    """What tokens of one provider have to say, one of both, to be of the engine."""
+
+    audiences: Annotated[
+        tuple[str, ...],
+        Meta(description="Audiences of this provider that the engine's tokens name, and no user has by themselves."),
+    ] = ()
+    subjects: Annotated[tuple[str, ...], Meta(description="Subjects of this provider that the engine is itself.")] = ()
+
+
+class TrustedEngine(msgspec.Struct, frozen=True, kw_only=True):
+    """An engine that reads views for its users with the rights of the views' owners."""
+
+    type: Annotated[Literal["trino"], Meta(description="Kind of a trusted engine.")] = "trino"
+    owner_property: Annotated[
+        str,
+        Meta(min_length=1, description="View property in which the engine keeps the owner; nobody else may change it."),
+    ] = "trino.run-as-owner"
+    identities: Mapping[str, EngineIdentities] = MappingProxyType({})
+
+
+class ReferencedBy(msgspec.Struct, frozen=True, kw_only=True):
+    """Reading through views."""
+
+    max_nesting_depth: Annotated[
+        int, Meta(ge=1, le=100, description="Most views that a trusted engine may read something through.")
+    ] = 10

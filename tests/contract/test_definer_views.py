@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views that are read with their owner's rights: honoured for engines the settings trust, and for nobody else
+(`lakekeeper.md` 5.5; threats D16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from tests.contract.exchanging import acting, delegating
+from tests.contract.test_roles import add, make
+from tests.contract.test_views import body, replace
+from tests.contract.world import Person, Table, World, told, unique
+from tests.integration.toxic import second_gateway
+
+OWNER = "trino.run-as-owner"
+
+
+@pytest.fixture(scope="module")
+def trusting(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a gateway that trusts etl with views."""
+    log = tmp_path_factory.mktemp("trusting") / "log"
+    settings = {
+        "TRUSTED_ENGINES__TRINO__IDENTITIES__OIDC__SUBJECTS": "etl",
+        "REFERENCED_BY__MAX_NESTING_DEPTH": "3",
+    }
+    with second_gateway(world.ready, Path(log), **settings) as (base, _):
+        yield base
+
+
+@pytest.fixture
+def engine(world: World, trusting: str) -> Iterator[Person]:
+    """The engine at the gateway that trusts it, where it acts for everybody in the warehouse."""
+    world.strip(world.etl)
+    with delegating(world, world.etl, "warehouse", world.warehouse):
+        person = Person("etl", world.etl.id, world.etl.token, trusting)
+        yield person
+        person.http.close()
+
+
+def through(engine: Person, world: World, user: Person) -> Person:
+    """The user through the engine, at the engine's gateway."""
+    token = acting(world, world.etl, user).token
+    return Person(f"etl for {user.name}", user.id, token, str(engine.http.base_url))
+
+
+def referenced(*views: tuple[str, str]) -> dict[str, str]:
+    """The parameter, as it is written in a URL."""
+    return {"query": "referenced-by=" + ",".join(quote(f"{namespace}\x1f{name}", safe="") for namespace, name in views)}
+
+
+def load(person: Person, table: Table, *views: tuple[str, str], at: str = "") -> httpx.Response:
+    """The table, read through these views."""
+    return person.get(f"{table.path}{at}?{referenced(*views)['query']}")
+
+
+@pytest.fixture
+def table(world: World, ns: str) -> Table:
+    """A table that the steward may read, and carol may not see."""
+    for person in (world.steward, world.carol):
+        world.strip(person)
+    made = world.table(ns)
+    world.grant("select", world.steward, "table", made.uuid)
+    return made
+
+
+@pytest.fixture
+def view(world: World, engine: Person, table: Table, ns: str) -> tuple[str, str]:
+    """The steward's view, made through the engine; carol may read it."""
+    space = world.namespace_id(ns)
+    world.grant("create", world.steward, "namespace", space)
+    name = unique("v")
+    made = through(engine, world, world.steward).post(
+        f"{world.root}/namespaces/{ns}/views", body(name, properties={OWNER: "steward"})
+    )
+    assert made.status_code == 200, made.text
+    grant_view(world, name, world.carol)
+    return ns, name
+
+
+def view_id(world: World, name: str) -> str:
+    """Its id in the grants."""
+    return str(world.sql("select id::text as id from tables where kind = 'view' and name = $1", name)[0]["id"])
+
+
+def grant_view(world: World, name: str, to: Person, privilege: str = "select") -> None:
+    world.grant(privilege, to, "view", view_id(world, name))
+
+
+def test_a_reader_of_the_view_reads_the_table_with_the_owners_rights(
+    world: World, engine: Person, table: Table, view: tuple[str, str]
+) -> None:
+    carol = through(engine, world, world.carol)
+    assert told(carol.get(table.path))[0] == 404
+    assert load(carol, table, view).status_code == 200
+    vended = load(carol, table, view, at="/credentials")
+    assert vended.status_code == 200
+    records = world.sql(
+        "select convert_from(record, 'UTF8') as record from audit_log where operation = 'vend_credentials' "
+        "order by at desc limit 1"
+    )
+    for told_of in (f'"id":"{world.steward.id}"', f'"asked_by":"{world.carol.id}"', f'"engine":"{engine.id}"'):
+        assert told_of in records[0]["record"]
+
+
+def test_whoever_the_settings_do_not_trust_is_not_heard(
+    world: World, engine: Person, table: Table, view: tuple[str, str]
+) -> None:
+    """The same token at a gateway that trusts nobody, and carol's own token at the one that trusts the engine."""
+    elsewhere = acting(world, world.etl, world.carol)
+    assert told(load(elsewhere, table, view))[0] == 404
+    own = Person("carol", world.carol.id, world.carol.token, str(engine.http.base_url))
+    assert told(load(own, table, view))[0] == 404
+    assert told(load(own, table, ("no", "view")))[0] == 404
+
+
+def test_each_view_on_the_way_must_be_readable_to_whoever_is_asked_about(
+    world: World, engine: Person, table: Table, view: tuple[str, str], ns: str
+) -> None:
+    bob = through(engine, world, world.bob)
+    stranger = through(engine, world, world.contractor)
+    world.strip(world.contractor)
+    assert told(load(stranger, table, view))[0] == 404, "the view is not hers to read"
+    # Over an invoker's view nothing changes: bob, who owns it, is asked about the next one.
+    world.grant("create", world.bob, "namespace", world.namespace_id(ns))
+    outer = unique("outer")
+    assert bob.post(f"{world.root}/namespaces/{ns}/views", body(outer)).status_code == 200
+    carol = through(engine, world, world.carol)
+    assert told(load(carol, table, (ns, outer), view))[0] == 404
+    grant_view(world, outer, world.carol)
+    assert load(carol, table, (ns, outer), view).status_code == 200
+    # Seeing is not reading.
+    unreadable = unique("seen")
+    assert bob.post(f"{world.root}/namespaces/{ns}/views", body(unreadable)).status_code == 200
+    grant_view(world, unreadable, world.carol, "describe")
+    assert told(load(carol, table, (ns, unreadable), view))[0] == 403
+
+
+def test_the_owners_loss_is_the_readers(world: World, engine: Person, table: Table, view: tuple[str, str]) -> None:
+    carol = through(engine, world, world.carol)
+    assert load(carol, table, view, at="/credentials").status_code == 200
+    world.revoke("select", world.steward, "table", table.uuid)
+    assert told(load(carol, table, view, at="/credentials"))[0] == 403, "who owns the view sees the table still"
+    world.grant("select", world.steward, "table", table.uuid)
+    assert load(carol, table, view, at="/credentials").status_code == 200
+    world.revoke("select", world.carol, "view", view_id(world, view[1]))
+    assert told(load(carol, table, view, at="/credentials"))[0] == 404
+
+
+def test_reading_through_gives_nothing_but_reading(
+    world: World, engine: Person, table: Table, view: tuple[str, str]
+) -> None:
+    carol = through(engine, world, world.carol)
+    write = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+    assert told(carol.post(f"{table.path}?{referenced(view)['query']}", write))[0] == 404
+    assert told(carol.delete(f"{table.path}?{referenced(view)['query']}"))[0] == 404
+
+
+def test_the_engine_needs_delegate_on_the_way_too(
+    world: World, engine: Person, table: Table, view: tuple[str, str]
+) -> None:
+    carol = through(engine, world, world.carol)
+    assert load(carol, table, view).status_code == 200
+    world.revoke("delegate", engine, "warehouse", world.warehouse)
+    try:
+        assert told(load(carol, table, view))[0] == 404
+    finally:
+        world.grant("delegate", engine, "warehouse", world.warehouse)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["referenced-by=view", "referenced-by=a%1Fv&referenced-by=b%1Fv", "referenced-by=%FF%1Fv", "referenced-by=,"],
+)
+def test_a_chain_that_is_none_is_400(world: World, engine: Person, table: Table, query: str) -> None:
+    answer = through(engine, world, world.carol).get(f"{table.path}?{query}")
+    assert told(answer)[0] == 400
+
+
+def test_a_chain_has_an_end(world: World, engine: Person, table: Table, view: tuple[str, str]) -> None:
+    answer = load(through(engine, world, world.carol), table, view, view, view, view)
+    assert told(answer)[:2] == (400, "ReferencedByDepthExceeded")
+    assert load(through(engine, world, world.steward), table, view, view, view).status_code == 200, "a circle ends, too"
+
+
+# ---- who may say whose rights count ----
+
+
+def _commit(uuid: str, *updates: dict[str, Any]) -> dict[str, Any]:
+    return {"requirements": [{"type": "assert-view-uuid", "uuid": uuid}], "updates": list(updates)}
+
+
+@pytest.mark.parametrize("name", [OWNER, OWNER.upper(), "Trino.Run-As-Owner"])
+def test_only_the_engine_names_an_owner_and_only_the_one_it_acts_for(
+    world: World, engine: Person, ns: str, name: str
+) -> None:
+    base = str(engine.http.base_url)
+    world.grant("create", world.bob, "namespace", world.namespace_id(ns))
+    path = f"{world.root}/namespaces/{ns}/views"
+    own = Person("bob", world.bob.id, world.bob.token, base)
+    for value in ("steward", "bob"):
+        refused = own.post(path, body(unique("v"), properties={name: value}))
+        assert told(refused)[:2] == (403, "ProtectedPropertyModification"), value
+    bob = through(engine, world, world.bob)
+    refused = bob.post(path, body(unique("v"), properties={name: "steward"}))
+    assert told(refused)[:2] == (403, "ProtectedPropertyModification")
+    made = bob.post(path, body(viewed := unique("v"), properties={name: "bob"}))
+    assert made.status_code == 200, made.text
+    uuid = made.json()["metadata"]["view-uuid"]
+    for update in (
+        {"action": "set-properties", "updates": {name: "steward"}},
+        {"action": "set-properties", "updates": {OWNER.title(): "steward"}},
+    ):
+        for person in (own, bob):
+            refused = person.post(f"{path}/{viewed}", _commit(uuid, update))
+            assert told(refused)[:2] == (403, "ProtectedPropertyModification")
+    removal = {"action": "remove-properties", "removals": [name]}
+    assert told(own.post(f"{path}/{viewed}", _commit(uuid, removal)))[:2] == (403, "ProtectedPropertyModification")
+    assert bob.post(f"{path}/{viewed}", _commit(uuid, removal)).status_code == 200
+
+
+def test_nobody_changes_what_a_view_says_and_keeps_its_owner(
+    world: World, engine: Person, view: tuple[str, str]
+) -> None:
+    base = str(engine.http.base_url)
+    path = f"{world.root}/namespaces/{view[0]}/views/{view[1]}"
+    grant_view(world, view[1], world.bob, "modify")
+    bob = Person("bob", world.bob.id, world.bob.token, base)
+    uuid = bob.get(path).json()["metadata"]["view-uuid"]
+    changed = replace(uuid, "select secrets from elsewhere")
+    for person in (bob, through(engine, world, world.bob)):
+        assert told(person.post(path, changed))[:2] == (403, "ProtectedPropertyModification")
+    other = _commit(uuid, {"action": "set-properties", "updates": {"comment": "harmless"}})
+    assert bob.post(path, other).status_code == 200
+    owner = Person("steward", world.steward.id, world.steward.token, base)
+    assert owner.post(path, changed).status_code == 200, "the owner may"
+    taken = replace(uuid, "select 3")
+    taken["updates"].append({"action": "set-properties", "updates": {OWNER: "bob"}})
+    taken["updates"][0]["view-version"]["version-id"] = 3
+    assert through(engine, world, world.bob).post(path, taken).status_code == 200, "CREATE OR REPLACE makes it bob's"
+
+
+def test_whoever_acts_as_a_role_reads_the_view_as_the_role(
+    world: World, engine: Person, table: Table, view: tuple[str, str]
+) -> None:
+    role = make(world)
+    try:
+        assert add(world, role, "user", world.carol.id).status_code == 204
+        carol = through(engine, world, world.carol)
+        headers = {"x-assume-role": role["id"]}
+        path = f"{table.path}?{referenced(view)['query']}"
+        assert told(carol.get(path, headers=headers))[0] == 404, "carol may read the view, the role may not"
+        grant = {"writes": [{"type": "select", "role": role["id"]}]}
+        granted = world.admin.post(world.grants_path("view", view_id(world, view[1])), grant)
+        assert granted.status_code == 204, granted.text
+        assert carol.get(path, headers=headers).status_code == 200
+    finally:
+        assert world.admin.delete(f"/management/v1/role/{role['id']}").status_code == 204
