@@ -184,7 +184,7 @@ def test_nothing_in_an_exchanged_token_can_be_changed(world: World, engine: Pers
 
 
 def test_a_token_of_a_key_that_was_withdrawn_is_refused_within_a_second(world: World, table: Table) -> None:
-    """Against the table behind it: `lakegate secrets withdraw-tokens` does the same."""
+    """Withdrawn where the keys are, as an operator does it."""
     world.strip(world.etl)
     with delegating(world, world.etl, "warehouse", world.warehouse):
         before = acting(world, world.etl, world.admin)
