@@ -15,6 +15,7 @@ import click
 
 from gateway.verbs.database import migrate, require_our_database, wait_for_db
 from gateway.verbs.edge import settings_for
+from gateway.verbs.login import login, logout, token
 from gateway.verbs.models import model
 from gateway.verbs.policies import policy
 from gateway.verbs.repairs import authz, reopen_bootstrap, secrets
@@ -28,7 +29,7 @@ def main() -> None:
     """Lakegate: an Iceberg REST catalog in which every operation is decided."""
 
 
-for _verb in (authz, migrate, model, policy, reopen_bootstrap, secrets, wait_for_db):
+for _verb in (authz, login, logout, migrate, model, policy, reopen_bootstrap, secrets, token, wait_for_db):
     main.add_command(_verb)
 
 

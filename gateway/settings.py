@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from gateway.sections import Audit, Count, Drift, Embedded, Idempotency, Limits, Memory, Metrics, Opa, OpenFga, Port
-from gateway.settings_engines import ReferencedBy, TrustedEngine
+from gateway.settings_engines import ReferencedBy, TrustedEngine, Ui
 from gateway.settings_identity import (
     ACCOUNT_DIRECTORY,
     FIRST_CLUSTER,
@@ -215,6 +215,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     kubernetes_clusters: Mapping[str, KubernetesCluster] = MappingProxyType({})
     trusted_engines: Mapping[str, TrustedEngine] = MappingProxyType({})
     referenced_by: ReferencedBy = ReferencedBy()
+    ui: Ui = Ui()
 
     metrics: Metrics = Metrics()
     openfga: OpenFga = OpenFga()
@@ -409,6 +410,12 @@ def cache_directory(settings: Settings) -> str:
     if settings.embedded.cache_dir is not None:
         return settings.embedded.cache_dir
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "lakegate")
+
+
+def state_directory() -> str:
+    """Where a user's logins are kept: ``$XDG_STATE_HOME/lakegate`` or ``~/.local/state/lakegate``."""
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "lakegate")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The settings of engines that are trusted with views: by which identities they come, and where they keep a view's
-owner (`gateway/settings.py` reads them).
+owner; and of how people log in (`gateway/settings.py` reads them).
 """
 
 from __future__ import annotations
@@ -32,6 +32,15 @@ class TrustedEngine(msgspec.Struct, frozen=True, kw_only=True):
         Meta(min_length=1, description="View property in which the engine keeps the owner; nobody else may change it."),
     ] = "trino.run-as-owner"
     identities: Mapping[str, EngineIdentities] = MappingProxyType({})
+
+
+class Ui(msgspec.Struct, frozen=True, kw_only=True):
+    """How people log in with a browser: on the page of the interface, and with `lakegate login`."""
+
+    openid_client_id: Annotated[
+        str | None, Meta(description="Public client of the provider for the page and for `lakegate login`.")
+    ] = None
+    openid_scope: Annotated[str, Meta(description="What such a login asks for.")] = "openid profile email"
 
 
 class ReferencedBy(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logging in by a code, against a provider that follows RFC 8628 to the letter or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import httpx
+import pytest
+
+from gateway.identity.device import DEVICE, DeviceCode, DeviceLogin, LoginFailed, Tokens
+from gateway.identity.kept_tokens import FileKeeper, KeyringKeeper, keeper
+
+ISSUER = "https://id.example/realm"
+
+
+@dataclass
+class Provider:
+    """Answers as `answers` say, one after the other, at the token endpoint."""
+
+    answers: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    discovery: dict[str, Any] = field(default_factory=dict)
+    code: dict[str, Any] = field(default_factory=dict)
+    forms: list[dict[str, str]] = field(default_factory=list)
+    slept: list[float] = field(default_factory=list)
+    now: float = 1000.0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path
+        if path.endswith("openid-configuration"):
+            told = {
+                "issuer": ISSUER,
+                "token_endpoint": f"{ISSUER}/token",
+                "device_authorization_endpoint": f"{ISSUER}/device",
+            }
+            return httpx.Response(200, json={**told, **self.discovery})
+        self.forms.append({name: values[0] for name, values in parse_qs(request.content.decode()).items()})
+        if path.endswith("/device"):
+            told = {
+                "device_code": "the-device",
+                "user_code": "WDJB-MJHT",
+                "verification_uri": f"{ISSUER}/enter",
+                "expires_in": 600,
+            }
+            return httpx.Response(200, json={**told, **self.code})
+        status, body = self.answers.pop(0)
+        if status == 0:
+            raise httpx.ReadTimeout("slow")
+        return httpx.Response(status, json=body)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def login(self) -> DeviceLogin:
+        http = httpx.AsyncClient(transport=httpx.MockTransport(self))
+        return DeviceLogin(
+            http, issuer=ISSUER, client_id="cli", scope="openid", sleep=self.sleep, clock=lambda: self.now
+        )
+
+
+PENDING = (400, {"error": "authorization_pending"})
+GOOD = (200, {"access_token": "good", "token_type": "Bearer", "expires_in": 300, "refresh_token": "again"})
+
+
+async def test_it_shows_the_code_and_waits_for_somebody_to_enter_it() -> None:
+    provider, shown = Provider([PENDING, (400, {"error": "slow_down"}), PENDING, GOOD]), list[DeviceCode]()
+    tokens = await provider.login().run(shown.append)
+    assert [code.user_code for code in shown] == ["WDJB-MJHT"]
+    assert tokens == Tokens("good", provider.now + 300, "again")
+    assert provider.slept == [5.0, 5.0, 10.0, 10.0], "slow_down counts from then on (section 3.5)"
+    assert provider.forms[0] == {"client_id": "cli", "scope": "openid"}
+    assert provider.forms[1] == {"grant_type": DEVICE, "device_code": "the-device", "client_id": "cli"}
+
+
+async def test_a_provider_that_does_not_answer_is_asked_less_often() -> None:
+    provider = Provider([(0, {}), GOOD])
+    await provider.login().run(lambda code: None)
+    assert provider.slept == [5.0, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ((400, {"error": "access_denied"}), "refused at the provider"),
+        ((400, {"error": "expired_token"}), "in time"),
+        ((400, {"error": "invalid_client"}), "refused the login"),
+        ((500, {}), "cannot be read"),
+        ((200, {"access_token": "x", "token_type": "mac"}), "no bearer token"),
+        ((200, {"token_type": "Bearer"}), "cannot be read"),
+    ],
+)
+async def test_what_ends_a_login_is_told_without_a_token(answer: tuple[int, dict[str, Any]], told: str) -> None:
+    with pytest.raises(LoginFailed, match=told) as failed:
+        await Provider([answer]).login().run(lambda code: None)
+    assert "the-device" not in str(failed.value)
+
+
+async def test_nobody_waits_longer_than_the_code_is_good() -> None:
+    provider = Provider([PENDING] * 200, code={"expires_in": 60})
+    with pytest.raises(LoginFailed, match="in time"):
+        await provider.login().run(lambda code: None)
+    assert provider.now <= 1060
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"user_code": "\x1b[2J"},
+        {"user_code": ""},
+        {"verification_uri": "http://elsewhere.example"},
+        {"verification_uri": "javascript:alert(1)"},
+        {"verification_uri_complete": "http://elsewhere.example/?code=1"},
+        {"verification_uri_complete": "https://id.example/\x07"},
+    ],
+)
+async def test_what_would_harm_a_terminal_or_is_unprotected_is_not_shown(change: dict[str, str]) -> None:
+    shown = list[DeviceCode]()
+    with pytest.raises(LoginFailed):
+        await Provider(code=change).login().run(shown.append)
+    assert shown == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"issuer": "https://other.example"},
+        {"token_endpoint": "http://id.example/token"},
+        {"device_authorization_endpoint": None},
+        {"device_authorization_endpoint": "http://id.example/device"},
+    ],
+)
+async def test_a_provider_that_is_not_what_it_should_be_gets_nothing(change: dict[str, Any]) -> None:
+    provider = Provider(discovery=change)
+    with pytest.raises(LoginFailed):
+        await provider.login().run(lambda code: None)
+    assert provider.forms == []
+
+
+async def test_a_token_is_renewed_and_the_old_way_to_renew_stays_when_no_new_one_is_given() -> None:
+    provider = Provider([(200, {"access_token": "new", "token_type": "bearer", "expires_in": 60})])
+    assert await provider.login().refresh("again") == Tokens("new", 1060.0, "again")
+    with pytest.raises(LoginFailed, match="log in again"):
+        await Provider([(400, {"error": "invalid_grant"})]).login().refresh("again")
+
+
+class Keyring:
+    """As much of the package `keyring` as is used."""
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[str, str], str] = {}
+
+    def set_password(self, service: str, name: str, password: str) -> None:
+        self.held[service, name] = password
+
+    def get_password(self, service: str, name: str) -> str | None:
+        return self.held.get((service, name))
+
+    def delete_password(self, service: str, name: str) -> None:
+        del self.held[service, name]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: FileKeeper(path / "a" / "b"), lambda path: KeyringKeeper(Keyring(), "n")]
+)
+def test_tokens_are_kept_until_they_are_forgotten(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    kept, tokens = make(tmp_path), Tokens("secret", 1.0, "again")
+    assert kept.kept() is None
+    assert kept.forget() is False
+    kept.keep(Tokens("older", 0.0))
+    kept.keep(tokens)
+    assert kept.kept() == tokens
+    assert kept.forget() is True
+    assert kept.kept() is None
+
+
+def test_a_file_is_for_its_owner_alone_from_the_first_moment(tmp_path: Path) -> None:
+    path = tmp_path / "logins" / "x"
+    FileKeeper(path).keep(Tokens("secret", 1.0))
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert [each.name for each in path.parent.iterdir()] == ["x"]
+    path.write_text(json.dumps({"no": "tokens"}))
+    assert FileKeeper(path).kept() is None
+
+
+def test_two_providers_and_two_clients_are_kept_apart(tmp_path: Path) -> None:
+    places = [(ISSUER, "cli"), (ISSUER, "other"), ("https://other.example", "cli")]
+    for number, (issuer, client) in enumerate(places):
+        keeper(issuer, client, tmp_path).keep(Tokens(str(number), 1.0))
+    found = [keeper(issuer, client, tmp_path).kept() for issuer, client in places]
+    assert [each and each.access_token for each in found] == ["0", "1", "2"]
+    ring = Keyring()
+    keeper(ISSUER, "cli", tmp_path, keyring=ring).keep(Tokens("secret", 1.0))
+    assert len(ring.held) == 1
