@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The keys of the gateway's own tokens, as one process knows them: Ed25519 (RFC 8037), made when there is none.
 
-They lie in the database, so every process has the same. A process reads them again after `RELOAD_SECONDS`, whatever
-tokens arrive: a key that was withdrawn counts for no longer than that, and made-up key ids cause no reading.
+They lie in the database, so every process has the same. A process reads them again after `RELOAD_SECONDS`, so a key
+that was withdrawn counts for no longer than that; and for a key id that it does not know, since another process may
+have made that key a moment ago. Made-up key ids wait for that reading together, every `MISSED_SECONDS` at most.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ import msgspec
 from joserfc.jwk import OKPKey
 
 RELOAD_SECONDS: Final = 1.0
+MISSED_SECONDS: Final = 0.1
 CURVE: Final = "Ed25519"
 
 
@@ -50,8 +52,15 @@ class KeyStore(Protocol):
 class OwnKeys:
     """For any number of concurrent requests on one event loop. Every method raises what the store raises."""
 
-    def __init__(self, store: KeyStore, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: KeyStore,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._store = store
+        self._sleep = sleep
         self._clock = clock
         self._public: dict[str, OKPKey] = {}
         self._signs: str | None = None
@@ -62,6 +71,8 @@ class OwnKeys:
     async def verifying(self, kid: str) -> OKPKey | None:
         """The key of this id, None when there is none, or none any more."""
         await self._refresh()
+        if kid not in self._public:
+            await self._look_again()
         return self._public.get(kid)
 
     async def signing(self) -> tuple[str, OKPKey]:
@@ -82,13 +93,25 @@ class OwnKeys:
         if not now and self._fresh():
             return
         async with self._turn:
-            if not now and self._fresh():
-                return
-            started = self._clock()
-            rows = await self._store.published()
-            self._public = {row.kid: self._public.get(row.kid) or _decoded(row.public) for row in rows}
-            self._signs = next((row.kid for row in rows if row.signs), None)
-            self._read_at = started
+            if now or not self._fresh():
+                await self._read()
+
+    async def _look_again(self) -> None:
+        """Read the keys as they are after this call began, with everybody who waits for the same."""
+        arrived = self._clock()
+        async with self._turn:
+            if self._read_at is not None:
+                if self._read_at > arrived:
+                    return
+                await self._sleep(max(0.0, self._read_at + MISSED_SECONDS - self._clock()))
+            await self._read()
+
+    async def _read(self) -> None:
+        started = self._clock()
+        rows = await self._store.published()
+        self._public = {row.kid: self._public.get(row.kid) or _decoded(row.public) for row in rows}
+        self._signs = next((row.kid for row in rows if row.signs), None)
+        self._read_at = started
 
     def _fresh(self) -> bool:
         return self._read_at is not None and self._clock() - self._read_at < RELOAD_SECONDS
