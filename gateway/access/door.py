@@ -237,7 +237,8 @@ class Door:
             questions = [
                 Question(demand.relation, key_of(demand.on, resolution)) for demand in passage.operation.demands()
             ]
-            found.append(await self._first_loss(passage.actor, questions, resolution.now, until))
+            reader = resolution.acting(passage.actor)
+            found.append(await self._first_loss(reader, questions, resolution.now, until))
         return found
 
     async def _first_loss(
