@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
-from gateway.access.actor import Actor
+from gateway.access.operation import Operation
 from gateway.access.operations.registrations import RegisterView
 from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
 from gateway.access.outage import CommitUnknown
@@ -104,7 +104,7 @@ class Views:
         metadata = new_view_metadata(
             request, view_uuid=id, location=location.text, now_ms=now_ms(permit), limits=self._files.limits
         )
-        self.require_owner(permit.actor, metadata)
+        self.require_owner(permit, metadata)
         require_inside(profile, location, location_properties(metadata.properties))
         if request.location is not None:
             refuse_chosen_location(profile, location)
@@ -164,14 +164,14 @@ class Views:
             )
         await self._delivery.deliver_or_leave(pending)
 
-    def require_owner(self, actor: Actor, after: ViewMetadata, before: ViewMetadata | None = None) -> None:
+    def require_owner(self, permit: Permit[Operation], after: ViewMetadata, before: ViewMetadata | None = None) -> None:
         """Raise the refusal for a view that would be read with rights that are not the caller's to lend."""
         if self._owner_properties:
             redefined = before is None or before.current_version != after.current_version
             had = {} if before is None else before.properties
-            require_owner_kept(actor, self._owner_properties, had, after.properties, redefined=redefined)
-        if not is_the_engine(actor):
-            self.owners.require_own(actor, after, before)
+            require_owner_kept(permit.actor, self._owner_properties, had, after.properties, redefined=redefined)
+        if not is_the_engine(permit.actor):
+            self.owners.require_own(permit.actor, after, before)
 
     async def insert(
         self,
@@ -217,7 +217,7 @@ class Views:
             outcome = commit_view(
                 before, request.requirements, request.updates, now_ms=now_ms(permit), limits=self._files.limits
             )
-            self.require_owner(permit.actor, outcome.metadata, before)
+            self.require_owner(permit, outcome.metadata, before)
             return outcome
 
         outcome = await aside(applied, size=len(view.metadata) + extent(request.updates))
