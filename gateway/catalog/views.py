@@ -11,7 +11,6 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
-from gateway.access.operation import Operation
 from gateway.access.operations.registrations import RegisterView
 from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
 from gateway.access.outage import CommitUnknown
@@ -164,7 +163,12 @@ class Views:
             )
         await self._delivery.deliver_or_leave(pending)
 
-    def require_owner(self, permit: Permit[Operation], after: ViewMetadata, before: ViewMetadata | None = None) -> None:
+    def require_owner(
+        self,
+        permit: Permit[CreateView] | Permit[CommitView] | Permit[RegisterView],
+        after: ViewMetadata,
+        before: ViewMetadata | None = None,
+    ) -> None:
         """Raise the refusal for a view that would be read with rights that are not the caller's to lend."""
         if self._owner_properties:
             redefined = before is None or before.current_version != after.current_version
