@@ -99,7 +99,9 @@ async def deactivate_warehouse(ctx: Ctx) -> None:
 @serves(DeleteWarehouse)
 async def delete_warehouse(ctx: Ctx) -> None:
     """Delete an empty warehouse."""
-    operation = DeleteWarehouse(targets.warehouse(ctx), ctx.flag("force", False))
+    operation = DeleteWarehouse(
+        targets.warehouse(ctx), ctx.flag("force", False), abandon_files=ctx.flag("abandon-files", False)
+    )
     await ctx.parts.warehouse_changes.delete(await ctx.admit(operation))
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from gateway.access.operations.warehouses import (
@@ -95,10 +97,10 @@ class WarehouseChanges:
     async def delete(self, permit: Permit[DeleteWarehouse]) -> None:
         """The empty warehouse with every grant on it; answered when all that they gave is taken away everywhere.
 
-        Nothing in its storage is touched. Raises WarehouseNotEmpty; unless forced, WarehouseProtected, and
-        WarehouseHasUnfinishedTasks while files wait for their removal. Forced, those stay where they are for good and
-        the audit tells which: a store that is gone would keep the warehouse for ever. Raises RevocationPending when it
-        is recorded but OpenFGA has not confirmed it yet.
+        Nothing in its storage is touched. Raises WarehouseNotEmpty; unless forced, WarehouseProtected; and
+        WarehouseHasUnfinishedTasks while files wait for their removal, unless they are abandoned: then they stay where
+        they are for good and the audit tells which, because a store that is gone would keep the warehouse for ever.
+        Raises RevocationPending when it is recorded but OpenFGA has not confirmed it yet.
         """
         operation = permit.operation
         resolved = permit.warehouse(operation.warehouse)
@@ -111,13 +113,13 @@ class WarehouseChanges:
                 raise WarehouseProtected("The warehouse is protected: deleting it takes force=true.")
             if not await warehouses.is_empty(connection, row.id):
                 raise WarehouseNotEmpty("Namespaces are in the warehouse.")
-            if operation.force:
+            if operation.abandon_files:
                 places, files = await warehouses.give_up_unfinished(connection, row.id)
-                permit.trail.tell(places_left=" ".join(places), files_left=" ".join(files))
+                permit.trail.tell(places_left=_listed(places), files_left=_listed(files))
             elif await warehouses.unfinished(connection, row.id):
                 raise WarehouseHasUnfinishedTasks(
                     "Tasks of the warehouse are not finished, or metadata files wait for their removal: it cannot be "
-                    "deleted before, or by force=true, which leaves the files where they are for good."
+                    "deleted before, or by abandon-files=true, which leaves the files where they are for good."
                 )
             await warehouses.delete(connection, row.id)
             if row.secret_id is not None:
@@ -140,3 +142,8 @@ class WarehouseChanges:
                 require_manager(permit.actor, row)
             changed = await warehouses.update(connection, ref.warehouse_id, values)
         return changed
+
+
+def _listed(places: Sequence[str]) -> str:
+    """A JSON list: keys of a store may hold any character that could stand between them."""
+    return msgspec.json.encode(places).decode()

@@ -25,11 +25,13 @@ warehouse_of[catalog] := id if {
 # METADATA
 # description: |
 #   Catalogs that the gateway knows nothing of and that everybody may use, for all that Trino can do in them; a JSON list.
-#   One that is the catalog of a warehouse as well is none of these.
+#   One that is told to be a warehouse's as well is none of these, whatever its id looks like; and when those cannot be
+#   read nothing is.
 open_catalogs contains catalog if {
+	mapped := object.keys(json.unmarshal(_env.LAKEGATE_BRIDGE_CATALOGS))
 	some catalog in json.unmarshal(_env.LAKEGATE_BRIDGE_OPEN_CATALOGS)
 	is_string(catalog)
-	not warehouse_of[catalog]
+	not catalog in mapped
 	catalog != "system"
 }
 

@@ -21,6 +21,9 @@ test_what_cannot_be_read_is_nothing if {
 	every text in {"", "scratch", "null", `["system"]`, `["ice"]`, "[7]"} {
 		settings.open_catalogs == set() with opa.runtime as world.opa_with({"LAKEGATE_BRIDGE_OPEN_CATALOGS": text})
 	}
+	every text in {"", "scratch", `{"scratch": "no-uuid"}`} {
+		settings.open_catalogs == set() with opa.runtime as world.opa_with({"LAKEGATE_BRIDGE_CATALOGS": text})
+	}
 	every text in {"", "corp", "['corp']"} {
 		not settings.providers with opa.runtime as world.opa_with({"LAKEGATE_BRIDGE_PROVIDERS": text})
 	}

@@ -163,9 +163,9 @@ def test_what_work_needs_keeps_the_warehouse(world: World) -> None:
     assert world.admin.delete(warehouse.path).status_code == 204
 
 
-def test_force_deletes_a_warehouse_whose_store_is_gone_and_tells_what_stays_in_it(world: World) -> None:
-    """Its purge fails for ever, as does the removal of what is noted: without force it could never go, nor its
-    project.
+def test_a_warehouse_whose_store_is_gone_is_deleted_by_abandoning_its_files_which_the_audit_tells(world: World) -> None:
+    """Its purge fails for ever, as does the removal of what is noted: it could never go, nor its project. Force is for
+    protection and abandons nothing that somebody asked to be deleted.
     """
     warehouse = warehouses.make(world)
     at = world.root.replace(world.warehouse, warehouse.id)
@@ -183,8 +183,9 @@ def test_force_deletes_a_warehouse_whose_store_is_gone_and_tells_what_stays_in_i
     world.sql("insert into pending_files (location, warehouse_id) values ($1, $2::text::uuid)", noted, warehouse.id)
     task = "select status from tasks where warehouse_id = $1::text::uuid and queue = 'tabular_purge'"
     warehouses.until(lambda: world.sql(f"{task} and attempt > 0", warehouse.id) != [])
-    assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseHasUnfinishedTasks")
-    assert world.admin.delete(f"{warehouse.path}?force=true").status_code == 204
+    for query in ("", "?force=true"):
+        assert told(world.admin.delete(f"{warehouse.path}{query}"))[:2] == (409, "WarehouseHasUnfinishedTasks")
+    assert world.admin.delete(f"{warehouse.path}?abandon-files=true").status_code == 204
     assert told(world.admin.get(warehouse.path))[0] == 404
     assert world.sql(task, warehouse.id) == []
     assert world.sql("select 1 from pending_files where location = $1", noted) == []
@@ -194,7 +195,7 @@ def test_force_deletes_a_warehouse_whose_store_is_gone_and_tells_what_stays_in_i
         warehouse.id,
     )
     detail = json.loads(row["r"])["detail"]
-    assert (detail["places_left"], detail["files_left"]) == (table["location"], noted)
+    assert [json.loads(detail[left]) for left in ("places_left", "files_left")] == [[table["location"]], [noted]]
 
 
 def test_a_protected_warehouse_is_deleted_by_force_only(world: World) -> None:

@@ -173,7 +173,7 @@ MUTANTS = {
         "test_what_has_no_whole",
     ),
     "any word is a warehouse": (SETTINGS, "\tregex.match(`^[0-9a-fA-F-]{36}$`, id)\n", "", "test_what_cannot_be_read"),
-    "a governed catalog can be open": (SETTINGS, "\tnot warehouse_of[catalog]\n", "", "test_what_cannot_be_read"),
+    "a governed catalog can be open": (SETTINGS, "\tnot catalog in mapped\n", "", "test_what_cannot_be_read"),
     "a failure gives a token": (SETTINGS, "\tfetched.status_code == 200\n", "", "test_no_token"),
     "the token in use is not the given one": (SETTINGS, '\t_env.LAKEGATE_BRIDGE_TOKEN != ""\n', "\tfalse\n", RECORDED),
     "everything of the bridge can be asked": (

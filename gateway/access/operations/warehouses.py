@@ -112,18 +112,19 @@ class DeactivateWarehouse(_Changing, Operation):
 @dataclass(frozen=True)
 class DeleteWarehouse(_Changing, Operation):
     """An empty warehouse goes, with every grant on it; no file of its storage does. `force` passes over protection,
-    and over files that still wait for their removal.
+    `abandon_files` over files that still wait for their removal, which somebody may have asked for: they stay for good.
     """
 
     endpoint: ClassVar[str] = "DELETE /management/v1/warehouse/{warehouse_id}"
     returns: ClassVar[int] = 204
     force: bool = False
+    abandon_files: bool = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DELETE, self.warehouse),)
 
     def facts(self) -> Facts:
-        return {"force": self.force}
+        return {"force": self.force, "abandon_files": self.abandon_files}
 
 
 @dataclass(frozen=True)
