@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from gateway.sections import Audit, Count, Drift, Embedded, Idempotency, Limits, Memory, Metrics, Opa, OpenFga, Port
-from gateway.settings_engines import ReferencedBy, TrustedEngine, Ui
+from gateway.settings_engines import ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings_identity import (
     ACCOUNT_DIRECTORY,
     FIRST_CLUSTER,
@@ -333,6 +333,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ]
         twice = sorted(self.identity_providers().keys() & clusters.keys())
         wrong += [f"{PREFIX}KUBERNETES_CLUSTERS__{id.upper()}: a provider has this id, too" for id in twice]
+        wrong += owners_of_several_providers(self.trusted_engines)
         if told := [*missing, *wrong, *problems_of(self.identity_providers().items())]:
             raise SettingsError("\n".join(told))
         self.write_url()

@@ -34,6 +34,23 @@ class TrustedEngine(msgspec.Struct, frozen=True, kw_only=True):
     identities: Mapping[str, EngineIdentities] = MappingProxyType({})
 
 
+def owners_of_several_providers(engines: Mapping[str, TrustedEngine]) -> list[str]:
+    """What is wrong with owner properties that users of several providers can write, a line for each.
+
+    The property holds a name without its provider, and whoever reads the view is asked for as that name at *their*
+    provider: somebody else's there may be called the same.
+    """
+    providers: dict[str, set[str]] = {}
+    for engine in engines.values():
+        providers.setdefault(engine.owner_property.casefold(), set()).update(engine.identities)
+    return [
+        f"the view property {name} is trusted for identities of {' and '.join(sorted(some))}: the owner it "
+        "names would be another person for the users of each; give each provider's engine an OWNER_PROPERTY of its own"
+        for name, some in sorted(providers.items())
+        if len(some) > 1
+    ]
+
+
 class Ui(msgspec.Struct, frozen=True, kw_only=True):
     """How people log in with a browser: on the page of the interface, and with `lakegate login`."""
 

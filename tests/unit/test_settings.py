@@ -224,6 +224,19 @@ def test_serving_is_refused_with_providers_that_cannot_be_told_apart(changes: di
         settings.load(_SERVING | _ENTRA | given).require_serving()
 
 
+@pytest.mark.parametrize("second", ["TRINO", "PRESTO"])
+def test_an_owner_of_views_whose_name_several_providers_know_is_refused(second: str) -> None:
+    engines = {
+        "LAKEGATE__TRUSTED_ENGINES__TRINO__IDENTITIES__OIDC__SUBJECTS": "trino",
+        f"LAKEGATE__TRUSTED_ENGINES__{second}__IDENTITIES__CORP_AD__SUBJECTS": "trino",
+    }
+    with pytest.raises(SettingsError, match="trusted for identities of .* and oidc"):
+        settings.load(_SERVING | engines).require_serving()
+    apart = {f"LAKEGATE__TRUSTED_ENGINES__{second}__OWNER_PROPERTY": "presto.run-as-owner"}
+    if second == "PRESTO":
+        settings.load(_SERVING | engines | apart).require_serving()
+
+
 def test_two_providers_of_one_issuer_are_told_apart_by_their_audiences() -> None:
     same = {"LAKEGATE__OPENID_PROVIDERS__CORP_AD__URI": "https://issuer.example"}
     apart = {"LAKEGATE__OPENID_PROVIDERS__CORP_AD__AUDIENCE": "robots"}
