@@ -38,7 +38,7 @@ from gateway.fga.remembered import RememberedRelationships
 from gateway.opa.decider import OpaDecider
 from gateway.opa.remembered import RememberedPolicies
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
-from gateway.tasks import bootstrap
+from gateway.tasks import bootstrap, withdrawal
 from gateway.tasks.keys import KeyChange, SealAnew
 from gateway.tasks.outbox import run_delivery
 from gateway.tasks.reconcile import Comparison, Tell
@@ -160,6 +160,15 @@ async def reopen_bootstrap(settings: Settings) -> bool:
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
         return await bootstrap.reopen(database=database, door=door)
+
+
+async def withdraw_signing_keys(settings: Settings) -> int:
+    """End the keys of the gateway's own tokens, as `lakegate secrets withdraw-signing-keys` asks for it; how many there
+    were. Raises what starting a gateway and passing its door raise.
+    """
+    async with AsyncExitStack() as stack:
+        database, _, door = await _for_a_command(settings, Metrics(), stack)
+        return await withdrawal.withdraw(database=database, door=door)
 
 
 async def _for_a_command(

@@ -90,6 +90,24 @@ def rotate_secrets(dry_run: bool) -> None:
         sys.exit(DIFFERS)
 
 
+@secrets.command("withdraw-signing-keys")
+@click.option("--yes", is_flag=True, help="Do it: engines that act for users have to exchange their tokens again.")
+def withdraw_signing_keys(yes: bool) -> None:
+    """End the keys of the tokens that the gateway issued to engines, and so those tokens, within a second."""
+    from gateway import app
+    from gateway.settings import Settings
+    from gateway.telemetry.logs import configure_logging
+
+    if not yes:
+        raise click.UsageError("every token that engines hold for their users ends; say --yes to let it be so")
+    configure_logging(level="WARNING", stream=sys.stderr.buffer)
+    try:
+        ended = asyncio.run(app.withdraw_signing_keys(settings_for(Settings.write_url)))
+    except start_failures() as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"signing keys that ended: {ended}")
+
+
 @click.command("reopen-bootstrap")
 @click.option("--yes", is_flag=True, help="Do it: the next caller with a token who bootstraps administers the server.")
 def reopen_bootstrap(yes: bool) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Coroutine, Mapping
@@ -19,6 +21,7 @@ from typing import Any, TypeVar
 import asyncpg
 import boto3
 import httpx
+import psutil
 from botocore.config import Config
 
 from gateway.embedded.ready import Ready
@@ -262,6 +265,17 @@ class World:
     def store_of(self, config: Mapping[str, str]) -> Any:
         """An S3 client with vended keys."""
         return self.store(config["s3.access-key-id"], config["s3.secret-access-key"], config["s3.session-token"])
+
+    def lakegate(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A verb of the command line, by the settings of the gateway that runs."""
+        return subprocess.run(
+            [sys.executable, "-m", "gateway.cli", *arguments],
+            env=psutil.Process(self.ready.pids["gateway"][0]).environ(),
+            cwd=os.sep,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
 
     def sql(self, statement: str, *arguments: object) -> list[Any]:
         """Rows of a statement on the gateway's database."""

@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import httpx
-import psutil
 import pytest
 
 from gateway.embedded.ready import Ready
@@ -92,25 +88,14 @@ def test_the_last_who_can_manage_the_server_stays(begun: Begun) -> None:
     assert world.sql("select 1 from grants where principal_id = $1", other.id) == []
 
 
-def _lakegate(world: World, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gateway.cli", *arguments],
-        env=psutil.Process(world.ready.pids["gateway"][0]).environ(),
-        cwd=os.sep,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
 def test_a_server_that_nobody_can_manage_can_be_bootstrapped_again(begun: Begun) -> None:
     world = begun.world
-    asked = _lakegate(world, "reopen-bootstrap")
+    asked = world.lakegate("reopen-bootstrap")
     assert asked.returncode == 2
     assert "--yes" in asked.stderr
     assert world.bob.post("/management/v1/bootstrap", BODY).status_code == 400
     projects = world.sql("select count(*) as n from projects")[0]["n"]
-    done = _lakegate(world, "reopen-bootstrap", "--yes")
+    done = world.lakegate("reopen-bootstrap", "--yes")
     assert done.returncode == 0, done.stderr
     assert "somebody can manage this server" in done.stdout
     assert world.bob.post("/management/v1/bootstrap", BODY).status_code == 204

@@ -184,12 +184,14 @@ def test_nothing_in_an_exchanged_token_can_be_changed(world: World, engine: Pers
 
 
 def test_a_token_of_a_key_that_was_withdrawn_is_refused_within_a_second(world: World, table: Table) -> None:
-    """Withdrawn where the keys are, as an operator does it."""
     world.strip(world.etl)
     with delegating(world, world.etl, "warehouse", world.warehouse):
         before = acting(world, world.etl, world.admin)
         assert before.get(table.path).status_code == 200
-        world.sql("update signing_keys set signs_until = clock_timestamp(), verifies_until = clock_timestamp()")
+        assert world.lakegate("secrets", "withdraw-signing-keys").returncode == 2
+        assert before.get(table.path).status_code == 200
+        done = world.lakegate("secrets", "withdraw-signing-keys", "--yes")
+        assert (done.returncode, done.stdout) == (0, "signing keys that ended: 1\n"), done.stderr
         time.sleep(1.5)
         rejected(world, before.token, table.path)
         after = acting(world, world.etl, world.admin)

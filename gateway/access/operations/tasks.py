@@ -135,6 +135,16 @@ class ChangeEncryptionKey(Operation):
 
 
 @dataclass(frozen=True)
+class WithdrawSigningKeys(Operation):
+    """End the keys of the gateway's own tokens, and with them every token they signed."""
+
+    endpoint: ClassVar[str] = "TASK /tasks/withdraw_signing_keys"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"withdraw_signing_keys"})
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    goes_on_because: ClassVar[str] = "it only takes away, and a leaked key is urgent"
+
+
+@dataclass(frozen=True)
 class ReopenBootstrap(Operation):
     """Let the server be bootstrapped once more: who does it first with a token administers it."""
 
