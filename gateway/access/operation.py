@@ -7,9 +7,10 @@ Lock 1 of the door: a class that names no endpoint, or that demands nothing with
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import ClassVar
+from types import MappingProxyType
+from typing import ClassVar, Final
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.refs import Ref
@@ -21,6 +22,8 @@ OPERATIONS: dict[str, type[Operation]] = {}
 
 UNROUTED: dict[str, type[Operation]] = {}
 """Operations that no route can serve: background tasks, repeated answers, acting as a role. Filled like OPERATIONS."""
+
+NOTHING_TOLD: Final[Mapping[str, str]] = MappingProxyType({})
 
 _ENDPOINT = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) /\S+")
 _UNROUTED_ENDPOINT = re.compile(r"(TASK|REPEAT|ASSUME|THROUGH) /\S+")
@@ -111,6 +114,10 @@ class Operation:
     def facts(self) -> Facts:
         """What policies may know about this operation beyond its name and target."""
         return {}
+
+    def told(self) -> Mapping[str, str]:
+        """What the audit says of this operation beside the things it is about; bounded, and never a secret."""
+        return NOTHING_TOLD
 
     @classmethod
     def name(cls) -> str:

@@ -48,6 +48,7 @@ def record_of(entrance: Entrance, told: Sequence[Judged], resolution: Resolution
         user_agent=entrance.user_agent,
         client_address=entrance.client_address,
         decisions=tuple(_audited(operation, decision, resolution) for operation, decision in told),
+        detail={name: text for operation, _ in told for name, text in operation.told().items()},
     )
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
@@ -117,6 +119,20 @@ def test_a_delegate_is_told_of_everybody_and_of_nothing_else(world: World, ns: s
     world.grant("delegate", engine, "project", world.project)
     assert [each["allowed"] for each in asked(engine).json()["results"]] == [True, False, False]
     world.revoke("delegate", engine, "project", world.project)
+
+
+def test_the_audit_says_whose_rights_somebody_asked_for(world: World, ns: str) -> None:
+    check = _on(world, "table", "read_data", **{"table-id": world.table(ns).uuid})
+    about = [{**check, "identity": {"user": each.id}} for each in (world.bob, world.analyst, world.bob)]
+    asked = world.admin.post(BATCH, {"checks": [check, *about]})
+    assert asked.status_code == 200, asked.text
+    record = "convert_from(record, 'UTF8')"
+    kept = f"select {record} as r from audit_log where {record} like '%' || $1 || '%'"
+    deadline = time.monotonic() + 10
+    while not (rows := world.sql(kept, asked.headers["x-request-id"])) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    told = json.loads(json.loads(rows[0]["r"])["detail"]["asked_about"])
+    assert told == [f"user:{each}" for each in sorted((world.analyst.id, world.bob.id))]
 
 
 def test_a_delegate_of_one_warehouse_is_told_nothing_of_another(world: World, ns: str) -> None:

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
+
+import msgspec
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Operation
@@ -78,6 +81,9 @@ class CheckPermission(Operation):
     def looks_up(self) -> tuple[Ref, ...]:
         return (self.check.on,)
 
+    def told(self) -> Mapping[str, str]:
+        return _about((self.check,))
+
 
 @dataclass(frozen=True)
 class BatchCheck(Operation):
@@ -139,6 +145,15 @@ class BatchCheck(Operation):
 
     def facts(self) -> Facts:
         return {"checks": len(self.checks), "delegated": self.delegated}
+
+    def told(self) -> Mapping[str, str]:
+        return _about(self.checks)
+
+
+def _about(checks: Sequence[Check]) -> Mapping[str, str]:
+    """About whom else somebody asked: a JSON list, because a subject may hold any character between two."""
+    others = {f"{each.principal.type}:{each.principal.id}" for each in checks if each.principal is not None}
+    return {"asked_about": msgspec.json.encode(sorted(others)).decode()} if others else {}
 
 
 def hub_of(ref: Ref) -> WarehouseRef | ProjectRef | None:
