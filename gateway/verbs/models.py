@@ -64,13 +64,14 @@ def model_push(by: str | None) -> None:
 @click.option("--to", "target", default=None, help="The id of a recorded model; the newest by default.")
 @click.option("--by", default=None, help="Who is told in the record; the name of your account by default.")
 @click.option("--dry-run", is_flag=True, help="Only compare what both models say about the newest grants.")
-def model_migrate(target: str | None, by: str | None, dry_run: bool) -> None:
+@click.option("--newest", default=2000, type=click.IntRange(min=1), help="About so many grants. [2000]")
+def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int) -> None:
     """Write the tuples a recorded model needs, then let it serve. Interrupted, it goes on where it was."""
 
     async def run() -> str:
         async with opened_models(settings_for()) as models:
             chosen = await models.chosen(target)
-            compared = await models.compare(chosen)
+            compared = await models.compare(chosen, limit=newest)
             for what, changes in (("may now", compared.gained), ("may no longer", compared.lost)):
                 for change in changes:
                     click.echo(f"{what}: {change}")

@@ -132,7 +132,7 @@ def test_a_recorded_model_does_not_serve_before_the_switch_and_every_request_aft
         async with connected(stack) as (models, _):
             await asyncio.sleep(1.5)
             before = await asyncio.to_thread(loads, *reader)
-            compared = await models.compare(less)
+            compared = await models.compare(less, limit=50)
             assert await serving(stack) == ours, "comparing changes nothing"
             assert await models.migrate(by="a test", target=less) == less
             after = [await asyncio.to_thread(loads, *reader) for _ in range(20)]
@@ -331,15 +331,18 @@ def _lakegate(ready: Ready, *arguments: str) -> subprocess.CompletedProcess[str]
 def test_the_verbs_push_compare_switch_and_go_back(stack: Ready, ours: str) -> None:
     pushed = _lakegate(stack, "model", "push", "--by", "the operator")
     assert pushed.returncode == 0, pushed.stderr
-    dry = _lakegate(stack, "model", "migrate", "--to", ours, "--dry-run")
+    dry = _lakegate(stack, "model", "migrate", "--to", ours, "--dry-run", "--newest", "50")
     assert dry.returncode == 0, dry.stderr
     assert "0 gained, 0 lost" in dry.stdout
     twin = asyncio.run(recorded(stack, compiled_model(), "test-verbs"))
-    compared = _lakegate(stack, "model", "migrate", "--to", twin, "--dry-run")
+    compared = _lakegate(stack, "model", "migrate", "--to", twin, "--dry-run", "--newest", "50")
     assert "0 gained, 0 lost" in compared.stdout
     assert not compared.stdout.startswith("0 questions")
     assert asyncio.run(serving(stack)) == ours
-    assert f"{twin} serves" in _lakegate(stack, "model", "migrate", "--to", twin, "--by", "the operator").stdout
+    assert (
+        f"{twin} serves"
+        in _lakegate(stack, "model", "migrate", "--to", twin, "--by", "the operator", "--newest", "1").stdout
+    )
     listed = _lakegate(stack, "model", "status").stdout.splitlines()
     assert [line.split()[2] for line in listed if line.startswith("*")] == [twin]
     assert f"{ours} serves" in _lakegate(stack, "model", "rollback").stdout
