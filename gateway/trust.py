@@ -8,6 +8,7 @@ given the same certificates in the form they take.
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 import tempfile
@@ -97,9 +98,17 @@ def _certificates(path: Path, variable: str) -> str:
 def _kept(pem: str) -> str:
     """A file with these certificates, for libraries that take nothing else; it is as public as they are, and goes with
     the process.
+
+    Where the system has files without a name it is one of those: nothing is left when the process is killed.
     """
-    with tempfile.NamedTemporaryFile("w", prefix="lakegate-trust-", suffix=".pem", delete=False) as file:
-        file.write(pem)
+    if hasattr(os, "memfd_create"):
+        # Never closed: it is good for this process and those it forks, for as long as they live.
+        unnamed = os.memfd_create("lakegate-trust")
+        with open(unnamed, "w", closefd=False) as file:
+            file.write(pem)
+        return f"/proc/self/fd/{unnamed}"
+    with tempfile.NamedTemporaryFile("w", prefix="lakegate-trust-", suffix=".pem", delete=False) as named:
+        named.write(pem)
     # Unlike atexit's, this is also heeded by worker processes, and never run by one for its parent.
-    Finalize(None, Path(file.name).unlink, kwargs={"missing_ok": True}, exitpriority=0)
-    return file.name
+    Finalize(None, Path(named.name).unlink, kwargs={"missing_ok": True}, exitpriority=0)
+    return named.name

@@ -4,24 +4,31 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from cryptography.hazmat.primitives import serialization
 
 from tests.integration.certificates import authority
 
 _TELL = """
+import os
 import sys
 from gateway.trust import trusted
 bundle = trusted(None, sys.argv[1]).bundle
 print(bundle)
-print(open(bundle).read())
+print(open(bundle).read(), flush=True)
+os.kill(os.getpid(), int(sys.argv[2]))
 """
 
 
-def test_of_a_directory_only_certificates_are_copied_and_the_copy_goes_with_the_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [0, signal.SIGKILL])
+def test_of_a_directory_only_certificates_are_copied_and_the_copy_goes_with_the_process(
+    tmp_path: Path, ending: int
+) -> None:
     made = authority(tmp_path / "ca")
     key = made.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -29,16 +36,17 @@ def test_of_a_directory_only_certificates_are_copied_and_the_copy_goes_with_the_
     both = tmp_path / "certificates"
     both.mkdir()
     (both / "tls.pem").write_bytes(key + made.file.read_bytes())
+    kept = tmp_path / "kept"
+    kept.mkdir()
     told = subprocess.run(
-        [sys.executable, "-c", _TELL, str(both)],
-        env=os.environ | {"TMPDIR": str(tmp_path)},
+        [sys.executable, "-c", _TELL, str(both), str(int(ending))],
+        env=os.environ | {"TMPDIR": str(kept)},
         capture_output=True,
         text=True,
-        check=True,
         timeout=60,
-    ).stdout
-    path, _, text = told.partition("\n")
+    )
+    assert told.returncode == -ending, told.stderr
+    _, _, text = told.stdout.partition("\n")
     assert made.file.read_text().strip() in text
     assert "PRIVATE KEY" not in text
-    assert path.startswith(str(tmp_path))
-    assert not Path(path).exists()
+    assert list(kept.iterdir()) == []
