@@ -19,6 +19,7 @@ import httpx
 import pytest
 
 from gateway.embedded.ready import Ready
+from tests.contract.exchanging import EXCHANGE, JWT
 from tests.integration.metered import Cost, Metered, metered
 
 _PAGE = Path(__file__).parents[2] / "docs" / "cost.md"
@@ -233,6 +234,42 @@ def test_a_list_of_tasks_asks_about_what_its_reader_was_given_however_many_there
     assert [each["entity"]["table-id"] for each in answer.json()["tasks"]] == [tasks_of_others]
     assert answer.json()["next-page-token"] is None
     assert (cost.openfga["batch-check"], cost.opa) == (2, 1), "one for the warehouse, one for the one table"
+
+
+def test_an_engine_that_loads_a_table_for_a_user_costs_one_more_question(
+    stack: Ready, place: Place, opa_lasting: None
+) -> None:
+    """Whether it may act for others there; both questions leave together, and neither does when both are remembered."""
+    engine, user = stack.users["etl"], stack.users["admin"]
+    grants = f"/management/v1/permissions/warehouse/{place.prefix}/assignments"
+    given = [{"type": "delegate", "user": engine.id}]
+    table = place.requests()["loadTable, no credentials"]
+
+    async def ask() -> tuple[list[Cost], list[int]]:
+        async with metered(stack) as gateway:
+            granted, _ = await gateway.ask("POST", grants, user.token, body={"writes": given})
+            assert granted.status_code == 204, granted.text
+            with httpx.Client(trust_env=False, timeout=30) as client:
+                exchanged = client.post(
+                    f"{stack.catalog_uri}/v1/oauth/tokens",
+                    data={"grant_type": EXCHANGE, "subject_token_type": JWT, "subject_token": user.token},
+                    headers={"Authorization": f"Bearer {engine.token}"},
+                ).raise_for_status()
+            token = exchanged.json()["access_token"]
+            # Nothing that OPA said is used until the policies' revision is known.
+            await asyncio.sleep(1.5)
+            costs = [await _ask(gateway, token, table, n) for n in (4, 5)]
+            await gateway.ask("POST", grants, user.token, body={"deletes": given})
+            taken, _ = await gateway.ask("GET", table.path, token, headers=_PLAIN)
+            return costs, [taken.status_code]
+
+    (first, second), after = asyncio.run(ask())
+    assert (first.openfga["batch-check"], first.opa) == (2, 1)
+    assert (second.openfga["batch-check"], second.opa) == (0, 0)
+    # Once a second a process reads the keys of such tokens, whoever asks.
+    others = [[each for each in cost.statements if "signing_keys" not in each] for cost in (first, second)]
+    assert [len(each) for each in others] == [2, 2], "the rights of both have revisions of their own"
+    assert after == [404]
 
 
 def test_a_read_whose_decision_is_remembered_asks_neither_engine_anything(
