@@ -33,6 +33,8 @@ from gateway.embedded import ready
 from gateway.embedded.ready import Ready
 from tests.contract.cluster import AUDIENCE as PODS_AUDIENCE
 from tests.contract.cluster import StubCluster, stub_cluster
+from tests.contract.exchanging import EXCHANGE, JWT, TOKENS
+from tests.contract.exchanging import unsigned as unsigned_name
 from tests.contract.providers import AUDIENCE, StubProvider, b64, jwk, signed, stub_provider
 from tests.integration.conftest import _up
 from tests.integration.toxic import second_gateway
@@ -84,6 +86,14 @@ class Day:
     def try_token(self, token: str, path: str = WHOAMI, **headers: str) -> httpx.Response:
         """GET with a token."""
         return self.http.get(path, headers={"Authorization": f"Bearer {token}", **headers})
+
+    def exchange(self, bearer: str | None, **form: str) -> httpx.Response:
+        """A token for somebody else is asked for."""
+        fields = {"grant_type": EXCHANGE, "subject_token_type": JWT, "actor_token_type": JWT} | form
+        if "actor_token" not in form:
+            del fields["actor_token_type"]
+        headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
+        return self.http.post(TOKENS, data=fields, headers=headers)
 
     def part(self, number: int) -> dict[str, Any]:
         """Header (0) or claims (1) of the attacker's own good token."""
@@ -288,6 +298,44 @@ def pods(day: Day) -> Attempts:
         yield f"the cluster says {user}", day.try_token(token)
     token = cluster.account("a", "admin", uid="oidc~admin")
     yield "a uid like a user's id", day.try_token(token, "/management/v1/user")
+
+
+# ---- engines that act for others ------------------------------------------------------------------------------------
+
+
+@case("D27", "acting for somebody without the right to")
+def exchanges(day: Day) -> Attempts:
+    mallory = day.partner.token("mallory")
+    admin = unsigned_name("admin")
+    own = unsigned_name("mallory")
+    yield "an ordinary user names the administrator", day.exchange(mallory, subject_token=admin)
+    yield "and themselves", day.exchange(mallory, subject_token=own)
+    yield "with the administrator's name as the actor", day.exchange(mallory, subject_token=own, actor_token=admin)
+    yield "nobody asks", day.exchange(None, subject_token=admin)
+    yield "nobody asks, the name is all there is", day.exchange(None, subject_token=admin, actor_token=admin)
+    yield "a name as the bearer", day.exchange(admin, subject_token=admin)
+    yield "a forged engine", day.exchange(day.forged(sub="trino"), subject_token=admin)
+    for name in ("oidc~admin", "*", "user:*", "role:x#assignee", "", " ", "a" * 600):
+        yield f"subject {name[:20]!r}", day.exchange(mallory, subject_token=unsigned_name(name))
+    plain = {"grant_type": "client_credentials", "client_id": "x", "client_secret": "y"}
+    yield "another grant", day.exchange(mallory, **plain)
+
+
+@case("D27", "tokens of this server that it never issued")
+def own_tokens(day: Day) -> Attempts:
+    now = int(time.time())
+    told = {"sub": "oidc~admin", "act": {"sub": "partner~mallory"}, "iat": now, "exp": now + 600, "scope": "catalog"}
+    for name in ("lakegate", f"urn:lakegate:{uuid4()}", day.base):
+        claims = {"iss": name, "aud": name, "jti": "1", **told}
+        for algorithm in ("RS256", "none", "Ed25519", "EdDSA", "HS256"):
+            header = {"typ": "lakegate-delegated+jwt", "alg": algorithm, "kid": "1"}
+            text = f"{b64(json.dumps(header).encode())}.{b64(json.dumps(claims).encode())}"
+            yield f"{name[:24]}, {algorithm}", day.try_token(f"{text}.{b64(b'x' * 64)}")
+        yield f"{name[:24]}, one's own key", day.try_token(signed(day.key, claims, typ="lakegate-delegated+jwt"))
+    yield (
+        "an actor in a provider's token",
+        day.try_token(day.partner.token("mallory", act={"sub": "oidc~admin"}), "/management/v1/user"),
+    )
 
 
 @contextmanager
