@@ -14,7 +14,7 @@ from typing import Literal
 from gateway.access.door import Door
 from gateway.access.ports import Policies
 from gateway.api.build import Application, build_api
-from gateway.api.context import Parts
+from gateway.api.parts import Parts
 from gateway.assembly.adapters import (
     open_audit,
     open_database,

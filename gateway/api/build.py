@@ -48,9 +48,10 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     warehouse_storage,
     warehouses,
 )
-from gateway.api.context import Parts, provide_ctx
+from gateway.api.context import provide_ctx
 from gateway.api.errors import answer_error
 from gateway.api.latch import Latch, RequestObserver
+from gateway.api.parts import Parts
 from gateway.api.raw_path import RawPath
 from gateway.api.serves import OPERATIONS_OF, SERVED
 from gateway.telemetry.calls import Calls

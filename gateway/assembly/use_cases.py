@@ -10,7 +10,7 @@ import msgspec
 from gateway.access.actor import Actor
 from gateway.access.door import Door
 from gateway.access.listing import ReachesInUse
-from gateway.api.context import Parts
+from gateway.api.parts import Parts
 from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.engines import EnginesByToken, owner_properties
 from gateway.catalog.commits import Commits

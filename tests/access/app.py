@@ -17,7 +17,7 @@ from gateway.access.actor import Actor
 from gateway.access.operations.task_control import ControlTasks, FindTasks, FoundTask
 from gateway.access.refs import KeptTableRef
 from gateway.api.build import build_api
-from gateway.api.context import Parts
+from gateway.api.parts import Parts
 from gateway.iceberg.limits import Limits
 from gateway.identity.bearer import bearer_token
 from gateway.identity.tokens import VerifiedToken

@@ -13,7 +13,7 @@ from litestar.types import ControllerRouterHandler, Receive, Scope, Send
 
 from gateway.access.operation import Operation
 from gateway.api.build import UndeclaredRoute, build_api
-from gateway.api.context import Parts
+from gateway.api.parts import Parts
 from tests.access.world import Watcher
 
 

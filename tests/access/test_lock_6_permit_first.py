@@ -20,7 +20,7 @@ import gateway.governance
 from gateway.access.door import Door
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
-from gateway.api.context import Parts
+from gateway.api.parts import Parts
 from gateway.db.credentials import StorageCredentials
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
