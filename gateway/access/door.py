@@ -12,8 +12,6 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
-import msgspec
-
 from gateway.access._mint import mint
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
@@ -28,7 +26,7 @@ from gateway.access.decision import (
     undecided,
     undelegated,
 )
-from gateway.access.delegation import questions_to_engine
+from gateway.access.endings import Endings
 from gateway.access.engines import Engines
 from gateway.access.entrance import Assumption, Entrance, Passage
 from gateway.access.operation import Durability, Operation
@@ -41,7 +39,7 @@ from gateway.access.policy import PolicyAnswer
 from gateway.access.ports import AuditSink, Observer, Policies, Question, Relationships, Resolver
 from gateway.access.questions import in_inactive_warehouse, key_of, only_warehouse, pin_of, refs_of, revision_of
 from gateway.access.recording import Judged, record_of, told_of
-from gateway.access.refs import ObjectKey, ObjectType, RoleRef, ViewRef
+from gateway.access.refs import ObjectKey, RoleRef, ViewRef
 from gateway.access.refusals import (
     MAX_GROUP_ROLES,
     AssumeRoleForbidden,
@@ -88,6 +86,7 @@ class Door:
         self._resolver = resolver
         self._threshold = Threshold(read_only=read_only)
         self._engines = Engines(relationships, policies, observer)
+        self._endings = Endings(resolver, self._engines)
         self._audit = audit
         self._observer = observer
         self._supposing = asyncio.Semaphore(AT_ONCE)
@@ -206,54 +205,12 @@ class Door:
         there is none. `standing_on` is what the permit stands on by now, when it was decided again.
 
         For what lives longer than its request: a credential must not outlive the grants behind it (decision 17 of the
-        design). Grants only end as time goes on, so the moment is found by halving. Raises the refusal for an outage.
+        design). Raises the refusal for an outage.
         """
-        resolution = standing_on or permit.resolution
-        actor = resolution.acting(permit.actor)
-        questions = [Question(relation, key_of(on, resolution)) for relation, on in permit.held]
         try:
-            found = await self._ends_of_passages(permit, until)
-            if resolution.next_expiry is not None and resolution.next_expiry <= until:
-                found.append(await self._first_loss(actor, questions, resolution.now, until))
-            if actor.assumed_role is not None:
-                # Being in the role may end as well; of that the role's own grants tell nothing.
-                member = msgspec.structs.replace(actor, assumed_role=None, within=None)
-                role = ObjectKey(ObjectType.ROLE, str(actor.assumed_role))
-                found.append(await self._first_loss(member, [Question(Can.ASSUME, role)], resolution.now, until))
-            engine = actor.engine_itself()
-            if engine is not None:
-                # Nor may it outlive that the engine acts for the caller.
-                places = questions_to_engine(permit.operation, resolution) or []
-                found.append(await self._first_loss(engine, places, resolution.now, until))
+            return await self._endings.first(permit, until, standing_on or permit.resolution)
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
-        return min((end for end in found if end is not None), default=None)
-
-    async def _ends_of_passages(self, permit: Permit[Operation], until: datetime) -> list[datetime | None]:
-        """When somebody on the way loses the view they read through. Raises DecisionEngineUnavailable."""
-        found = []
-        for passage in permit.passages:
-            resolution = await self._resolver.resolve(refs_of((passage.operation,)), passage.actor)
-            questions = [
-                Question(demand.relation, key_of(demand.on, resolution)) for demand in passage.operation.demands()
-            ]
-            reader = resolution.acting(passage.actor)
-            found.append(await self._first_loss(reader, questions, resolution.now, until))
-        return found
-
-    async def _first_loss(
-        self, actor: Actor, questions: Sequence[Question], now: datetime, until: datetime
-    ) -> datetime | None:
-        """The first end of a grant to `actor`, up to `until`, from which on not all of `questions` are a yes."""
-        ends = await self._resolver.endings(actor, after=now, until=until)
-        first, last = 0, len(ends)
-        while first < last:
-            middle = (first + last) // 2
-            if all(await self._engines.check(actor, questions, ends[middle], None)):
-                first = middle + 1
-            else:
-                last = middle
-        return ends[first] if first < len(ends) else None
 
     async def _admit(
         self, entrance: Entrance, operation: Op, extra: Extra | None

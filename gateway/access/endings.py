@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When what was admitted holds no more, though nobody takes anything away: grants end, and so does being in a role,
+reading through a view and acting for somebody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from gateway.access.actor import Actor
+from gateway.access.delegation import questions_to_engine
+from gateway.access.engines import Engines
+from gateway.access.operation import Operation
+from gateway.access.permit import Permit
+from gateway.access.ports import Question, Resolver
+from gateway.access.questions import key_of, refs_of
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.relations import Can
+from gateway.access.resolved import Resolution
+
+
+class Endings:
+    """Finds them. Grants only end as time goes on, so each is found by halving."""
+
+    def __init__(self, resolver: Resolver, engines: Engines) -> None:
+        self._resolver = resolver
+        self._engines = engines
+
+    async def first(self, permit: Permit[Operation], until: datetime, resolution: Resolution) -> datetime | None:
+        """The first moment up to `until` at which the caller holds less of what `permit` was admitted by; None when
+        there is none. `resolution` is what the permit stands on. Raises DecisionEngineUnavailable.
+        """
+        actor = resolution.acting(permit.actor)
+        questions = [Question(relation, key_of(on, resolution)) for relation, on in permit.held]
+        found = await self._of_passages(permit, until)
+        if resolution.next_expiry is not None and resolution.next_expiry <= until:
+            found.append(await self._first_loss(actor, questions, resolution.now, until))
+        if actor.assumed_role is not None:
+            # Being in the role may end as well; of that the role's own grants tell nothing.
+            member = msgspec.structs.replace(actor, assumed_role=None, within=None)
+            role = ObjectKey(ObjectType.ROLE, str(actor.assumed_role))
+            found.append(await self._first_loss(member, [Question(Can.ASSUME, role)], resolution.now, until))
+        engine = actor.engine_itself()
+        if engine is not None:
+            # Nor may it outlive that the engine acts for the caller.
+            places = questions_to_engine(permit.operation, resolution) or []
+            found.append(await self._first_loss(engine, places, resolution.now, until))
+        return min((end for end in found if end is not None), default=None)
+
+    async def _of_passages(self, permit: Permit[Operation], until: datetime) -> list[datetime | None]:
+        """When somebody on the way loses the view they read through."""
+        found = []
+        for passage in permit.passages:
+            resolution = await self._resolver.resolve(refs_of((passage.operation,)), passage.actor)
+            questions = [
+                Question(demand.relation, key_of(demand.on, resolution)) for demand in passage.operation.demands()
+            ]
+            reader = resolution.acting(passage.actor)
+            found.append(await self._first_loss(reader, questions, resolution.now, until))
+        return found
+
+    async def _first_loss(
+        self, actor: Actor, questions: Sequence[Question], now: datetime, until: datetime
+    ) -> datetime | None:
+        """The first end of a grant to `actor`, up to `until`, from which on not all of `questions` are a yes."""
+        ends = await self._resolver.endings(actor, after=now, until=until)
+        first, last = 0, len(ends)
+        while first < last:
+            middle = (first + last) // 2
+            if all(await self._engines.check(actor, questions, ends[middle], None)):
+                first = middle + 1
+            else:
+                last = middle
+        return ends[first] if first < len(ends) else None
