@@ -195,7 +195,7 @@ async def test_the_path_is_fixed_whatever_the_question_says_and_the_wire_is_snak
         facts={"purge": True, "names": ("a", "b"), "number": 3, "nothing": None},
     )
     asked = PolicyRequest(
-        actor=PolicyActor(id=nasty, kind="user", roles=("r",)),
+        actor=PolicyActor(id=nasty, kind="user", roles=("r",), engine=nasty),
         context=PolicyContext(request_id="r", time="t", user_agent=nasty),
         questions=(question,),
     )
@@ -206,7 +206,14 @@ async def test_the_path_is_fixed_whatever_the_question_says_and_the_wire_is_snak
     assert bearer == f"Bearer {TOKEN}"
     assert body == {
         "input": {
-            "actor": {"id": nasty, "kind": "user", "assumed_role": None, "roles": ["r"]},
+            "actor": {
+                "id": nasty,
+                "kind": "user",
+                "assumed_role": None,
+                "roles": ["r"],
+                "engine": nasty,
+                "asked_by": None,
+            },
             "context": {"request_id": "r", "time": "t", "user_agent": nasty, "client_address": None},
             "questions": [
                 {
