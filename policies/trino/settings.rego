@@ -43,9 +43,9 @@ operators contains user if some user in json.unmarshal(_env.LAKEGATE_BRIDGE_OPER
 # description: |
 #   The identity providers that Trino's users come from, by their names at the gateway; a JSON list. One that cannot be
 #   read is none: taken for another provider, everybody would be answered as somebody else.
-providers := json.unmarshal(_env.LAKEGATE_BRIDGE_PROVIDERS)
-
-providers := ["oidc"] if not _env.LAKEGATE_BRIDGE_PROVIDERS
+providers := ["oidc"] if {
+	not _env.LAKEGATE_BRIDGE_PROVIDERS
+} else := json.unmarshal(_env.LAKEGATE_BRIDGE_PROVIDERS)
 
 # METADATA
 # description: How long an answer of the gateway is waited for; later is no.

@@ -13,6 +13,7 @@ from tests.security.attackers_day import CASES, REFUSED, Case, Day, controls, da
 
 @pytest.fixture(scope="module")
 def day(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
+    world.strip(world.carol)
     with dawn(world.ready, tmp_path_factory.mktemp("day") / "gateway.log") as day:
         yield day
 

@@ -15,7 +15,7 @@ from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType, TableIdRef
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, ResolvedTable
-from gateway.db.caller import CLOCK
+from gateway.db.caller import CLOCK, caller_of
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
 from gateway.fga.remembered import RememberedRelationships
@@ -115,7 +115,7 @@ def test_the_next_expiry_is_the_first_end_after_the_moment_that_is_judged_by(wor
     """An end between the two readings of the clock is judged as live and counts as no end to come."""
     table = world.table(ns)
     [row] = world.sql("select id::text from tables where table_uuid = $1::text::uuid", table.uuid)
-    asked_by = {"caller_type": "user", "caller_id": "oidc~ghost"}
+    asked_by = caller_of(Actor.user("oidc~ghost"))
 
     async def widest() -> float:
         database = _database(world)
