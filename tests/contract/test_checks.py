@@ -273,6 +273,7 @@ def test_who_manages_grants_may_ask_about_what_is_otherwise_invisible(world: Wor
 
 
 def test_every_kind_of_object_tells_actions(world: World, ns: str) -> None:
+    world.strip(world.carol)
     table, namespace, role = world.table(ns), world.namespace_id(ns), known_role(world)
     for path, own in (
         ("server", "grant_admin"),
