@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which columns somebody may read, and what that means for all others a table has or had.
+
+Columns are known by their field id, which survives a new name and never comes again: a column that is dropped and made
+anew is another one. Whatever is not granted is held back, in every schema the table has: files of each may be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from gateway.iceberg.codec import Int
+from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
+from gateway.obligations.masks import Action, applies
+from gateway.obligations.merge import Projection, strictest
+
+
+class Inexpressible(Exception):
+    """What is to be held back cannot be told to an engine; then nothing may be read at all."""
+
+
+class _Schema(msgspec.Struct, frozen=True, rename="kebab"):
+    schema_id: Int = 0
+    fields: tuple[NestedField, ...] = ()
+
+
+class _Document(msgspec.Struct, frozen=True, rename="kebab"):
+    """What is read of a metadata document; the rest, most of it snapshots, is only skipped. Format 1 may have one
+    `schema` alone.
+    """
+
+    current_schema_id: Int | None = None
+    schemas: tuple[_Schema, ...] = ()
+    schema: _Schema | None = None
+
+
+class Columns(msgspec.Struct, frozen=True):
+    """The top-level columns of a table: those of its current schema, and of every schema its document tells of."""
+
+    current: tuple[NestedField, ...]
+    schemas: tuple[tuple[NestedField, ...], ...]
+
+    def named(self, name: str) -> int | None:
+        """The field id of the column spelled exactly so in the current schema."""
+        return next((field.id for field in self.current if field.name == name), None)
+
+    def dropped(self, name: str) -> int | None:
+        """The field id of the column that had this name and is in the current schema no more; the latest of several."""
+        now = {field.id for field in self.current}
+        had = [field.id for schema in self.schemas for field in schema if field.name == name and field.id not in now]
+        return max(had, default=None)
+
+    def nested(self, name: str) -> bool:
+        """Whether the current schema has a field below the top whose full dotted name this is."""
+        return any(name in _paths(field.type, field.name) for field in self.current)
+
+    def name_of(self, field_id: int) -> tuple[str | None, bool]:
+        """(name, whether the current schema has it): of a column that is there no more the last name it had."""
+        for field in self.current:
+            if field.id == field_id:
+                return field.name, True
+        had = [field.name for schema in self.schemas for field in schema if field.id == field_id]
+        return (had[-1] if had else None), False
+
+    def readable_by_name(self, granted: Collection[int]) -> list[str]:
+        """The names of those of `granted` that the current schema has, for who goes by names and not by field ids.
+
+        Such an engine reads an old snapshot by the schema of its time, and asks about a name without saying of when. So
+        a name is left out that in any schema, in any letter case, was that of a column that is not granted.
+        """
+        everywhere = (field for schema in (*self.schemas, self.current) for field in schema)
+        others = {field.name.casefold() for field in everywhere if field.id not in granted}
+        return [field.name for field in self.current if field.id in granted and field.name.casefold() not in others]
+
+    def readable(self, granted: Collection[int]) -> frozenset[int]:
+        """Those of `granted` that the current schema has: what was granted on a dropped column gives nothing."""
+        return frozenset(field.id for field in self.current if field.id in granted)
+
+
+def columns_of(document: bytes) -> Columns:
+    """The columns that a metadata document tells of. Raises Inexpressible for a document that is none."""
+    try:
+        read = msgspec.json.decode(document, type=_Document)
+    except (msgspec.MsgspecError, RecursionError):
+        raise Inexpressible("the table's schemas cannot be read") from None
+    schemas = read.schemas or (() if read.schema is None else (read.schema,))
+    now = next((each for each in schemas if each.schema_id == read.current_schema_id), None)
+    if now is None and read.current_schema_id is None and read.schema is not None:
+        now = read.schema
+    if now is None:
+        raise Inexpressible("the table has no current schema")
+    return Columns(now.fields, tuple(schema.fields for schema in schemas))
+
+
+def held_back(granted: AbstractSet[int], columns: Columns) -> tuple[Projection, ...]:
+    """One projection for each top-level column of any schema that is not granted, in the order of field ids.
+
+    Null where the column is optional in all of them, the fixed value of its type where one requires it. Raises
+    Inexpressible where neither can be told, and where a top-level column of one schema lies within a column of another:
+    hiding one would hide part of the other, and the protocol forbids to name both.
+    """
+    schemas = (*columns.schemas, columns.current)
+    top = {field.id for schema in schemas for field in schema}
+    below = {id for schema in schemas for field in schema for id in _ids_within(field.type)}
+    if top & below:
+        raise Inexpressible("a column lies within another one in some schema")
+    found: dict[int, list[Projection]] = {}
+    for id in top - granted:
+        found[id] = [Projection(id, _action([f for schema in schemas for f in schema if f.id == id]))]
+    return strictest(found)
+
+
+def _action(fields: Sequence[NestedField]) -> Action:
+    """What takes the place of one column, which stands in several schemas with perhaps other types."""
+    if any(field.id <= 0 for field in fields):
+        raise Inexpressible("a column has a field id that no engine can be told")
+    required = any(field.required for field in fields)
+    action = Action.MASK_TO_FIXED_VALUE if required else Action.REPLACE_WITH_NULL
+    if not all(applies(action, field.type, required=required) for field in fields):
+        raise Inexpressible("a required column is of a type that has no fixed value")
+    return action
+
+
+def _ids_within(kind: Type) -> Iterable[int]:
+    match kind:
+        case StructType(fields=fields):
+            for field in fields:
+                yield field.id
+                yield from _ids_within(field.type)
+        case ListType():
+            yield kind.element_id
+            yield from _ids_within(kind.element)
+        case MapType():
+            yield kind.key_id
+            yield kind.value_id
+            yield from _ids_within(kind.key)
+            yield from _ids_within(kind.value)
+        case _:
+            return
+
+
+def _paths(kind: Type, at: str) -> Iterable[str]:
+    """The dotted names of all fields within a column, as engines write them."""
+    match kind:
+        case StructType(fields=fields):
+            for field in fields:
+                yield f"{at}.{field.name}"
+                yield from _paths(field.type, f"{at}.{field.name}")
+        case ListType():
+            yield f"{at}.element"
+            yield from _paths(kind.element, f"{at}.element")
+        case MapType():
+            yield from (f"{at}.key", f"{at}.value")
+            yield from _paths(kind.key, f"{at}.key")
+            yield from _paths(kind.value, f"{at}.value")
+        case _:
+            return

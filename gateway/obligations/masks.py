@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nine things an engine can be told to put in place of a column's values, and the types each is for.
+
+Source: the catalog protocol's read restrictions (`ReadRestrictions`, `Action`). The set is closed: a reader that does
+not know an action has to fail, so nothing is ever sent that is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final
+
+from gateway.iceberg.types import ListType, MapType, StructType, Type, type_name
+
+
+class Action(StrEnum):
+    """What is shown in place of a column's values; the values are those on the wire."""
+
+    MASK_ALPHANUM = "mask-alphanum"
+    MASK_TO_FIXED_VALUE = "mask-to-fixed-value"
+    REPLACE_WITH_NULL = "replace-with-null"
+    SHOW_FIRST_4 = "show-first-4"
+    SHOW_LAST_4 = "show-last-4"
+    TRUNCATE_TO_YEAR = "truncate-to-year"
+    TRUNCATE_TO_MONTH = "truncate-to-month"
+    SHA_256_GLOBAL = "sha-256-global"
+    SHA_256_QUERY_LOCAL = "sha-256-query-local"
+
+
+_TEXTS: Final = frozenset({"string"})
+_DATES: Final = frozenset({"date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
+_HASHED: Final = frozenset({"string", "int", "long", "binary"})
+_WITHOUT_FIXED_VALUE: Final = frozenset({"unknown", "geometry", "geography"})
+
+_FOR: Final[dict[Action, frozenset[str]]] = {
+    Action.MASK_ALPHANUM: _TEXTS,
+    Action.SHOW_FIRST_4: _TEXTS,
+    Action.SHOW_LAST_4: _TEXTS,
+    Action.TRUNCATE_TO_YEAR: _DATES,
+    Action.TRUNCATE_TO_MONTH: _DATES,
+    Action.SHA_256_GLOBAL: _HASHED,
+    Action.SHA_256_QUERY_LOCAL: _HASHED,
+}
+
+
+def applies(action: Action, kind: Type, *, required: bool) -> bool:
+    """Whether a reader may be told to do this to a column of the type.
+
+    Null takes the place of any value, but never in a required column. A fixed value exists for all types that are and
+    hold, at any depth, none without one.
+    """
+    if action is Action.REPLACE_WITH_NULL:
+        return not required
+    if action is Action.MASK_TO_FIXED_VALUE:
+        return all(name not in _WITHOUT_FIXED_VALUE for name in _names_within(kind))
+    return type_name(kind) in _FOR[action]
+
+
+def _names_within(kind: Type) -> Iterator[str]:
+    """The names of the type and of all that it holds."""
+    yield type_name(kind)
+    for inner in _inside(kind):
+        yield from _names_within(inner)
+
+
+def _inside(kind: Type) -> tuple[Type, ...]:
+    match kind:
+        case StructType(fields=fields):
+            return tuple(field.type for field in fields)
+        case ListType(element=element):
+            return (element,)
+        case MapType(key=key, value=value):
+            return (key, value)
+        case _:
+            return ()

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is held back when some columns are granted: of every schema that a table has had, and told in the protocol's
+words.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.iceberg.types import NestedField
+from gateway.obligations.columns import Columns, Inexpressible, columns_of, held_back
+from gateway.obligations.masks import Action, applies
+from gateway.obligations.merge import Projection
+from gateway.obligations.restrictions import read_restrictions
+
+
+def column(id: int, name: str = "", type: Any = "string", *, required: bool = False) -> dict[str, Any]:
+    """A column in the protocol's JSON."""
+    return {"id": id, "name": name or f"c{id}", "type": type, "required": required}
+
+
+def document(*schemas: list[dict[str, Any]], current: int = -1) -> bytes:
+    """A metadata document with these schemas, the last one current."""
+    told = [{"type": "struct", "schema-id": n, "fields": fields} for n, fields in enumerate(schemas)]
+    return json.dumps(
+        {"format-version": 2, "snapshots": [{"a": 1}], "schemas": told, "current-schema-id": range(len(told))[current]}
+    ).encode()
+
+
+def a_struct(*fields: dict[str, Any]) -> dict[str, Any]:
+    """A struct type."""
+    return {"type": "struct", "fields": list(fields)}
+
+
+def test_what_is_not_granted_is_null_where_it_may_be_and_a_fixed_value_where_it_must_be_something() -> None:
+    columns = columns_of(document([column(1), column(2), column(3, required=True), column(4, type="long")]))
+    assert held_back({1}, columns) == (
+        Projection(2, Action.REPLACE_WITH_NULL),
+        Projection(3, Action.MASK_TO_FIXED_VALUE),
+        Projection(4, Action.REPLACE_WITH_NULL),
+    )
+
+
+def test_a_column_that_only_an_older_schema_has_is_held_back_too() -> None:
+    """A reader of an old snapshot projects with the schema of that time."""
+    columns = columns_of(document([column(1), column(2)], [column(1)]))
+    assert held_back({1}, columns) == (Projection(2, Action.REPLACE_WITH_NULL),)
+
+
+def test_a_column_that_was_required_once_is_never_null() -> None:
+    columns = columns_of(document([column(2, required=True)], [column(1), column(2)]))
+    assert held_back({1}, columns) == (Projection(2, Action.MASK_TO_FIXED_VALUE),)
+
+
+def test_a_column_whose_type_was_widened_is_one_column() -> None:
+    columns = columns_of(document([column(2, type="int")], [column(1), column(2, type="long")]))
+    assert held_back({1}, columns) == (Projection(2, Action.REPLACE_WITH_NULL),)
+
+
+@pytest.mark.parametrize("type", ["geometry", "unknown", a_struct(column(8, type="geography"))])
+def test_a_required_column_without_a_fixed_value_cannot_be_held_back_so_nothing_is_read(type: Any) -> None:
+    columns = columns_of(document([column(1), column(2, type=type, required=True)]))
+    with pytest.raises(Inexpressible):
+        held_back({1}, columns)
+    assert held_back({1, 2}, columns) == ()
+
+
+def test_a_struct_is_held_back_as_a_whole_and_nothing_within_it_is_named() -> None:
+    columns = columns_of(
+        document([column(1), column(2, type=a_struct(column(3), column(4, type=a_struct(column(5)))))])
+    )
+    assert held_back({1}, columns) == (Projection(2, Action.REPLACE_WITH_NULL),)
+
+
+def test_a_column_that_lies_within_another_one_in_some_schema_is_refused() -> None:
+    columns = columns_of(document([column(1), column(3)], [column(1), column(2, type=a_struct(column(3)))]))
+    with pytest.raises(Inexpressible):
+        held_back({1}, columns)
+
+
+def test_a_field_id_that_no_engine_can_be_told_is_refused() -> None:
+    with pytest.raises(Inexpressible):
+        held_back({1}, columns_of(document([column(0), column(1)])))
+
+
+@pytest.mark.parametrize(
+    "broken", [b"", b"{}", b"[]", b'{"schemas":[],"current-schema-id":0}', b'{"schemas":[{"fields":1}]}', b"\xff"]
+)
+def test_a_document_that_tells_of_no_columns_opens_none(broken: bytes) -> None:
+    with pytest.raises(Inexpressible):
+        columns_of(broken)
+
+
+def test_a_document_of_format_1_may_have_one_schema_alone() -> None:
+    columns = columns_of(json.dumps({"format-version": 1, "schema": {"fields": [column(1, "a")]}}).encode())
+    assert columns.named("a") == 1
+
+
+def test_names_are_those_of_the_current_schema_spelled_as_there() -> None:
+    columns = columns_of(
+        document([column(1, "a"), column(2, "b")], [column(1, "A"), column(3, "b", a_struct(column(4, "c")))])
+    )
+    assert [columns.named(each) for each in ("a", "A", "b", "b.c", "c")] == [None, 1, 3, None, None]
+    assert [columns.nested(each) for each in ("b.c", "b", "a", "c")] == [True, False, False, False]
+    assert columns.dropped("b") == 2
+    assert columns.dropped("a") is None, "it has another name now"
+    assert [columns.name_of(each) for each in (1, 2, 3, 9)] == [("A", True), ("b", False), ("b", True), (None, False)]
+    assert columns.readable({1, 2, 9}) == {1}, "what was granted on a dropped column gives nothing"
+
+
+def test_what_is_told_holds_field_ids_and_actions_and_is_the_same_for_the_same() -> None:
+    projections = (Projection(4, Action.REPLACE_WITH_NULL), Projection(2, Action.MASK_TO_FIXED_VALUE))
+    told = read_restrictions(projections)
+    assert told == read_restrictions(projections[::-1])
+    assert json.loads(told) == {
+        "required-column-projections": [
+            {"field-id": 2, "action": "mask-to-fixed-value"},
+            {"field-id": 4, "action": "replace-with-null"},
+        ]
+    }
+    assert read_restrictions(()) == b"", "an empty object would mean the same as none"
+
+
+TYPES = st.sampled_from(["string", "long", "date", "geometry", "unknown", "variant", "decimal(9,2)"])
+SCHEMAS = st.lists(
+    st.lists(
+        st.builds(lambda id, type, required: column(id, type=type, required=required), st.integers(1, 8), TYPES,
+                  st.booleans()),
+        max_size=8,
+        unique_by=lambda each: each["id"],
+    ),
+    min_size=1,
+    max_size=4,
+)  # fmt: skip
+
+
+@given(SCHEMAS, st.sets(st.integers(1, 8)))
+def test_nothing_granted_is_held_back_everything_else_is_once_and_as_its_types_allow(
+    schemas: list[list[dict[str, Any]]], granted: set[int]
+) -> None:
+    columns = columns_of(document(*schemas))
+    fields: dict[int, list[NestedField]] = {}
+    for schema in columns.schemas:
+        for field in schema:
+            fields.setdefault(field.id, []).append(field)
+    try:
+        projections = held_back(granted, columns)
+    except Inexpressible:
+        assert any(
+            any(f.required for f in some) and any(str(f.type) in ("geometry", "unknown") for f in some)
+            for id, some in fields.items()
+            if id not in granted
+        )
+        return
+    assert {each.field_id for each in projections} == set(fields) - granted
+    assert len({each.field_id for each in projections}) == len(projections)
+    for each in projections:
+        some = fields[each.field_id]
+        assert all(applies(each.action, f.type, required=any(g.required for g in some)) for f in some)
+    assert msgspec.json.decode(read_restrictions(projections) or b"{}") is not None
+
+
+@given(SCHEMAS)
+def test_what_can_be_read_is_never_more_than_was_granted(schemas: list[list[dict[str, Any]]]) -> None:
+    columns: Columns = columns_of(document(*schemas))
+    assert columns.readable(set()) == frozenset()
+    every = frozenset(range(1, 9))
+    assert columns.readable(every) == {field.id for field in columns.current}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names by which an engine may read columns: none that in some schema of the table was another column's."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.iceberg.types import NestedField
+from gateway.obligations.columns import Columns
+
+_TEXT = "string"
+
+
+def _schema(**columns: int) -> tuple[NestedField, ...]:
+    return tuple(NestedField(id=id, name=name, type=_TEXT, required=False) for name, id in columns.items())
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "granted", "names"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1, "b": 2}, {1}, ["a"]),
+        ({"a": 1, "b": 2}, {"a": 1, "c": 2}, {1, 2}, ["a", "b"]),
+        # The secret got another name, and what is granted took its old one.
+        ({"kept": 1, "secret": 2}, {"secret": 1, "a": 2}, {2}, []),
+        ({"kept": 1, "secret": 2}, {"secret": 1, "a": 2}, {1, 2}, ["kept", "secret"]),
+        # Engines do not tell letter cases apart.
+        ({"SECRET": 2}, {"secret": 1}, {2}, []),
+        ({"straße": 2, "STRASSE": 1}, {}, {2}, []),
+        # Dropped and made anew.
+        ({"a": 3}, {"a": 1}, {3}, []),
+        ({"a": 3}, {"a": 1}, {1}, []),
+    ],
+)
+def test_a_name_that_was_another_columns_is_left_out(
+    now: dict[str, int], before: dict[str, int], granted: set[int], names: list[str]
+) -> None:
+    assert Columns(_schema(**now), (_schema(**before), _schema(**now))).readable_by_name(granted) == names
