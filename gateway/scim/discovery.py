@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of SCIM is supported, as clients read it before anything else (RFC 7643 sections 5 to 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.scim.wire import CONFIG, GROUP, LIST, RESOURCE_TYPE, SCHEMA, USER, Meta, Wire
+
+
+class Supported(Wire, frozen=True):
+    """Whether a feature is there."""
+
+    supported: bool
+
+
+class BulkSupport(Wire, frozen=True, omit_defaults=False):
+    """Bulk requests."""
+
+    supported: bool = False
+    max_operations: int = 0
+    max_payload_size: int = 0
+
+
+class FilterSupport(Wire, frozen=True):
+    """Filters, and most resources in one answer."""
+
+    supported: bool
+    max_results: int
+
+
+class AuthenticationScheme(Wire, frozen=True):
+    """How callers say who they are."""
+
+    type: str
+    name: str
+    description: str
+
+
+class ScimConfig(Wire, frozen=True, omit_defaults=False):
+    """`GET /ServiceProviderConfig`."""
+
+    schemas: tuple[str, ...]
+    patch: Supported
+    bulk: BulkSupport
+    filter: FilterSupport
+    change_password: Supported
+    sort: Supported
+    etag: Supported
+    authentication_schemes: tuple[AuthenticationScheme, ...]
+    meta: Meta
+
+
+class ScimResourceType(Wire, frozen=True):
+    """One kind of resource."""
+
+    schemas: tuple[str, ...]
+    id: str
+    name: str
+    endpoint: str
+    schema: str
+    meta: Meta
+
+
+class ScimAttribute(Wire, frozen=True, omit_defaults=False):
+    """One attribute of a schema."""
+
+    name: str
+    type: str = "string"
+    multi_valued: bool = False
+    required: bool = False
+    case_exact: bool = False
+    mutability: str = "readWrite"
+    returned: str = "default"
+    uniqueness: str = "none"
+    sub_attributes: tuple[ScimAttribute, ...] = ()
+
+
+class ScimSchema(Wire, frozen=True):
+    """One schema: the attributes that are kept."""
+
+    schemas: tuple[str, ...]
+    id: str
+    name: str
+    attributes: tuple[ScimAttribute, ...]
+    meta: Meta
+
+
+class ScimResourceTypeList(Wire, frozen=True):
+    """`GET /ResourceTypes`."""
+
+    schemas: tuple[str, ...]
+    total_results: int
+    items_per_page: int
+    start_index: int
+    resources: tuple[ScimResourceType, ...] = msgspec.field(name="Resources")
+
+
+class ScimSchemaList(Wire, frozen=True):
+    """`GET /Schemas`."""
+
+    schemas: tuple[str, ...]
+    total_results: int
+    items_per_page: int
+    start_index: int
+    resources: tuple[ScimSchema, ...] = msgspec.field(name="Resources")
+
+
+def config(max_results: int) -> ScimConfig:
+    """What is supported: patches, filters by equality, versions; no bulk, no sorting, no passwords."""
+    return ScimConfig(
+        schemas=(CONFIG,),
+        patch=Supported(supported=True),
+        bulk=BulkSupport(),
+        filter=FilterSupport(supported=True, max_results=max_results),
+        change_password=Supported(supported=False),
+        sort=Supported(supported=False),
+        etag=Supported(supported=True),
+        authentication_schemes=(
+            AuthenticationScheme(
+                type="oauthbearertoken",
+                name="Bearer token",
+                description="A token for provisioning that this server issued, or a provider's own access token.",
+            ),
+        ),
+        meta=Meta(resource_type="ServiceProviderConfig", location="/scim/v2/ServiceProviderConfig"),
+    )
+
+
+def resource_types() -> ScimResourceTypeList:
+    """Users and groups."""
+    found = tuple(
+        ScimResourceType(
+            schemas=(RESOURCE_TYPE,),
+            id=name,
+            name=name,
+            endpoint=f"/{name}s",
+            schema=schema,
+            meta=Meta(resource_type="ResourceType", location=f"/scim/v2/ResourceTypes/{name}"),
+        )
+        for name, schema in (("User", USER), ("Group", GROUP))
+    )
+    return ScimResourceTypeList(
+        schemas=(LIST,), total_results=len(found), items_per_page=len(found), start_index=1, resources=found
+    )
+
+
+def schemas() -> ScimSchemaList:
+    """The attributes that are kept of users and groups."""
+    found = tuple(
+        ScimSchema(
+            schemas=(SCHEMA,),
+            id=id,
+            name=name,
+            attributes=tuple(attributes),
+            meta=Meta(resource_type="Schema", location=f"/scim/v2/Schemas/{id}"),
+        )
+        for id, name, attributes in ((USER, "User", _USER), (GROUP, "Group", _GROUP))
+    )
+    return ScimSchemaList(
+        schemas=(LIST,), total_results=len(found), items_per_page=len(found), start_index=1, resources=found
+    )
+
+
+_USER: Final[Sequence[ScimAttribute]] = (
+    ScimAttribute(name="userName", required=True, uniqueness="server"),
+    ScimAttribute(name="externalId", case_exact=True),
+    ScimAttribute(name="active", type="boolean"),
+    ScimAttribute(name="displayName"),
+    ScimAttribute(
+        name="name",
+        type="complex",
+        sub_attributes=(
+            ScimAttribute(name="formatted"),
+            ScimAttribute(name="givenName"),
+            ScimAttribute(name="familyName"),
+        ),
+    ),
+    ScimAttribute(
+        name="emails",
+        type="complex",
+        multi_valued=True,
+        sub_attributes=(
+            ScimAttribute(name="value"),
+            ScimAttribute(name="type"),
+            ScimAttribute(name="primary", type="boolean"),
+        ),
+    ),
+)
+_GROUP: Final[Sequence[ScimAttribute]] = (
+    ScimAttribute(name="displayName", required=True, uniqueness="server"),
+    ScimAttribute(name="externalId", case_exact=True),
+    ScimAttribute(
+        name="members",
+        type="complex",
+        multi_valued=True,
+        sub_attributes=(
+            ScimAttribute(name="value", mutability="immutable"),
+            ScimAttribute(name="display", mutability="readOnly"),
+        ),
+    ),
+)

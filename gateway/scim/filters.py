@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Filters (RFC 7644 section 3.4.2.2), as far as providers ask by them: what equals what, joined by `and`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from gateway.scim.errors import InvalidFilter
+
+MAX_CHARACTERS: Final = 2_048
+MAX_CONDITIONS: Final = 5
+#: What users and groups are found by, in lower case.
+USERS: Final = frozenset({"id", "username", "externalid", "displayname", "active"})
+GROUPS: Final = frozenset({"id", "displayname", "externalid", "members"})
+_ALIASES: Final[Mapping[str, str]] = {"members.value": "members"}
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_CONDITION: Final = re.compile(
+    rf"\s*(?:(?P<list>members)\[\s*value\s+eq\s+(?P<item>{_STRING})\s*\]"
+    rf"|(?P<attribute>[A-Za-z][A-Za-z0-9_.:$-]*)\s+(?P<operator>[A-Za-z]+)\s+(?P<value>{_STRING}|true|false))",
+    re.IGNORECASE | re.DOTALL,
+)
+_AND: Final = re.compile(r"\s+and(?=\s)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The attribute (lower case) equals the value."""
+
+    attribute: str
+    value: str | bool
+
+
+def parse(text: str | None, known: frozenset[str]) -> tuple[Condition, ...]:
+    """The conditions, all of which must hold; none for no filter. Raises InvalidFilter."""
+    if text is None:
+        return ()
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidFilter(f"The filter is longer than {MAX_CHARACTERS} characters.")
+    found: list[Condition] = []
+    at = 0
+    while True:
+        matched = _CONDITION.match(text, at)
+        if matched is None:
+            raise InvalidFilter('A filter has the form `attribute eq "value"`, several joined by `and`.')
+        found.append(_condition(matched, known))
+        if len(found) > MAX_CONDITIONS:
+            raise InvalidFilter(f"A filter may have {MAX_CONDITIONS} conditions.")
+        at = matched.end()
+        if not text[at:].strip():
+            return tuple(found)
+        joined = _AND.match(text, at)
+        if joined is None:
+            raise InvalidFilter("Conditions can be joined by `and` alone.")
+        at = joined.end()
+
+
+def _condition(matched: re.Match[str], known: frozenset[str]) -> Condition:
+    if matched["list"]:
+        attribute, value = "members", _text(matched["item"])
+        if attribute not in known:
+            raise InvalidFilter("Users have no members.")
+        return Condition(attribute, value)
+    attribute = bare(matched["attribute"]).lower()
+    attribute = _ALIASES.get(attribute, attribute)
+    if matched["operator"].lower() != "eq":
+        raise InvalidFilter("The only operator is `eq`.")
+    if attribute not in known:
+        raise InvalidFilter(f"Nothing is found by this attribute; possible are {', '.join(sorted(known))}.")
+    given = matched["value"]
+    if (attribute == "active") == given.startswith('"'):
+        raise InvalidFilter(f"{attribute} is compared with a value of another kind.")
+    return Condition(attribute, given.lower() == "true" if attribute == "active" else _text(given))
+
+
+def bare(path: str) -> str:
+    """An attribute without the name of its core schema in front of it."""
+    return re.sub(r"^urn:ietf:params:scim:schemas:core:2\.0:(?:user|group):", "", path, flags=re.IGNORECASE)
+
+
+def _text(literal: str) -> str:
+    """What a JSON string says. Raises InvalidFilter, also for what no database holds."""
+    try:
+        text = msgspec.json.decode(literal, type=str)
+    except (msgspec.DecodeError, UnicodeError):
+        raise InvalidFilter("A value of the filter is no JSON string.") from None
+    if "\x00" in text:
+        raise InvalidFilter("A value of the filter holds U+0000.")
+    return text

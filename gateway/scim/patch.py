@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patches (RFC 7644 section 3.5.2) applied to values, with the shapes that Entra ID and Okta send.
+
+Entra ID writes operations with capitals and booleans as text, names one address by `emails[type eq "work"].value`, and
+puts paths into the members of a value without a path. Okta replaces several attributes by a value without a path. What
+is not kept here (a title, a department, other schemas) is read past: providers send whatever they were told to map, and
+an error for it would stop their synchronisation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from gateway.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, NoTarget, TooMany
+from gateway.scim.filters import bare
+from gateway.scim.reading import (
+    MAX_EMAILS,
+    MAX_MEMBERS,
+    MAX_OPERATIONS,
+    Email,
+    Group,
+    User,
+    emails_of,
+    read,
+    refuse_group,
+)
+from gateway.scim.texts import MAX_NAME, boolean, describing, identifying
+from gateway.scim.wire import EmailBody, OperationBody, PatchRequest
+
+_ADD, _REPLACE, _REMOVE = "add", "replace", "remove"
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_PATH: Final = re.compile(
+    rf"(?P<attribute>[A-Za-z][A-Za-z0-9_$:.-]*)"
+    rf"(?:\[\s*(?P<by>[A-Za-z][A-Za-z0-9_$.-]*)\s+eq\s+(?P<value>{_STRING}|true|false)\s*\](?:\.(?P<of>[A-Za-z][A-Za-z0-9_$-]*))?)?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class _Path(msgspec.Struct, frozen=True):
+    """An attribute (lower case), the sub-attribute its values are chosen by with the value, and the part of them."""
+
+    attribute: str
+    by: str | None = None
+    value: str | None = None
+    of: str | None = None
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """One change of one attribute."""
+
+    op: str
+    path: _Path
+    value: Any
+
+
+def patched_user(user: User, request: PatchRequest) -> User:
+    """The user after all operations. Raises ScimError; then nothing is to be changed."""
+    for step in _steps(request):
+        user = _user_step(user, step)
+    return user
+
+
+def patched_group(request: PatchRequest) -> Group:
+    """What all operations together make of a group. Raises ScimError; then nothing is to be changed."""
+    group, entries = Group(), 0
+    for step in _steps(request):
+        if step.path.attribute == "members":
+            ids = _member_ids(step)
+            entries += len(ids)
+            if entries > MAX_MEMBERS:
+                raise TooMany(f"More than {MAX_MEMBERS} members; send the change in several requests.")
+            group = _members_step(group, step, ids)
+        else:
+            group = _group_step(group, step)
+    return group
+
+
+def _steps(request: PatchRequest) -> Iterator[_Step]:
+    """One step for each attribute of each operation. Raises TooMany, InvalidSyntax, InvalidPath, NoTarget.
+
+    What is bounded is how many there are in all: each is worked off, and a few bytes can be one.
+    """
+    if len(request.operations) > MAX_OPERATIONS:
+        raise TooMany(f"{len(request.operations)} operations; one request may hold {MAX_OPERATIONS}.")
+    taken = 0
+    for operation in request.operations:
+        for step in _steps_of(operation):
+            taken += 1
+            if taken > MAX_OPERATIONS:
+                raise TooMany(f"The operations of one request may change {MAX_OPERATIONS} attributes.")
+            yield step
+
+
+def _steps_of(operation: OperationBody) -> Iterator[_Step]:
+    op = operation.op.lower()
+    if op not in (_ADD, _REPLACE, _REMOVE):
+        raise InvalidSyntax("An operation is add, replace or remove.")
+    if operation.path:
+        yield _Step(op, _path(operation.path), operation.value)
+    elif op == _REMOVE:
+        raise NoTarget("What is to be removed is named by a path.")
+    else:
+        yield from _inside(op, operation)
+
+
+def _inside(op: str, operation: OperationBody) -> Iterator[_Step]:
+    if not isinstance(operation.value, dict):
+        raise InvalidValue("An operation without a path has an object as its value.")
+    for key, value in operation.value.items():
+        path = _path(key)
+        if path.attribute == "name" and isinstance(value, dict):
+            yield from (_Step(op, _Path(f"name.{part.lower()}"), inner) for part, inner in value.items())
+        else:
+            yield _Step(op, path, value)
+
+
+def _path(text: str) -> _Path:
+    matched = _PATH.fullmatch(bare(text.strip())) if len(text) <= 2048 else None
+    if matched is None:
+        raise InvalidPath('A path has the form `attribute`, `attribute.part` or `attribute[part eq "value"].part`.')
+    attribute, by, of = matched["attribute"].lower(), matched["by"], matched["of"]
+    if by is None:
+        return _Path(attribute)
+    try:
+        value = str(msgspec.json.decode(matched["value"]))
+    except (msgspec.DecodeError, UnicodeError):
+        raise InvalidPath("A value in the path is no JSON string.") from None
+    return _Path(attribute, by.lower(), value, None if of is None else of.lower())
+
+
+# ---- users ---------------------------------------------------------------------------------------------------------
+
+_PARTS: Final = {
+    "displayname": "display_name",
+    "name.formatted": "formatted",
+    "name.givenname": "given_name",
+    "name.familyname": "family_name",
+}
+
+
+def _user_step(user: User, step: _Step) -> User:
+    attribute = step.path.attribute
+    if attribute == "emails":
+        return replace(user, emails=_emails(user.emails, step))
+    if step.path.by is not None:
+        return user
+    if attribute in _PARTS:
+        value = None if step.op == _REMOVE else describing(_single(step.value), attribute)
+        return replace(user, **{_PARTS[attribute]: value})
+    if attribute == "name":
+        return _name(user, step)
+    if attribute == "externalid":
+        return replace(user, external_id=_optional(step))
+    if attribute not in ("username", "active"):
+        return user
+    if step.op == _REMOVE:
+        raise InvalidValue(f"{attribute} cannot be removed.")
+    if attribute == "active":
+        return replace(user, active=boolean(_single(step.value), "active"))
+    return replace(user, user_name=identifying(_single(step.value), "userName"))
+
+
+def _name(user: User, step: _Step) -> User:
+    if step.op == _REMOVE:
+        return replace(user, formatted=None, given_name=None, family_name=None)
+    if not isinstance(step.value, dict):
+        raise InvalidValue("name is an object.")
+    for part, value in step.value.items():
+        user = _user_step(user, _Step(step.op, _Path(f"name.{part.lower()}"), value))
+    return user
+
+
+def _emails(emails: tuple[Email, ...], step: _Step) -> tuple[Email, ...]:
+    path = step.path
+    if path.by is None:
+        if step.op == _REMOVE and step.value is None:
+            return ()
+        given = emails_of(_bodies(step.value))
+        if step.op == _REPLACE:
+            return given
+        values = {each.value.lower() for each in given}
+        kept = tuple(each for each in emails if each.value.lower() not in values)
+        found = kept if step.op == _REMOVE else (*kept, *given)
+    else:
+        fits = _chooser(path)
+        chosen, others = [each for each in emails if fits(each)], [each for each in emails if not fits(each)]
+        if step.op == _REMOVE:
+            return tuple(others)
+        found = (*others, *_changed(chosen, step))
+    if len(found) > MAX_EMAILS:
+        raise TooMany(f"A user may have {MAX_EMAILS} emails.")
+    return found
+
+
+def _changed(chosen: Sequence[Email], step: _Step) -> tuple[Email, ...]:
+    """The chosen addresses with the new value, or a new one where none was chosen."""
+    of = step.path.of or "value"
+    type = step.path.value if step.path.by == "type" else None
+    if of == "value":
+        given = _single(step.value)
+        if step.path.of is None and isinstance(given, dict):
+            return emails_of(_bodies(given))
+        value = describing(given, "emails.value")
+        if value is None:
+            return ()
+        primary = any(each.primary for each in chosen)
+        return (Email(value=value, type=type or (chosen[0].type if chosen else None), primary=primary),)
+    if of == "primary":
+        primary = boolean(_single(step.value), "emails.primary")
+        return tuple(replace(each, primary=primary) for each in chosen)
+    return tuple(chosen)
+
+
+def _chooser(path: _Path) -> Callable[[Email], bool]:
+    value = (path.value or "").lower()
+    match path.by:
+        case "type":
+            return lambda each: (each.type or "").lower() == value
+        case "value":
+            return lambda each: each.value.lower() == value
+        case "primary":
+            return lambda each: each.primary == (value == "true")
+        case _:
+            raise InvalidPath("Addresses are chosen by type, value or primary.")
+
+
+def _bodies(value: Any) -> Sequence[EmailBody]:
+    listed = value if isinstance(value, list) else [value]
+    return read(msgspec.json.encode(listed), list[EmailBody])
+
+
+# ---- groups --------------------------------------------------------------------------------------------------------
+
+
+def _group_step(group: Group, step: _Step) -> Group:
+    if step.path.attribute == "displayname":
+        if step.op == _REMOVE:
+            raise InvalidValue("displayName cannot be removed.")
+        return replace(group, display_name=identifying(_single(step.value), "displayName", longest=MAX_NAME))
+    if step.path.attribute == "externalid":
+        return replace(group, external_id=_optional(step))
+    return group
+
+
+def _member_ids(step: _Step) -> frozenset[str]:
+    """The members that a step names; none where it means all of them."""
+    if step.path.by is not None:
+        if step.path.by != "value" or step.path.value is None or step.path.of is not None:
+            raise InvalidPath('A member is chosen by `members[value eq "…"]`.')
+        return frozenset({step.path.value})
+    if step.value is None:
+        return frozenset()
+    listed = step.value if isinstance(step.value, list) else [step.value]
+    return frozenset(_member_id(each) for each in listed)
+
+
+def _member_id(entry: Any) -> str:
+    if isinstance(entry, dict):
+        by_name = {key.lower(): value for key, value in entry.items()}
+        refuse_group(by_name.get("type"))
+        entry = by_name.get("value")
+    if not isinstance(entry, str):
+        raise InvalidValue("A member has the id of a user as its value.")
+    return entry
+
+
+def _members_step(group: Group, step: _Step, ids: frozenset[str]) -> Group:
+    if step.op == _REMOVE:
+        if step.path.by is None and step.value is None:
+            return replace(group, only=frozenset(), add=frozenset(), remove=frozenset())
+        return replace(group, add=group.add - ids, remove=group.remove | ids)
+    if step.value is None and step.path.by is None:
+        raise InvalidValue("No members are named.")
+    if step.op == _REPLACE and step.path.by is None:
+        return replace(group, only=ids, add=frozenset(), remove=frozenset())
+    return replace(group, add=group.add | ids, remove=group.remove - ids)
+
+
+def _optional(step: _Step) -> str | None:
+    value = None if step.op == _REMOVE else _single(step.value)
+    return None if value is None or value == "" else identifying(value, "externalId")
+
+
+def _single(value: Any) -> Any:
+    """A single value, also where Entra ID sends a list of one object with it."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and "value" in value[0]:
+        return value[0]["value"]
+    return value
