@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lanes of a run in several processes name files there are, and every file that shares the stack of a directory."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from types import SimpleNamespace
+
+import execnet
+import pytest
+
+from tests.lanes import Lanes, lane, turn
+
+TESTS = Path(__file__).parents[1]
+INTEGRATION = sorted(TESTS.glob("integration/test_*.py"))
+
+
+def _nodeid(file: Path) -> str:
+    return f"{file.relative_to(TESTS.parent).as_posix()}::test_something"
+
+
+def _shares_the_stack(file: Path) -> bool:
+    """It asks for `stack` and neither makes nor imports one, so it gets the session's."""
+    tree = ast.walk(ast.parse(file.read_text()))
+    asked, made = set(), set()
+    for node in tree:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            made.add(node.name)
+            asked |= {argument.arg for argument in node.args.args}
+        elif isinstance(node, ast.ImportFrom):
+            made |= {each.asname or each.name for each in node.names}
+        elif isinstance(node, ast.Assign):
+            made |= {name.id for name in ast.walk(node.targets[0]) if isinstance(name, ast.Name)}
+    return "stack" in asked - made
+
+
+@pytest.mark.parametrize("file", INTEGRATION, ids=lambda file: file.stem)
+def test_the_files_of_integration_that_share_its_stack_are_in_its_lane_and_no_others(file: Path) -> None:
+    shares = _shares_the_stack(file)
+    assert (lane(_nodeid(file)) == "integration") == shares, f"tests/lanes.py: name it if {shares}, else do not"
+
+
+def test_every_name_in_the_lanes_is_that_of_files_there_are() -> None:
+    from tests import lanes
+
+    files = [_nodeid(file) for file in TESTS.rglob("test_*.py")]
+    shared = [each for begins in lanes._SHARED.values() for each in begins]
+    for begins in (*shared, *lanes._LONG, *lanes._QUIET):
+        assert any(file.startswith(begins) for file in files), begins
+
+
+def test_a_lane_is_taken_at_once_and_as_a_whole() -> None:
+    files = [_nodeid(file) for file in TESTS.rglob("test_*.py")]
+    turns: dict[str, set[int]] = {}
+    for file in files:
+        turns.setdefault(lane(file), set()).add(turn(file))
+    assert all(len(each) == 1 for each in turns.values())
+    assert turn("tests/contract/test_views.py::test_x") < turn("tests/unit/test_lanes.py::test_x")
+    assert turn("tests/unit/test_lanes.py::test_x") < turn("tests/security/test_revocation.py::test_x")
+
+
+class Process:
+    """A process of the run, which takes tests and does none by itself."""
+
+    def __init__(self) -> None:
+        self.given: list[int] = []
+        self.shutting_down = False
+        self.gateway = SimpleNamespace(id="gw")
+
+    def send_runtest_some(self, numbers: list[int]) -> None:
+        assert not self.shutting_down
+        self.given += numbers
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def test_what_is_kept_by_the_clock_runs_when_every_other_process_has_ended() -> None:
+    quiet = "tests/security/test_revocation.py"
+    files = ["tests/contract/test_views.py", "tests/unit/test_one.py", "tests/unit/test_two.py", quiet]
+    tests = [f"{file}::test_{number}" for file in files for number in range(4)]
+    option = SimpleNamespace(loadscopereorder=True)
+    config = SimpleNamespace(option=option, getvalue=lambda _: ["popen", "popen"])
+    lanes = Lanes(config)  # type: ignore[arg-type]  # as much of one as is asked for
+    processes = [Process(), Process()]
+    for process in processes:
+        lanes.add_node(process)
+        lanes.add_node_collection(process, tests)
+    lanes.schedule()
+    done: list[str] = []
+    while any(process.given for process in processes):
+        # The second one is much faster.
+        for process in (*[processes[1]] * 4, processes[0]):
+            if not process.given:
+                continue
+            number = process.given.pop(0)
+            if tests[number].startswith(quiet):
+                [other] = [each for each in processes if each is not process]
+                assert other.shutting_down and not other.given
+            done.append(tests[number])
+            lanes.mark_test_complete(process, number)
+    assert sorted(done) == sorted(tests)
+    assert all(process.shutting_down for process in processes)
+
+
+def test_what_a_test_logged_and_failed_with_is_sent_between_processes_whatever_is_in_it(
+    pytestconfig: pytest.Config,
+) -> None:
+    evil = "x\ud800y"
+    report = pytest.TestReport(
+        "a", ("a", 1, "a"), {"k": 1}, "failed", evil, "call", [("Captured log call", evil)], 1.0, 0.0, 1.0
+    )
+    data = pytestconfig.hook.pytest_report_to_serializable(config=pytestconfig, report=report)
+    sent = execnet.loads(execnet.dumps(data))
+    assert (sent["longrepr"], sent["sections"]) == ("x\\ud800y", [("Captured log call", "x\\ud800y")])
+    assert sent["nodeid"] == "a"
