@@ -7,12 +7,13 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 PYTHON ?= python3
+PROCESSES ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-long test-trino check model policies attackers-day bench spec-diff lock clean
+.PHONY: help setup demo up test test-long test-trino test-keycloak test-browser check model policies attackers-day bench spec-diff lock clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -53,14 +54,20 @@ model: setup ## Compile fga_model/ to what the gateway ships with
 policies: setup ## Check and test the relationship model and the Rego policies alone
 	@$(BIN)/python -m gateway.embedded.policies
 
-test: setup ## All tests but the long ones
-	$(BIN)/python -m pytest -m 'not long'
+test: setup ## All tests but the long ones, in two processes; make test PROCESSES=0 for one after the other
+	$(BIN)/python -m pytest -m 'not long' -n $(PROCESSES)
 
 test-long: setup ## The tests that take minutes
 	$(BIN)/python -m pytest -m long --timeout 1200
 
 test-trino: setup ## Statements of several people on a real Trino: fetches 800 MB once, needs Java 24 and Maven
-	LAKEGATE_TEST_TRINO=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_trino.py
+	LAKEGATE_TEST_TRINO=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_trino.py tests/e2e/test_trino_agreement.py tests/e2e/test_trino_columns.py
+
+test-keycloak: setup ## Logins, groups and changing keys on a real Keycloak: fetches 180 MB once, needs Maven and Java 17 or 21
+	LAKEGATE_TEST_KEYCLOAK=1 $(BIN)/python -m pytest tests/e2e/test_keycloak.py
+
+test-browser: setup ## The pages people sign in on in a real browser: needs Chromium and its driver
+	LAKEGATE_TEST_BROWSER=1 $(BIN)/python -m pytest tests/e2e/test_browser.py
 
 attackers-day: setup ## Try everything an attacker can try about identity, and print what was refused
 	@$(BIN)/python -m tests.security.attackers_day
@@ -75,6 +82,7 @@ spec-diff: setup ## Compare our OpenAPI document with the protocol's published o
 lock: ## Resolve the dependencies anew (needs uv)
 	$(COMPILE) --upgrade pyproject.toml requirements.in -o requirements.lock
 	$(COMPILE) --upgrade pyproject.toml -c requirements.lock -o requirements-serve.lock
+	$(COMPILE) --upgrade requirements-login.in -c requirements.lock -o requirements-login.lock
 	$(COMPILE) --upgrade requirements-idp.in -o requirements-idp.lock
 	$(COMPILE) --upgrade requirements-go.in -o requirements-go.lock
 

@@ -8,6 +8,7 @@ contents:
   - warehouse.fga
   - namespace.fga
   - table.fga
+  - column.fga
   - view.fga
   - generic_table.fga
   - tag.fga

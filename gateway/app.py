@@ -7,9 +7,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Literal
+from uuid import UUID, uuid4
 
 from gateway.access.door import Door
 from gateway.access.ports import Policies
@@ -39,6 +41,7 @@ from gateway.opa.decider import OpaDecider
 from gateway.opa.remembered import RememberedPolicies
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
 from gateway.tasks import bootstrap, withdrawal
+from gateway.tasks import scim_tokens as provisioning_tokens
 from gateway.tasks.keys import KeyChange, SealAnew
 from gateway.tasks.outbox import run_delivery
 from gateway.tasks.reconcile import Comparison, Tell
@@ -98,7 +101,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
         start_counting(settings, database, calls, stack)
-    return join(settings, metrics, database, door, delivery, health, identity.router, server_id, stores, reaches)
+    return join(settings, metrics, database, door, delivery, health, identity, server_id, stores, reaches)
 
 
 async def _health(
@@ -153,13 +156,14 @@ async def change_keys(settings: Settings, *, seal: bool) -> KeyChange:
         return await SealAnew(database=database, door=door, sealer=Sealer(settings.encryption_keys())).run(seal=seal)
 
 
-async def reopen_bootstrap(settings: Settings) -> bool:
-    """Let the server be bootstrapped once more, as `lakegate reopen-bootstrap` asks for it; whether it was needed by
-    nobody, since somebody can manage the server. Raises what starting a gateway and passing its door raise.
+async def reopen_bootstrap(settings: Settings, *, user_id: str | None) -> bool:
+    """Let the server be bootstrapped once more, by this user or else by anybody, as `lakegate reopen-bootstrap` asks
+    for it; whether it was needed by nobody, since somebody can manage the server. Raises what starting a gateway and
+    passing its door raise.
     """
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
-        return await bootstrap.reopen(database=database, door=door)
+        return await bootstrap.reopen(database=database, door=door, user_id=user_id)
 
 
 async def withdraw_signing_keys(settings: Settings) -> int:
@@ -169,6 +173,35 @@ async def withdraw_signing_keys(settings: Settings) -> int:
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
         return await withdrawal.withdraw(database=database, door=door)
+
+
+async def issue_scim_token(
+    settings: Settings, make: Callable[[UUID], tuple[str, bytes]], provider: str, project: str, days: int
+) -> tuple[str, provisioning_tokens.Issued]:
+    """(a new token for a provider's directory, what is kept of it), as `lakegate secrets scim-token issue` asks for it.
+    Raises NoSuchProject, and what starting a gateway and passing its door raise.
+    """
+    id = uuid4()
+    text, digest = make(id)
+    async with AsyncExitStack() as stack:
+        database, _, door = await _for_a_command(settings, Metrics(), stack)
+        issued = await provisioning_tokens.issue(
+            database=database, door=door, id=id, digest=digest, provider_id=provider, project_id=project, days=days
+        )
+    return text, issued
+
+
+async def revoke_scim_token(settings: Settings, id: UUID) -> bool:
+    """End a token of a provider's directory; whether it was good. Raises as `withdraw_signing_keys`."""
+    async with AsyncExitStack() as stack:
+        database, _, door = await _for_a_command(settings, Metrics(), stack)
+        return await provisioning_tokens.revoke(database=database, door=door, id=id)
+
+
+async def scim_tokens(settings: Settings) -> list[provisioning_tokens.Known]:
+    """The tokens of directories that were issued. Raises what opening the database raises."""
+    async with AsyncExitStack() as stack:
+        return await provisioning_tokens.every(await open_database(settings, trusted(*certificate_sources()), stack))
 
 
 async def _for_a_command(

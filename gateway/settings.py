@@ -18,26 +18,17 @@ from types import MappingProxyType
 from typing import Annotated
 from urllib.parse import parse_qsl, quote, urlsplit
 
-import msgspec
 from msgspec import Meta
 
 from gateway.sections import Audit, Count, Drift, Embedded, Idempotency, Limits, Memory, Metrics, Opa, OpenFga, Port
 from gateway.settings_engines import ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
-from gateway.settings_identity import (
-    ACCOUNT_DIRECTORY,
-    FIRST_CLUSTER,
-    FIRST_PROVIDER,
-    RESERVED_IDS,
-    KubernetesCluster,
-    OpenIdProvider,
-    problems_of,
-)
+from gateway.settings_identity import IdentitySettings, KubernetesCluster
 from gateway.variables import PREFIX, SECONDS, SettingRow, read, rows_of
 from gateway.variables import Secret as Secret
 from gateway.variables import SettingsError as SettingsError
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(IdentitySettings, frozen=True, kw_only=True):
     """All settings of one process, read once at its start."""
 
     base_uri: Annotated[
@@ -158,61 +149,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             gt=0, description="How often counts of calls are written down; a killed process loses them.", extra=SECONDS
         ),
     ] = 30.0
-    openid_provider_uri: Annotated[str | None, Meta(description="Issuer of the tokens; needed by `serve`.")] = None
-    openid_audience: Annotated[tuple[str, ...], Meta(description="Audiences a token may name; needed by `serve`.")] = ()
-    openid_project_audiences: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^[^=\s]+=[A-Za-z0-9_-]{1,128}$")], ...],
-        Meta(
-            description="Audiences of one project each, `audience=project-id`: a token that names one is for it alone."
-        ),
-    ] = ()
-    openid_additional_issuers: Annotated[
-        tuple[str, ...], Meta(description="Other spellings of the issuer that are accepted in tokens.")
-    ] = ()
-    openid_scope: Annotated[str | None, Meta(description="Scope a token must have.")] = None
-    openid_subject_claim: Annotated[
-        # The reference system's order. `oid` is what Entra ID keeps stable for one person over all
-        # applications, where its `sub` differs for each; other providers have no `oid`.
-        tuple[str, ...],
-        Meta(min_length=1, description="Claims tried in this order for the user's id."),
-    ] = ("oid", "sub")
-    openid_roles_claim: Annotated[
-        str | None,
-        Meta(description="Claim (`a.b` walks into objects) whose groups count as roles of the provider `oidc`."),
-    ] = None
-    openid_display_name_template: Annotated[
-        str | None, Meta(description="Name of a user whose token has none, `{claim}` replaced.")
-    ] = None
-    openid_keys_refresh: Annotated[
-        float, Meta(ge=10, description="Age at which the provider's keys are read again.", extra=SECONDS)
-    ] = 300.0
-    openid_keys_max_age: Annotated[
-        float,
-        Meta(ge=10, description="Age at which its keys count no more: an outage is 503 from then on.", extra=SECONDS),
-    ] = 3600.0
-    openid_providers: Mapping[str, OpenIdProvider] = MappingProxyType({})
-    enable_kubernetes_authentication: Annotated[
-        bool, Meta(description="Take tokens of service accounts of the cluster this gateway runs in.")
-    ] = False
-    kubernetes_authentication_audience: Annotated[
-        tuple[str, ...], Meta(description="Audiences a token of a service account may be for; needed with it.")
-    ] = ()
-    kubernetes_authentication_issuers: Annotated[
-        tuple[str, ...],
-        Meta(description="Issuers that the cluster's tokens name; default: the one of the gateway's own token."),
-    ] = ()
-    kubernetes_authentication_subject_source: Annotated[
-        typing.Literal["uid", "username"],
-        Meta(description="What names a service account: its uid, or `system:serviceaccount:<namespace>:<name>`."),
-    ] = "uid"
-    kubernetes_authentication_accept_legacy_serviceaccount: Annotated[
-        bool, Meta(description="Accept tokens that have no end and no audience, too.")
-    ] = False
-    kubernetes_authentication_review_lifetime: Annotated[
-        float,
-        Meta(ge=0, description="How long a token counts as reviewed; a deleted pod's works so long.", extra=SECONDS),
-    ] = 60.0
-    kubernetes_clusters: Mapping[str, KubernetesCluster] = MappingProxyType({})
     trusted_engines: Mapping[str, TrustedEngine] = MappingProxyType({})
     referenced_by: ReferencedBy = ReferencedBy()
     ui: Ui = Ui()
@@ -267,23 +203,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         user = quote(self.pg_user or "", safe="")
         return Secret(f"postgresql://{user}{password}@{host}:{self.pg_port}/{quote(self.pg_database or '', safe='')}")
 
-    def identity_providers(self) -> dict[str, OpenIdProvider]:
-        """All OpenID providers by id, the one without a name first."""
-        if self.openid_provider_uri is None:
-            return dict(self.openid_providers)
-        first = OpenIdProvider(
-            uri=self.openid_provider_uri,
-            audience=self.openid_audience,
-            project_audiences=self.openid_project_audiences,
-            additional_issuers=self.openid_additional_issuers,
-            scope=self.openid_scope,
-            subject_claims=self.openid_subject_claim,
-            roles_claim=self.openid_roles_claim,
-            display_name_template=self.openid_display_name_template,
-            keys_refresh=self.openid_keys_refresh,
-            keys_max_age=self.openid_keys_max_age,
-        )
-        return {FIRST_PROVIDER: first, **self.openid_providers}
+    def sign_in_issuer(self) -> str | None:
+        """The provider at which people log in, on a page or at a terminal; None when there is none."""
+        return self.ui.openid_provider_uri or self.openid_provider_uri
 
     def clusters(self) -> dict[str, KubernetesCluster]:
         """All Kubernetes clusters by id, the one this gateway runs in first.
@@ -291,26 +213,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             SettingsError: it is to be asked and the gateway runs in none, or no audience is set for it.
         """
-        if not self.enable_kubernetes_authentication:
-            return dict(self.kubernetes_clusters)
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-        if not host:
-            raise SettingsError(
-                f"{PREFIX}ENABLE_KUBERNETES_AUTHENTICATION is for a gateway that runs in a pod; name the cluster with "
-                f"{PREFIX}KUBERNETES_CLUSTERS__<ID>__URL"
-            )
-        if not self.kubernetes_authentication_audience:
-            raise SettingsError(f"{PREFIX}KUBERNETES_AUTHENTICATION_AUDIENCE must be set")
-        own = KubernetesCluster(
-            url=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
-            audience=self.kubernetes_authentication_audience,
-            issuers=self.kubernetes_authentication_issuers,
-            ca_file=f"{ACCOUNT_DIRECTORY}/ca.crt",
-            subject_source=self.kubernetes_authentication_subject_source,
-            accept_legacy_serviceaccount=self.kubernetes_authentication_accept_legacy_serviceaccount,
-            review_lifetime=self.kubernetes_authentication_review_lifetime,
-        )
-        return {FIRST_CLUSTER: own, **self.kubernetes_clusters}
+        return self.clusters_from(host, port)
 
     def require_serving(self) -> None:
         """Refuse to serve without what makes serving safe.
@@ -325,16 +229,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         missing = [f"{PREFIX}{name} must be set" for name, value in needed.items() if not value]
         if (self.openid_provider_uri or not (self.openid_providers or clusters)) and not self.openid_audience:
             missing.append(f"{PREFIX}OPENID_AUDIENCE must be set")
-        named = {"OPENID_PROVIDERS": self.openid_providers, "KUBERNETES_CLUSTERS": self.kubernetes_clusters}
-        wrong = [
-            f"{PREFIX}{group}__{id.upper()}: this id is reserved; take another one"
-            for group, some in named.items()
-            for id in sorted(RESERVED_IDS & some.keys())
-        ]
-        twice = sorted(self.identity_providers().keys() & clusters.keys())
-        wrong += [f"{PREFIX}KUBERNETES_CLUSTERS__{id.upper()}: a provider has this id, too" for id in twice]
-        wrong += owners_of_several_providers(self.trusted_engines)
-        if told := [*missing, *wrong, *problems_of(self.identity_providers().items())]:
+        wrong = [*self.identity_problems(clusters), *owners_of_several_providers(self.trusted_engines)]
+        if self.ui.openid_provider_uri not in (None, *(each.uri for each in self.identity_providers().values())):
+            wrong.append(f"{PREFIX}UI__OPENID_PROVIDER_URI names none of the providers whose tokens are accepted here")
+        if told := [*missing, *wrong]:
             raise SettingsError("\n".join(told))
         self.write_url()
 

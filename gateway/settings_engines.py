@@ -52,10 +52,17 @@ def owners_of_several_providers(engines: Mapping[str, TrustedEngine]) -> list[st
 
 
 class Ui(msgspec.Struct, frozen=True, kw_only=True):
-    """How people log in with a browser: on the page of the interface, and with `lakegate login`."""
+    """How people log in: with a browser on the pages at `/ui` and `/swagger-ui`, and with `lakegate login`."""
 
+    enabled: Annotated[
+        bool, Meta(description="Serve the page at `/ui`, on which people sign in and see who they are here.")
+    ] = True
+    openid_provider_uri: Annotated[
+        str | None,
+        Meta(description="Provider of such a login, one of those configured; default: `OPENID_PROVIDER_URI`."),
+    ] = None
     openid_client_id: Annotated[
-        str | None, Meta(description="Public client of the provider for the page and for `lakegate login`.")
+        str | None, Meta(description="Public client of the provider for the pages and for `lakegate login`; no secret.")
     ] = None
     openid_scope: Annotated[str, Meta(description="What such a login asks for.")] = "openid profile email"
 

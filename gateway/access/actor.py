@@ -34,7 +34,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     `owner_properties` are those of the trusted engines that the token is of (folded), and `engine_by_name` whether
     it names the engine itself rather than an audience, which users may share (`access/passages.py`,
-    `catalog/protected_owners.py`). Below a view with an owner that owner's rights count; `asked_by` is then who asked.
+    `catalog/view_owners.py`). Below a view with an owner that owner's rights count; `asked_by` is then who asked.
 
     An `instance_admin` is named by the settings: whoever runs the installation and may change warehouses that are kept
     from everybody else (`governance/warehouse_changes.py`). It adds to the rights that are needed and gives none, least

@@ -43,25 +43,41 @@ class Failure(StrEnum):
     NOT_AUTHENTICATED = "NotAuthenticated"
     WAREHOUSE_INACTIVE = "WarehouseNotActive"
     NOT_DELEGATED = "EngineLacksDelegate"
+    RESTRICTED = "RestrictedWithoutEnforcer"
     TOO_MANY_GROUPS = "TooManyGroups"
+    USER_DEACTIVATED = "UserDeactivated"
     ENGINE_UNAVAILABLE = "InternalAuthorizationError"
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """What of a table may be read, and what an engine is told to hold back: the field ids of columns of the current
+    schema, never none, and the member `read-restrictions` of a load's answer (empty when nothing is left to hold back).
+    """
+
+    fields: frozenset[int]
+    told: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class DemandAnswer:
     """What is known about one demand: the row (None if absent), whether the caller sees it, whether the relation
-    holds.
+    holds, or else `partly` the one that serves under a `restriction`, which is there when an engine is trusted with it.
     """
 
     demand: Demand
     row: Resolved | None
     visible: bool
     holds: bool
+    partly: bool = False
+    restriction: Restriction | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One operation's verdict. `held` are the demands that hold, required or merely asked."""
+    """One operation's verdict. `held` are the demands that hold, required or merely asked; `restrictions` what some of
+    them hold under.
+    """
 
     outcome: Outcome
     determined_by: DeterminedBy
@@ -70,6 +86,7 @@ class Decision:
     policy_reasons: tuple[str, ...] = ()
     obligations: Obligations | None = None
     held: frozenset[tuple[Can, Ref]] = frozenset()
+    restrictions: tuple[tuple[Ref, Restriction], ...] = ()
 
     @property
     def allowed(self) -> bool:
@@ -94,18 +111,22 @@ def combine(answers: Sequence[DemandAnswer], policy: PolicyAnswer) -> Decision:
         if not answer.visible:
             return Decision(Outcome.HIDDEN, denied_too, Failure.CANNOT_SEE_RESOURCE, answer.demand)
     for answer in answers:
-        if answer.demand.required and not answer.holds:
-            return Decision(Outcome.FORBIDDEN, denied_too, Failure.ACTION_FORBIDDEN, answer.demand)
+        if answer.demand.required and not answer.holds and answer.restriction is None:
+            failure = Failure.RESTRICTED if answer.partly else Failure.ACTION_FORBIDDEN
+            return Decision(Outcome.FORBIDDEN, denied_too, failure, answer.demand)
     if not policy.allow:
         first = next((answer.demand for answer in answers if answer.demand.required), None)
         return Decision(Outcome.FORBIDDEN, DeterminedBy.OPA, Failure.DENIED_BY_POLICY, first, reasons)
     held = frozenset((a.demand.relation, a.demand.on) for a in answers if a.row is not None and a.visible and a.holds)
+    restrictions = {a.demand.on: a.restriction for a in answers if a.restriction is not None}
+    partly = {(a.demand.restricted, a.demand.on) for a in answers if a.restriction is not None and a.demand.restricted}
     return Decision(
         Outcome.ALLOWED,
         DeterminedBy.BOTH if answers else DeterminedBy.OPA,
         policy_reasons=reasons,
         obligations=policy.obligations,
-        held=held,
+        held=held | partly,
+        restrictions=tuple(restrictions.items()),
     )
 
 
@@ -121,6 +142,7 @@ def all_of(decisions: Sequence[Decision]) -> Decision:
         policy_reasons=tuple(dict.fromkeys(reason for each in decisions for reason in each.policy_reasons)),
         obligations=strictest([each.obligations for each in decisions if each.obligations is not None]),
         held=frozenset().union(*(each.held for each in decisions)),
+        restrictions=tuple({ref: one for each in decisions for ref, one in each.restrictions}.items()),
     )
 
 
@@ -146,8 +168,10 @@ def undelegated(decision: Decision, answers: Sequence[DemandAnswer]) -> Decision
     return Decision(outcome, DeterminedBy.OPENFGA, Failure.NOT_DELEGATED, first)
 
 
-def too_many(failure: Failure) -> Decision:
-    """The verdict when the caller brings more than can be asked about, whatever it is that is asked for."""
+def refused(failure: Failure) -> Decision:
+    """The verdict on a caller who is refused whatever it is that is asked for: one who brings more than can be asked
+    about, or who was deactivated.
+    """
     return Decision(Outcome.FORBIDDEN, DeterminedBy.NONE, failure)
 
 

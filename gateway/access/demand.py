@@ -24,6 +24,10 @@ class Demand:
     `alternative` is a second relation that serves as well: whoever hands out the rights on an object need not see it
     otherwise (`manage_grants`, `lakekeeper.md` appendix B).
 
+    `restricted` is a relation that says of a table that some of it may be had. It serves where an engine acts for the
+    caller that is trusted to hold back the rest (`gateway.access.restricted`), and what is held back is then read from
+    `Permit.restriction`; without such an engine the refusal says what to do.
+
     `changes` marks what is only asked and would let the caller change something behind the gateway's back (keys that
     write): in read-only maintenance it is not asked, and so not held.
     """
@@ -33,6 +37,7 @@ class Demand:
     required: bool = True
     alternative: Can | None = None
     changes: bool = False
+    restricted: Can | None = None
 
     @property
     def relations(self) -> tuple[Can, ...]:

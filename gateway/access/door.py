@@ -22,7 +22,7 @@ from gateway.access.decision import (
     all_of,
     closed,
     combine,
-    too_many,
+    refused,
     undecided,
     undelegated,
 )
@@ -39,7 +39,7 @@ from gateway.access.policy import PolicyAnswer
 from gateway.access.ports import AuditSink, Observer, Policies, Question, Relationships, Resolver
 from gateway.access.questions import in_inactive_warehouse, key_of, only_warehouse, pin_of, refs_of, revision_of
 from gateway.access.recording import Judged, record_of, told_of
-from gateway.access.refs import ObjectKey, RoleRef, ViewRef
+from gateway.access.refs import ObjectKey, Ref, RoleRef, ViewRef, column_key
 from gateway.access.refusals import (
     MAX_GROUP_ROLES,
     AssumeRoleForbidden,
@@ -48,15 +48,18 @@ from gateway.access.refusals import (
     RoleNotFound,
     WarehouseNotActive,
     forbidden,
+    restricted,
     too_many_groups,
     unavailable,
+    user_deactivated,
 )
 from gateway.access.relations import Can
-from gateway.access.resolved import Resolution, ResolvedView
+from gateway.access.resolved import Resolution, ResolvedTable, ResolvedView
+from gateway.access.restricted import Restrictions
 from gateway.access.suppositions import AT_ONCE, Supposition, weigh
 from gateway.access.threshold import Threshold
 from gateway.access.trail import Trail
-from gateway.iceberg.errors import CatalogError
+from gateway.iceberg.errors import CatalogError, ForbiddenException
 
 Op = TypeVar("Op", bound=Operation)
 Extra = TypeVar("Extra", bound=Operation)
@@ -87,6 +90,7 @@ class Door:
         self._threshold = Threshold(read_only=read_only)
         self._engines = Engines(relationships, policies, observer)
         self._endings = Endings(resolver, self._engines)
+        self._restrictions = Restrictions(resolver, self._engines)
         self._audit = audit
         self._observer = observer
         self._supposing = asyncio.Semaphore(AT_ONCE)
@@ -113,20 +117,33 @@ class Door:
         permit, more = await self._admit(entrance, operation, extra)
         return permit, more
 
-    async def assume(self, entrance: Entrance, role: RoleRef) -> None:
-        """Let the caller of `entrance` act as a role from here on: only what the role has counts, only in its project.
+    async def assume(self, entrance: Entrance, role: RoleRef, *, project: str | None = None) -> None:
+        """Let the caller of `entrance` act as a role from here on: only what the role has counts, only in its project,
+        which is `project` where the request names one.
 
         Raises InvalidAssumeRoleId for a role that is none or that the caller does not see, AssumeRoleForbidden, and
         what `admit` raises.
+
+        To an engine that acts for somebody no refusal is told here: it could learn by naming users and roles who is in
+        which role, also where it may act for nobody. It goes on as who has nothing, and meets the answer that a member
+        of a role without rights meets (threats, D27).
         """
         operation = AssumeRole(role)
         try:
             permit = await self.admit(entrance, operation)
-        except RoleNotFound:
-            raise InvalidAssumeRoleId(f"There is no role {role.role_id} to act as.") from None
-        except RoleActionForbidden as refused:
-            raise AssumeRoleForbidden(refused.message) from None
-        entrance.act_as(permit.actor, operation, permit.role(role), permit.resolution.caller_roles)
+            assumed = permit.role(role)
+            if project not in (None, assumed.project_id):
+                raise AssumeRoleForbidden("The role to act as is of another project than the request.")
+        except (RoleNotFound, ForbiddenException) as refused:
+            if entrance.actor.engine is not None:
+                entrance.act_as_nobody()
+                return
+            if isinstance(refused, RoleNotFound):
+                raise InvalidAssumeRoleId(f"There is no role {role.role_id} to act as.") from None
+            if isinstance(refused, RoleActionForbidden):
+                raise AssumeRoleForbidden(refused.message) from None
+            raise
+        entrance.act_as(permit.actor, operation, assumed, permit.resolution.caller_roles)
 
     async def pass_through(self, entrance: Entrance, views: Sequence[ViewRef]) -> None:
         """Let the caller of `entrance`, whose token is of a trusted engine, come through these views, the outermost
@@ -197,6 +214,44 @@ class Door:
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def readable_columns(
+        self, permit: Permit[Operation], asked: Sequence[tuple[Actor, Ref]]
+    ) -> list[frozenset[int]]:
+        """Of tables that somebody may not read all of: the columns, by field id, that they may, in order; none where
+        both engines do not say yes, to the table read in part and to the column. Only for operations that were admitted
+        to ask it.
+
+        One statement for each actor, and no question about a table of which no column is granted. Raises the refusal
+        for an outage.
+        """
+        granted = await self._granted_columns(permit, asked)
+        some = [index for index, fields in enumerate(granted) if fields]
+        supposed = [Supposition(asked[index][0], Can.READ_COLUMNS, asked[index][1]) for index in some]
+        partly = await self.would(permit, supposed)
+        found = [frozenset[int]()] * len(asked)
+        of_actor: dict[Actor, list[tuple[int, int]]] = {}
+        for index, yes in zip(some, partly, strict=True):
+            if yes:
+                of_actor.setdefault(asked[index][0], []).extend((index, field) for field in sorted(granted[index]))
+        for actor, pairs in of_actor.items():
+            keys = [column_key(key_of(asked[index][1], permit.resolution).id, field) for index, field in pairs]
+            answers = await self.related(permit, actor, Can.READ_DATA, keys)
+            for (index, field), yes in zip(pairs, answers, strict=True):
+                found[index] |= {field} if yes else set()
+        return found
+
+    async def _granted_columns(
+        self, permit: Permit[Operation], asked: Sequence[tuple[Actor, Ref]]
+    ) -> list[frozenset[int]]:
+        tables = {ref: row for _, ref in asked if isinstance(row := permit.resolution.get(ref), ResolvedTable)}
+        known = {
+            actor: await self._resolver.columns(
+                actor, [tables[ref].id for other, ref in asked if other == actor and ref in tables]
+            )
+            for actor in dict.fromkeys(actor for actor, _ in asked)
+        }
+        return [known[actor].get(tables[ref].id, frozenset()) if ref in tables else frozenset() for actor, ref in asked]
 
     async def held_until(
         self, permit: Permit[Operation], until: datetime, *, standing_on: Resolution | None = None
@@ -276,6 +331,7 @@ class Door:
             )
         moved = any(key_of(ref, resolution) != key_of(ref, before) for ref in refs_of((operation,)))
         less = not decisions[0].held >= decision.held or decisions[0].obligations != decision.obligations
+        less = less or decisions[0].restrictions != decision.restrictions
         if moved or less:
             raise unavailable(operation.is_catalog_mutation())
         return resolution
@@ -335,10 +391,14 @@ class Door:
         ref = decision.refused.on if decision.refused is not None else None
         if decision.failure is Failure.TOO_MANY_GROUPS:
             return too_many_groups()
+        if decision.failure is Failure.USER_DEACTIVATED:
+            return user_deactivated()
         if decision.failure is Failure.WAREHOUSE_INACTIVE:
             return WarehouseNotActive("The warehouse is not active.")
         if decision.outcome is Outcome.HIDDEN and ref is not None:
             return operation.hidden(ref)
+        if decision.failure is Failure.RESTRICTED:
+            return restricted(entrance.actor, operation.name())
         return forbidden(entrance.actor, operation.name(), ref, decision.policy_reasons)
 
     def _open_trail(
@@ -355,11 +415,14 @@ class Door:
         if all(operation.open_to_all for operation in asked):
             allow = PolicyAnswer(allow=True)
             return [combine((), allow) for _ in asked]
+        if resolution.deactivated:
+            return [refused(Failure.USER_DEACTIVATED) for _ in asked]
         demands = [self._threshold.demands_of(operation) for operation in asked]
         if any(demands) and len(resolution.acting(entrance.actor).group_roles) > MAX_GROUP_ROLES:
-            return [too_many(Failure.TOO_MANY_GROUPS) for _ in asked]
+            return [refused(Failure.TOO_MANY_GROUPS) for _ in asked]
         try:
             judged = await self._engines.ask(entrance, asked, demands, resolution)
+            judged = await self._restrictions.settle(entrance.actor, judged, resolution)
         except DecisionEngineUnavailable:
             return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in asked]
         verdicts = []

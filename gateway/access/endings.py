@@ -17,9 +17,10 @@ from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.access.ports import Question, Resolver
 from gateway.access.questions import key_of, refs_of
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refs import ObjectKey, ObjectType, column_key
 from gateway.access.relations import Can
-from gateway.access.resolved import Resolution
+from gateway.access.resolved import Resolution, ResolvedTable
+from gateway.access.restricted import enforcing
 
 
 class Endings:
@@ -35,6 +36,11 @@ class Endings:
         """
         actor = resolution.acting(permit.actor)
         questions = [Question(relation, key_of(on, resolution)) for relation, on in permit.held]
+        # The columns that may be read end one by one, and whoever reads them with keys must end with the first.
+        tables = [(key_of(on, resolution), restriction) for on, restriction in permit.restrictions]
+        questions += [
+            Question(Can.READ_DATA, column_key(key.id, field)) for key, each in tables for field in each.fields
+        ]
         found = await self._of_passages(permit, until)
         if resolution.next_expiry is not None and resolution.next_expiry <= until:
             found.append(await self._first_loss(actor, questions, resolution.now, until))
@@ -47,6 +53,8 @@ class Endings:
         if engine is not None:
             # Nor may it outlive that the engine acts for the caller.
             places = questions_to_engine(permit.operation, resolution) or []
+            rows = [resolution.get(on) for on, _ in permit.restrictions]
+            places = [*places, *(enforcing(row) for row in rows if isinstance(row, ResolvedTable))]
             found.append(await self._first_loss(engine, places, resolution.now, until))
         return min((end for end in found if end is not None), default=None)
 

@@ -14,6 +14,7 @@ from gateway.access.operation import Operation
 from gateway.access.operations.assuming import AssumeRole
 from gateway.access.operations.passing import ReadThroughView
 from gateway.access.operations.repetitions import RepeatAnswer
+from gateway.access.refs import NOBODY_HAS_THIS_ID
 from gateway.access.repetition import Claim, Remembered
 from gateway.access.resolved import Resolution, ResolvedRole, project_of, warehouse_of
 from gateway.access.trail import Trail
@@ -89,6 +90,14 @@ class Entrance:
         """
         self.assumption = Assumption(self.actor, operation, roles)
         self.actor = msgspec.structs.replace(actor, assumed_role=role.id, within=role.project_id, instance_admin=False)
+
+    def act_as_nobody(self) -> None:
+        """Go on as a member of a role that there is not and that has nothing, so that every answer is that to who has
+        nothing. What was assumed before is given up.
+        """
+        was = self.actor if self.assumption is None else self.assumption.actor
+        self.assumption = None
+        self.actor = msgspec.structs.replace(was, assumed_role=UUID(NOBODY_HAS_THIS_ID), instance_admin=False)
 
     def pass_through(self, operation: ReadThroughView, owner: str | None) -> None:
         """Go on below a view, with the rights of its owner if it has one."""

@@ -158,6 +158,11 @@ class Operation:
         return cls.paths()[0].startswith(("/catalog/", "/lakekeeper/"))
 
     @classmethod
+    def is_provisioning(cls) -> bool:
+        """Whether it is what directories come for (SCIM), and so open to the tokens that are for nothing else."""
+        return cls.paths()[0].startswith("/scim/")
+
+    @classmethod
     def paths(cls) -> tuple[str, ...]:
         """Every path it is asked at, the current one first."""
         return (cls.endpoint.split(" ", 1)[1], *cls.also_at)

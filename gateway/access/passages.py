@@ -3,7 +3,7 @@
 
 Engines that know definer views (Trino) read them with the rights of their owner, and keep the owner's name in a
 property of the view. The property counts only for engines that the settings trust, and only they may set it
-(`gateway/catalog/protected_owners.py`).
+(`gateway/catalog/view_owners.py`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar, final
 from gateway.access import resolved
 from gateway.access.actor import Actor
 from gateway.access.deadline import Deadline
-from gateway.access.decision import Decision
+from gateway.access.decision import Decision, Restriction
 from gateway.access.entrance import Passage
 from gateway.access.operation import Operation
 from gateway.access.policy import Obligations
@@ -142,6 +142,15 @@ class Permit(Generic[OpCo]):
     def holds(self, relation: Can, on: Ref) -> bool:
         """True if the caller was found to have `relation` on `on`; only relations the operation listed were asked."""
         return (relation, on) in self._decision.held
+
+    @property
+    def restrictions(self) -> tuple[tuple[Ref, Restriction], ...]:
+        """What it is permitted under, for each table that the caller may not read all of."""
+        return self._decision.restrictions
+
+    def restriction(self, on: Ref) -> Restriction | None:
+        """What of a table may be read, None when nothing is held back: then `holds` tells whether it may be read."""
+        return dict(self._decision.restrictions).get(on)
 
     def table(self, ref: TableRef | TableIdRef | KeptTableRef) -> resolved.ResolvedTable:
         """The table row behind `ref`."""

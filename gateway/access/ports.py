@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -55,6 +55,12 @@ class Resolver(Protocol):
 
     async def resolve(self, refs: Sequence[Ref], caller: Actor) -> Resolution:
         """One read for all references of a request and the caller's roles; references to nothing have no row."""
+        ...
+
+    async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
+        """On which columns of these tables (field ids) there are live grants to the caller, or to one of the caller's
+        roles; tables without any are left out. Whether a grant holds is OpenFGA's to say.
+        """
         ...
 
     async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:

@@ -14,12 +14,15 @@ class Privilege(StrEnum):
 
     ADMIN = "admin"
     OPERATOR = "operator"
+    PROVISIONER = "provisioner"
     PROJECT_ADMIN = "project_admin"
     SECURITY_ADMIN = "security_admin"
     DATA_ADMIN = "data_admin"
     ROLE_CREATOR = "role_creator"
     TAG_CREATOR = "tag_creator"
     DELEGATE = "delegate"
+    ENFORCER = "enforcer"
+    INSPECTOR = "inspector"
     OWNERSHIP = "ownership"
     PASS_GRANTS = "pass_grants"
     MANAGE_GRANTS = "manage_grants"
@@ -42,7 +45,7 @@ _BELOW_PROJECT = (
 
 #: The privileges that can be granted on each type of object.
 GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
-    ObjectType.SERVER: (Privilege.ADMIN, Privilege.OPERATOR),
+    ObjectType.SERVER: (Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROVISIONER),
     ObjectType.PROJECT: (
         Privilege.PROJECT_ADMIN,
         Privilege.SECURITY_ADMIN,
@@ -50,14 +53,24 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
         Privilege.ROLE_CREATOR,
         Privilege.TAG_CREATOR,
         Privilege.DELEGATE,
+        Privilege.ENFORCER,
+        Privilege.INSPECTOR,
         Privilege.DESCRIBE,
         Privilege.SELECT,
         Privilege.CREATE,
         Privilege.MODIFY,
     ),
-    ObjectType.WAREHOUSE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY, Privilege.DELEGATE),
+    ObjectType.WAREHOUSE: (
+        *_BELOW_PROJECT,
+        Privilege.CREATE,
+        Privilege.MODIFY,
+        Privilege.DELEGATE,
+        Privilege.ENFORCER,
+        Privilege.INSPECTOR,
+    ),
     ObjectType.NAMESPACE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY),
     ObjectType.TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
+    ObjectType.COLUMN: (Privilege.SELECT,),
     ObjectType.VIEW: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.GENERIC_TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),

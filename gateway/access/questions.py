@@ -84,7 +84,8 @@ def questions_of(demand: Demand, resolution: Resolution) -> list[Question]:
     within = None if warehouse is None else warehouse.revision
     visible_by = VISIBLE_BY.get(key.type)
     above = above_of(demand.on, resolution)
-    relations = [*([] if visible_by is None else [visible_by]), *demand.relations]
+    partly = [] if demand.restricted is None else [demand.restricted]
+    relations = dict.fromkeys([*([] if visible_by is None else [visible_by]), *demand.relations, *partly])
     return [Question(relation, key, within, above=above) for relation in relations]
 
 
@@ -133,5 +134,7 @@ def answer_of(demand: Demand, resolution: Resolution, yes: set[Question]) -> Dem
     # the demanded relation itself has been told of the object by being given it.
     visible = holds or visible_by is None or Question(visible_by, key) in yes
     row = resolution.get(demand.on)
+    partly = not holds and demand.restricted is not None and Question(demand.restricted, key) in yes
     # Whatever holds on a stand-in by what it lies in, nobody has anything on what is not there.
-    return DemandAnswer(demand, row, row is not None and visible, row is not None and holds)
+    there = row is not None
+    return DemandAnswer(demand, row, there and visible, there and holds, there and visible and partly)

@@ -67,5 +67,12 @@ def _audited(operation: Operation, decision: Decision, resolution: Resolution) -
         resources=tuple(resources),
         failure=None if decision.failure is None else decision.failure.value,
         policy_reasons=decision.policy_reasons,
-        obligations=audited_obligations(decision.obligations),
+        obligations={**audited_obligations(decision.obligations), **_restricted_to(decision)},
     )
+
+
+def _restricted_to(decision: Decision) -> dict[str, int]:
+    """To how many columns it was allowed, where not all may be read; the actor's engine holds back the others."""
+    if not decision.restrictions:
+        return {}
+    return {"readable_columns": sum(len(restriction.fields) for _, restriction in decision.restrictions)}

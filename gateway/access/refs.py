@@ -23,6 +23,7 @@ class ObjectType(StrEnum):
     WAREHOUSE = "warehouse"
     NAMESPACE = "namespace"
     TABLE = "table"
+    COLUMN = "column"
     VIEW = "view"
     GENERIC_TABLE = "generic_table"
     USER = "user"
@@ -205,8 +206,25 @@ class ObjectKey:
     id: str
 
 
+def column_key(table_id: UUID | str, field_id: int) -> ObjectKey:
+    """A top-level column of a table, by its field id: `<table>.<field>`."""
+    return ObjectKey(ObjectType.COLUMN, f"{table_id}.{field_id}")
+
+
+def table_of(column: ObjectKey) -> ObjectKey:
+    """The table that a column is of."""
+    return ObjectKey(ObjectType.TABLE, column.id.partition(".")[0])
+
+
+def field_of(column: ObjectKey) -> int:
+    """The field id of a column."""
+    return int(column.id.partition(".")[2])
+
+
 #: What lies in a warehouse, and so under its revision: answers about it are remembered under that.
-IN_A_WAREHOUSE = frozenset({ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW, ObjectType.GENERIC_TABLE})
+IN_A_WAREHOUSE = frozenset(
+    {ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.COLUMN, ObjectType.VIEW, ObjectType.GENERIC_TABLE}
+)
 
 #: What lies in a namespace; they share one name space, and the rows of `tables` have these as their kinds.
 TABULARS = frozenset({ObjectType.TABLE, ObjectType.VIEW, ObjectType.GENERIC_TABLE})

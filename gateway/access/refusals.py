@@ -96,6 +96,10 @@ class TooManyGroups(ForbiddenException):
     """More groups in the caller's token stand for roles here than one question has room for."""
 
 
+class UserDeactivated(ForbiddenException):
+    """The caller, or the engine that acts for them, was deactivated where the company keeps its people."""
+
+
 class ServerActionForbidden(ForbiddenException):
     """Refused on the server."""
 
@@ -172,11 +176,28 @@ def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple
     return kind(f"{operation} is not allowed for {actor.id}{why}")
 
 
+def restricted(actor: Actor, operation: str) -> ForbiddenException:
+    """The answer to who may read some columns of a table and comes without an engine that holds back the others. It
+    tells the way out, and of the policy nothing: not which columns, and not who granted them.
+    """
+    return ForbiddenException(
+        f"{operation} is not allowed for {actor.id}: not all of this table may be read. Query it through an engine "
+        "that acts for you and is related to the warehouse as `enforcer`, or ask for `select` on the table."
+    )
+
+
 def too_many_groups() -> TooManyGroups:
     """The answer to a token with too many groups that stand for roles where something is asked for."""
     return TooManyGroups(
         f"More than {MAX_GROUP_ROLES} groups in the token stand for roles here. Have the provider send fewer groups, "
         "or put the user into the roles."
+    )
+
+
+def user_deactivated() -> UserDeactivated:
+    """The answer to whoever was deactivated, whatever they ask for."""
+    return UserDeactivated(
+        "This user was deactivated by the company's directory (SCIM). Who keeps it there can activate the user again."
     )
 
 

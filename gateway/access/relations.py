@@ -37,6 +37,7 @@ class Can(StrEnum):
     DELETE = "can_delete"
     DELETE_USERS = "can_delete_users"
     DROP = "can_drop"
+    ENFORCE = "can_enforce"
     GET_ALL_TASKS = "can_get_all_tasks"
     GET_CONFIG = "can_get_config"
     GET_ENDPOINT_STATISTICS = "can_get_endpoint_statistics"
@@ -50,17 +51,21 @@ class Can(StrEnum):
     GRANT_DATA_ADMIN = "can_grant_data_admin"
     GRANT_DELEGATE = "can_grant_delegate"
     GRANT_DESCRIBE = "can_grant_describe"
+    GRANT_ENFORCER = "can_grant_enforcer"
+    GRANT_INSPECTOR = "can_grant_inspector"
     GRANT_MANAGE_GRANTS = "can_grant_manage_grants"
     GRANT_MANAGE_TAGS = "can_grant_manage_tags"
     GRANT_MODIFY = "can_grant_modify"
     GRANT_OPERATOR = "can_grant_operator"
     GRANT_PASS_GRANTS = "can_grant_pass_grants"
     GRANT_PROJECT_ADMIN = "can_grant_project_admin"
+    GRANT_PROVISIONER = "can_grant_provisioner"
     GRANT_ROLE_CREATOR = "can_grant_role_creator"
     GRANT_SECURITY_ADMIN = "can_grant_security_admin"
     GRANT_SELECT = "can_grant_select"
     GRANT_TAG_CREATOR = "can_grant_tag_creator"
     INCLUDE_IN_LIST = "can_include_in_list"
+    INSPECT = "can_inspect"
     LIST_ALL_PROJECTS = "can_list_all_projects"
     LIST_DELETED_TABULARS = "can_list_deleted_tabulars"
     LIST_EVERYTHING = "can_list_everything"
@@ -80,6 +85,7 @@ class Can(StrEnum):
     PROVISION_USERS = "can_provision_users"
     READ = "can_read"
     READ_ASSIGNMENTS = "can_read_assignments"
+    READ_COLUMNS = "can_read_columns"
     READ_DATA = "can_read_data"
     READ_GRANTS = "can_read_grants"
     READ_METADATA = "can_read_metadata"
@@ -90,6 +96,7 @@ class Can(StrEnum):
     SET_FORMAT_VERSION_POLICY = "can_set_format_version_policy"
     SET_MANAGED_ACCESS = "can_set_managed_access"
     SET_PROTECTION = "can_set_protection"
+    SYNCHRONIZE_IDENTITIES = "can_synchronize_identities"
     UNDROP = "can_undrop"
     UPDATE = "can_update"
     UPDATE_PROPERTIES = "can_update_properties"
@@ -105,7 +112,8 @@ VISIBLE_BY: dict[ObjectType, Can] = {
     ObjectType.PROJECT: Can.GET_METADATA,
     ObjectType.WAREHOUSE: Can.GET_METADATA,
     ObjectType.NAMESPACE: Can.GET_METADATA,
-    ObjectType.TABLE: Can.GET_METADATA,
+    # Who reads some of its columns knows that it is there, without its metadata.
+    ObjectType.TABLE: Can.INCLUDE_IN_LIST,
     ObjectType.VIEW: Can.GET_METADATA,
     ObjectType.GENERIC_TABLE: Can.GET_METADATA,
     ObjectType.ROLE: Can.READ,
@@ -146,11 +154,13 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
             Can.DELETE_USERS,
             Can.GRANT_ADMIN,
             Can.GRANT_OPERATOR,
+            Can.GRANT_PROVISIONER,
             Can.LIST_ALL_PROJECTS,
             Can.LIST_USERS,
             Can.PROVISION_USERS,
             Can.READ_ASSIGNMENTS,
             Can.READ_GRANTS,
+            Can.SYNCHRONIZE_IDENTITIES,
             Can.UPDATE_USERS,
         }
     ),
@@ -170,6 +180,8 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
             Can.GRANT_DATA_ADMIN,
             Can.GRANT_DELEGATE,
             Can.GRANT_DESCRIBE,
+            Can.GRANT_ENFORCER,
+            Can.GRANT_INSPECTOR,
             Can.GRANT_MODIFY,
             Can.GRANT_PROJECT_ADMIN,
             Can.GRANT_ROLE_CREATOR,
@@ -177,6 +189,7 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
             Can.GRANT_SELECT,
             Can.GRANT_TAG_CREATOR,
             Can.INCLUDE_IN_LIST,
+            Can.INSPECT,
             Can.LIST_ROLES,
             Can.LIST_TAGS,
             Can.LIST_WAREHOUSES,
@@ -196,12 +209,16 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
         Can.DEACTIVATE,
         Can.DELEGATE,
         Can.DELETE,
+        Can.ENFORCE,
         Can.GET_ALL_TASKS,
         Can.GET_CONFIG,
         Can.GET_ENDPOINT_STATISTICS,
         Can.GET_TASK_QUEUE_CONFIG,
         Can.GRANT_CREATE,
         Can.GRANT_DELEGATE,
+        Can.GRANT_ENFORCER,
+        Can.GRANT_INSPECTOR,
+        Can.INSPECT,
         Can.LIST_DELETED_TABULARS,
         Can.LIST_EVERYTHING,
         Can.LIST_NAMESPACES,
@@ -231,7 +248,8 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
         Can.SET_MANAGED_ACCESS,
         Can.UPDATE_PROPERTIES,
     },
-    ObjectType.TABLE: _ON_LEAVES | {Can.READ_DATA, Can.WRITE_DATA},
+    ObjectType.TABLE: _ON_LEAVES | {Can.READ_COLUMNS, Can.READ_DATA, Can.WRITE_DATA},
+    ObjectType.COLUMN: frozenset({Can.READ_DATA}),
     ObjectType.VIEW: _ON_LEAVES | {Can.SELECT},
     ObjectType.GENERIC_TABLE: _ON_LEAVES - {Can.COMMIT} | {Can.READ_DATA, Can.WRITE_DATA},
     ObjectType.ROLE: frozenset(

@@ -211,6 +211,8 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """When the first of the grants to the caller, or to one of the caller's roles, ends."""
     engine_next_expiry: datetime | None = None
     """As `next_expiry`, of the engine that acts for the caller."""
+    deactivated: bool = False
+    """Whether the caller, or the engine that acts for them, was deactivated by the provider's directory."""
     absent: Mapping[Any, Whereabouts] = {}
     """Where the references to nothing would lie, as far as that is known."""
     group_roles: tuple[tuple[str, str], ...] = ()

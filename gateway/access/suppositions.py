@@ -88,9 +88,9 @@ async def weigh(
     async def about(actor: Actor, indexes: Sequence[int]) -> None:
         async with room:
             same = actor == asked_by
-            roles = resolution.caller_roles if same else (await resolver.resolve((), actor)).caller_roles
+            known = resolution if same else await resolver.resolve((), actor)
             some = [supposed[index] for index in indexes]
-            request = _policy_request(some, actor, roles, record, resolution, visiting=same)
+            request = _policy_request(some, actor, known.caller_roles, record, resolution, visiting=same)
             questions = _questions(some, resolution)
             async with asyncio.TaskGroup() as both:
                 allowing = both.create_task(engines.allowed(request))
@@ -99,7 +99,8 @@ async def weigh(
             there = resolution.get(supposed[index].on) is not None
             # Asked all the same: the time of an answer tells nobody of a warehouse they do not see.
             there = there and not _shut(supposed[index], resolution)
-            answers[index] = there and holds and policy.allow
+            # The door refuses who was deactivated, whatever tuples OpenFGA still has of them.
+            answers[index] = there and holds and policy.allow and not known.deactivated
 
     try:
         async with asyncio.TaskGroup() as everybody:

@@ -14,6 +14,7 @@ from gateway.access.demand import Demand
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
 from gateway.access.refusals import (
+    AssumeRoleForbidden,
     DelegationForbidden,
     NotAuthenticated,
     ProjectTokenForbidden,
@@ -114,10 +115,15 @@ def _require_own_hand(actor: Actor, operation: Operation) -> None:
 
 
 def _require_token_for(actor: Actor, operation: Operation) -> None:
-    """Raise ProjectTokenForbidden for a change that no right is needed for and that is about no project, when the
-    caller's token is for one: what takes a right is refused there because nothing outside the project exists.
+    """Raise the refusal of a change that no right is needed for, and that is the caller's own or of the whole server.
+
+    ProjectTokenForbidden when the caller's token is for one project: what takes a right is refused there because
+    nothing outside the project exists. AssumeRoleForbidden for who acts as a role: what takes a right is refused there
+    because the role does not have it, and a role has nothing that is open to people.
     """
-    if not actor.project_token or not operation.changes() or operation.for_every_token:
+    if not operation.changes() or operation.for_every_token or any(each.required for each in operation.demands()):
         return
-    if not any(demand.required for demand in operation.demands()):
+    if actor.assumed_role is not None:
+        raise AssumeRoleForbidden(f"{operation.name()} is not possible while acting as a role.")
+    if actor.project_token:
         raise ProjectTokenForbidden(f"{operation.name()} is not possible with a token for the project {actor.within}.")

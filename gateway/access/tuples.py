@@ -19,6 +19,9 @@ class PrincipalType(StrEnum):
 #: The id of a principal who is everybody of its type; no user or role has it. Only flags have such a subject.
 EVERYBODY = "*"
 
+#: Whoever reads some columns of a table: derived from live grants on these, as `traverse` is from what lies below.
+READ_COLUMNS = "read_columns"
+
 #: The flag of managed access, a relation on warehouses and namespaces.
 MANAGED_ACCESS = "managed_access"
 

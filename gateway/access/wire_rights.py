@@ -28,10 +28,14 @@ class AssignmentEntry(
 
 
 class AssignmentsAnswer(Answer, frozen=True, omit_defaults=True):
-    """`GET …/assignments`. `project-id` is told of assignments on a project."""
+    """`GET …/assignments`. `project-id` is told of assignments on a project, `column` and `field-id` of those on a
+    column.
+    """
 
     assignments: list[AssignmentEntry]
     project_id: str | None = None
+    column: str | None = None
+    field_id: int | None = None
 
 
 Entries = Annotated[tuple[AssignmentEntry, ...], msgspec.Meta(max_length=MAX_ENTRIES)]
@@ -100,7 +104,9 @@ class GrantedTo(Answer, frozen=True, omit_defaults=True):
 
 
 class GrantedOn(Answer, frozen=True, omit_defaults=True):
-    """On what: its type and the ids that name it in paths."""
+    """On what: its type and the ids that name it in paths. A column is one of the table by its `field-id`; `column` is
+    its name, or the last one it had when it was `dropped`: then the grant gives nothing.
+    """
 
     type: str
     server_id: str | None = None
@@ -110,6 +116,9 @@ class GrantedOn(Answer, frozen=True, omit_defaults=True):
     table_id: str | None = None
     view_id: str | None = None
     generic_table_id: str | None = None
+    column: str | None = None
+    field_id: int | None = None
+    dropped: bool = False
     role_id: str | None = None
 
 
@@ -224,10 +233,13 @@ class BatchCheckRequest(Request, frozen=True):
 
 
 class CheckResult(Answer, frozen=True, omit_defaults=True):
-    """One answer of a batch."""
+    """One answer of a batch. To `read_columns` a yes with `columns` (names in the table's current schema) is one for
+    these columns alone; without them it is for all.
+    """
 
     allowed: bool
     id: str | None = None
+    columns: list[str] | None = None
 
 
 class BatchCheckAnswer(Answer, frozen=True):

@@ -19,6 +19,7 @@ from gateway.access.operation import OPERATIONS, Operation
 from gateway.api import (  # noqa: F401 - importing a handler module is what serves its operations
     actions,
     checks,
+    column_grants,
     config,
     credentials,
     deleted,
@@ -36,6 +37,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     renames,
     rights,
     roles,
+    scim,
     search,
     server,
     statistics,
@@ -43,6 +45,7 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
     tables,
     tasks,
     transactions,
+    ui,
     users,
     views,
     warehouse_storage,

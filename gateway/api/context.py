@@ -17,10 +17,11 @@ from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.access.refs import GenericTableRef, NamespaceRef, ProjectRef, RoleRef, TableRef, ViewRef, WarehouseRef
-from gateway.access.refusals import AssumeRoleForbidden, DecisionUnavailable, InvalidAssumeRoleId, unavailable
+from gateway.access.refusals import DecisionUnavailable, InvalidAssumeRoleId, unavailable
 from gateway.access.repetition import Claim, Remembered, RepeatableRequest
 from gateway.access.tuples import Principal
 from gateway.access.wire_rights import Identity
+from gateway.api.forms import Form, read_form
 from gateway.api.latch import DEADLINE, ENTRANCE, REQUEST_ID
 from gateway.api.parts import Parts
 from gateway.api.repeat import parse_key
@@ -37,6 +38,7 @@ from gateway.iceberg.identifiers import SEPARATOR, Namespace, TableIdentifier
 from gateway.iceberg.limits import refuse_many_values
 from gateway.iceberg.wire import decode
 from gateway.identity.tokens import VerifiedToken
+from gateway.scim.reading import read as read_scim
 from gateway.telemetry.logs import add_to_context
 
 Op = TypeVar("Op", bound=Operation)
@@ -64,14 +66,13 @@ class Ctx:
         """All values of the Authorization header, for an operation that authenticates by itself."""
         return _authorizations(self._request)
 
-    @property
-    def media_type(self) -> str:
+    def _media_type(self) -> str:
         """What the body says it is, without parameters and in lower case."""
         return self._request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    async def raw_body(self) -> bytes:
-        """The request body as it came."""
-        return await self._request.body()
+    async def form(self, kind: type[Form]) -> Form:
+        """The body where it is a form. Raises UnreadableForm."""
+        return read_form(self._media_type(), await self._request.body(), kind)
 
     async def come_as(self, token: VerifiedToken) -> None:
         """Say who asks, where the handler found out. Raises TypeError when that is known already."""
@@ -135,6 +136,11 @@ class Ctx:
             raise BadRequestException("Malformed request: the body is empty")
         refuse_many_values(raw, self.parts.limits)
         return decode(raw, kind)
+
+    async def scim(self, kind: type[Body]) -> Body:
+        """As `body`, by the rules of SCIM: attributes in any letter case, unknown ones ignored. Raises ScimError."""
+        raw = await self._request.body()
+        return read_scim(raw, kind)
 
     def header(self, name: str) -> str | None:
         """A header's value, all its lines joined by commas."""
@@ -284,6 +290,8 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
         not given and any(operation.open_to_all for operation in operations)
     ):
         actor = Actor.anonymous()
+    elif any(operation.is_provisioning() for operation in operations):
+        actor = await parts.authenticate_provisioner(given)
     else:
         actor = await parts.authenticate(given)
     state: dict[str, Any] = request.scope["state"]
@@ -309,20 +317,18 @@ def _authorizations(request: Request[Any, Any, Any]) -> list[bytes]:
 async def _assume(
     door: Door, entrance: Entrance, wished: list[str], project: str | None, operations: frozenset[type[Operation]]
 ) -> None:
-    """Make the caller act as the role of the header. Raises 400 and 403 of `Door.assume`, and 403 when the request
-    names another project than the role's.
+    """Make the caller act as the role of the header. Raises 400 for what is no header, and 400 and 403 of
+    `Door.assume`.
     """
     try:
         (role,) = (UUID(value) for value in wished)
     except ValueError:
         raise InvalidAssumeRoleId("The header x-assume-role names one role by its UUID.") from None
     try:
-        await door.assume(entrance, RoleRef(role))
+        await door.assume(entrance, RoleRef(role), project=project)
     except DecisionUnavailable:
         # What is asked for afterwards decides how an outage is told.
         raise unavailable(any(operation.is_catalog_mutation() for operation in operations)) from None
-    if project is not None and project != entrance.actor.within:
-        raise AssumeRoleForbidden("The role to act as is of another project than the request.")
 
 
 def _printable(text: str | None) -> str | None:

@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our own OpenAPI documents and Swagger UI, from the package alone: the page loads nothing from anywhere else, and its
 Content-Security-Policy would not let it.
+
+Where a provider's public client is set, people sign in from the page (authorization code with PKCE, `sign_in.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from litestar import Response
 
 from gateway.access.operations.docs import GetApiAsset, GetApiDocument, ShowApi
+from gateway.api import pages
 from gateway.api.context import Ctx
 from gateway.api.errors import NoSuchRoute
 from gateway.api.openapi import is_catalog, openapi_document
 from gateway.api.serves import serves
+from gateway.identity.sign_in import SignIn
 
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en">
@@ -27,6 +32,7 @@ _PAGE: Final = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Lakegate</title>
 <link rel="stylesheet" href="/swagger-ui/swagger-ui.css">
+<link rel="stylesheet" href="/swagger-ui/page.css">
 <link rel="icon" href="/swagger-ui/favicon-32x32.png">
 </head>
 <body>
@@ -38,8 +44,8 @@ _PAGE: Final = """<!DOCTYPE html>
 </html>
 """
 
-#: The validator is a service elsewhere; no document is sent there. A token that was typed in is forgotten with the tab.
-_START: Final = """SwaggerUIBundle({
+#: The validator is a service elsewhere; no document is sent there. A token is forgotten with the tab.
+_START: Final = """const page = SwaggerUIBundle({
   urls: [
     { name: "Iceberg REST catalog", url: "/api-docs/catalog/v1/openapi.json" },
     { name: "Management", url: "/api-docs/management/v1/openapi.json" }
@@ -48,8 +54,18 @@ _START: Final = """SwaggerUIBundle({
   presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
   layout: "StandaloneLayout",
   validatorUrl: null,
-  persistAuthorization: false
+  persistAuthorization: false,
+  oauth2RedirectUrl: window.location.origin + "/swagger-ui/oauth2-redirect.html"
 });
+"""
+_SIGN_IN: Final = """page.initOAuth({options});
+"""
+
+#: Swagger UI asks for a client secret whatever the flow. The client here is a public one and has none, and a page is no
+#: place to type the secret of another.
+_STYLE: Final = """div:has(> label[for^="client_secret_"]), label[for^="client_secret_"], [data-name="clientSecret"] {
+  display: none !important;
+}
 """
 
 #: What the wheel of Swagger UI carries and the page needs; nothing else of it is served.
@@ -58,28 +74,23 @@ _ASSETS: Final = {
     "swagger-ui-bundle.js": "text/javascript",
     "swagger-ui-standalone-preset.js": "text/javascript",
     "favicon-32x32.png": "image/png",
+    "oauth2-redirect.js": "text/javascript",
 }
+#: Where the provider sends the browser back to, in the window that Swagger UI opened.
+_RETURN: Final = "oauth2-redirect.html"
 
-_SAFE: Final = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
-# Scripts come from this server's own files and never from the page's text. Styles may stand in it, because Swagger UI
-# writes some; they can neither run nor, with the other rules, ask anybody anything.
-_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+# Styles may stand in the page's text, because Swagger UI writes some; they can neither run nor, with the other rules,
+# ask anybody anything.
+_STYLES: Final = "'self' 'unsafe-inline'"
 
 
 @serves(ShowApi)
 async def show_api(ctx: Ctx) -> Response[str]:
     """The page; 404 when it is switched off."""
     _require_shown(ctx)
-    headers = {**_SAFE, "Content-Security-Policy": _POLICY, "X-Frame-Options": "DENY"}
-    return Response(_PAGE, media_type="text/html", headers=headers)
+    sign_in = await pages.sign_in_of(ctx)
+    opener = pages.ALONE if sign_in is None else pages.OPENS_WINDOWS
+    return pages.page(_PAGE, sign_in=sign_in, styles=_STYLES, opener=opener)
 
 
 @serves(GetApiAsset)
@@ -87,10 +98,14 @@ async def get_api_asset(ctx: Ctx, asset: str) -> Response[bytes]:
     """A file of the page, by a name of the list."""
     _require_shown(ctx)
     if asset == "start.js":
-        return _file(_START.encode(), "text/javascript")
+        return pages.file(_start(await pages.sign_in_of(ctx)), "text/javascript")
+    if asset == "page.css":
+        return pages.file(_STYLE.encode(), "text/css")
+    if asset == _RETURN and ctx.parts.sign_in is not None:
+        return pages.opened_page(await asyncio.to_thread((_assets() / _RETURN).read_bytes))
     if asset not in _ASSETS:
         raise NoSuchRoute("There is no such endpoint.")
-    return _file(await asyncio.to_thread((_assets() / asset).read_bytes), _ASSETS[asset])
+    return pages.file(await asyncio.to_thread((_assets() / asset).read_bytes), _ASSETS[asset], fixed=True)
 
 
 @serves(GetApiDocument)
@@ -99,7 +114,8 @@ async def get_api_document(ctx: Ctx, api: str) -> Response[bytes]:
     _require_shown(ctx)
     if api not in ("catalog", "management"):
         raise NoSuchRoute("There is no such endpoint.")
-    return _file(await asyncio.to_thread(_document, api == "catalog"), "application/json")
+    sign_in = await pages.sign_in_of(ctx)
+    return pages.file(await asyncio.to_thread(_document, api == "catalog", sign_in), "application/json")
 
 
 def _require_shown(ctx: Ctx) -> None:
@@ -107,14 +123,42 @@ def _require_shown(ctx: Ctx) -> None:
         raise NoSuchRoute("There is no such endpoint.")
 
 
-def _file(content: bytes, media_type: str) -> Response[bytes]:
-    return Response(content, media_type=media_type, headers={**_SAFE, "Cache-Control": "public, max-age=3600"})
+def _start(sign_in: SignIn | None) -> bytes:
+    """The page's own script. There is no client secret: the client is a public one, and PKCE binds the code to the
+    page that asked for it.
+    """
+    if sign_in is None:
+        return _START.encode()
+    options = {
+        "clientId": sign_in.client_id,
+        "scopes": sign_in.scope,
+        "usePkceWithAuthorizationCodeGrant": True,
+    }
+    return (_START + _SIGN_IN.format(options=json.dumps(options))).encode()
 
 
-@cache
-def _document(catalog: bool) -> bytes:
+@lru_cache(maxsize=4)
+def _document(catalog: bool, sign_in: SignIn | None) -> bytes:
     select = is_catalog if catalog else (lambda operation: not is_catalog(operation))
-    return json.dumps(openapi_document(select)).encode()
+    document = openapi_document(select)
+    return json.dumps(document if sign_in is None else _with_sign_in(document, sign_in)).encode()
+
+
+def _with_sign_in(document: dict[str, Any], sign_in: SignIn) -> dict[str, Any]:
+    """The document with the second way to come by a token."""
+    scopes: Mapping[str, str] = dict.fromkeys(sign_in.scope.split(), "")
+    flow = {
+        "authorizationUrl": sign_in.authorization_endpoint,
+        "tokenUrl": sign_in.token_endpoint,
+        "scopes": scopes,
+    }
+    schemes = document["components"]["securitySchemes"]
+    schemes["sign-in"] = {
+        "type": "oauth2",
+        "description": "Sign in at the identity provider with a browser (authorization code with PKCE, no secret).",
+        "flows": {"authorizationCode": flow},
+    }
+    return {**document, "security": [*document["security"], {"sign-in": list(scopes)}]}
 
 
 @cache

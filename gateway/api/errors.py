@@ -10,6 +10,7 @@ import structlog
 from litestar import MediaType, Request, Response
 from litestar.exceptions import HTTPException
 from litestar.types import Scope, Send
+from msgspec import UNSET
 from uuid_utils.compat import uuid7
 
 from gateway.access.operation import Operation
@@ -32,8 +33,14 @@ from gateway.iceberg.errors import (
     TooManyRequests,
 )
 from gateway.iceberg.wire import ErrorModel, ErrorResponse
+from gateway.scim.errors import ScimError
+from gateway.scim.wire import ERROR, ErrorBody
+from gateway.scim.wire import MEDIA_TYPE as SCIM
 
 _log = structlog.get_logger("api.errors")
+
+#: What else can be wrong with a request of SCIM.
+_SCIM_TYPES = {400: "invalidValue", 413: "tooMany"}
 
 #: Answered before the body was read to its end: what comes after it on the connection could not be told from it.
 _UNREAD = frozenset({408, 413})
@@ -73,8 +80,12 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
         _log.error("request.failed", error_id=error_id, error_type=told.type, exc_info=error)
     else:
         _log.info("request.refused", error_id=error_id, error_type=told.type, status=told.code, message=told.message)
+    scim = request.scope["path"].startswith("/scim/")
     return Response(
-        content=body_of(told, error_id), status_code=told.code, media_type=MediaType.JSON, headers=_headers(told)
+        content=scim_body(told, error_id) if scim else body_of(told, error_id),
+        status_code=told.code,
+        media_type=SCIM if scim else MediaType.JSON,
+        headers=_headers(told),
     )
 
 
@@ -113,7 +124,9 @@ def _from_framework(error: HTTPException) -> CatalogError:
             return InternalServerError("An internal error happened. Its id is in the details and in the log.")
 
 
-class _OAuthBody(msgspec.Struct, frozen=True):
+class OAuthError(msgspec.Struct, frozen=True):
+    """RFC 6749 section 5.2."""
+
     error: str
     error_description: str
 
@@ -121,13 +134,26 @@ class _OAuthBody(msgspec.Struct, frozen=True):
 def body_of(error: CatalogError, error_id: str) -> bytes:
     """The protocol's error form, or OAuth's; details of server faults stay in the log."""
     if isinstance(error, OAuthRefused):
-        return _encoder.encode(_OAuthBody(error.error, f"{error.message} (error id {error_id})"))
+        return _encoder.encode(OAuthError(error.error, f"{error.message} (error id {error_id})"))
     details = error.detail if error.code < 500 else ()
     return _encoder.encode(
         ErrorResponse(
             error=ErrorModel(
                 message=error.message, type=error.type, code=error.code, stack=(*details, f"Error ID: {error_id}")
             )
+        )
+    )
+
+
+def scim_body(error: CatalogError, error_id: str) -> bytes:
+    """SCIM's error form (RFC 7644 section 3.12)."""
+    scim_type = error.scim_type if isinstance(error, ScimError) else _SCIM_TYPES.get(error.code, "")
+    return _encoder.encode(
+        ErrorBody(
+            schemas=(ERROR,),
+            status=str(error.code),
+            scim_type=scim_type or UNSET,
+            detail=f"{error.message} (error id {error_id})",
         )
     )
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
-from typing import Final
-from urllib.parse import parse_qsl
+from typing import Annotated, Final
 
 import msgspec
 from litestar import Response
+from msgspec import Meta
 
 from gateway.access.operations.exchanging import ExchangeToken
 from gateway.access.principal_ids import fits_a_tuple
 from gateway.api.context import Ctx
 from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
+from gateway.api.forms import UnreadableForm
 from gateway.api.serves import serves
 from gateway.catalog.exchanges import NotAnEngine, Subject, UnfitSubject
 from gateway.identity.bearer import bearer_token
@@ -33,9 +33,26 @@ EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type, no token
 _JWT: Final = "urn:ietf:params:oauth:token-type:jwt"
 _TYPES: Final = frozenset({_ACCESS_TOKEN, _JWT})
-_MAX_BODY: Final = 65_536
-_MAX_FIELDS: Final = 40
 _UNSIGNED: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.", re.ASCII)
+
+
+class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """RFC 8693 section 2.1, as far as it is taken here. An empty parameter counts as left out."""
+
+    grant_type: Annotated[str, Meta(description=f"`{EXCHANGE}`; no token is given out here for anything else.")]
+    subject_token: Annotated[
+        str,
+        Meta(description="A token of the user; or, from an engine that may say so, an unsigned JWT that names one."),
+    ]
+    subject_token_type: Annotated[str, Meta(description=f"`{_ACCESS_TOKEN}` or `{_JWT}`.")]
+    actor_token: Annotated[
+        str, Meta(description="The engine's own token, where it is not in the header `Authorization`.")
+    ] = ""
+    actor_token_type: Annotated[str, Meta(description="With `actor_token`, as `subject_token_type`.")] = ""
+    requested_token_type: Annotated[str, Meta(description="An access token is all there is.")] = _ACCESS_TOKEN
+    scope: Annotated[str, Meta(description=f"`{SCOPE}`, possibly among others.")] = SCOPE
+    resource: Annotated[str, Meta(description="Refused: tokens of this server are for this server alone.")] = ""
+    audience: Annotated[str, Meta(description="Refused, as `resource`.")] = ""
 
 
 class TokenAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,8 +78,11 @@ class _Named(msgspec.Struct, frozen=True):
 @serves(ExchangeToken)
 async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
     """A token with which the calling engine acts for the subject, for at most fifteen minutes."""
-    form = _form(ctx.media_type, await ctx.raw_body())
+    form = await _form(ctx)
     _require_exchange(form)
+    if ctx.header("x-assume-role") is not None:
+        # Who asks is an engine as itself; that a request was meant to be narrower must not be passed over.
+        raise OAuthRefused("invalid_request", "x-assume-role goes with each request that the token is used for")
     engine = await _engine(ctx, form)
     subject, proven = await _subject(ctx, form, engine)
     await ctx.come_as(engine)
@@ -83,45 +103,37 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
     return Response(answer, headers={"Cache-Control": "no-store", "Pragma": "no-cache"})
 
 
-def _form(media_type: str, body: bytes) -> Mapping[str, str]:
-    """The parameters, each once (RFC 6749 section 3.2); empty ones count as left out."""
-    if media_type != "application/x-www-form-urlencoded":
-        raise OAuthRefused("invalid_request", "the request must be application/x-www-form-urlencoded")
-    if len(body) > _MAX_BODY:
-        raise OAuthRefused("invalid_request", f"the request is longer than {_MAX_BODY} bytes")
+async def _form(ctx: Ctx) -> TokenRequest:
+    """What is asked for. Raises OAuthRefused for what is no form."""
     try:
-        pairs = parse_qsl(body.decode("ascii"), max_num_fields=_MAX_FIELDS, errors="strict")
-    except (UnicodeDecodeError, ValueError):
-        raise OAuthRefused("invalid_request", "the request is not a form that can be read") from None
-    form = dict(pairs)
-    if len(form) != len(pairs):
-        raise OAuthRefused("invalid_request", "a parameter is given twice")
-    return form
+        return await ctx.form(TokenRequest)
+    except UnreadableForm as unreadable:
+        raise OAuthRefused("invalid_request", str(unreadable)) from None
 
 
-def _require_exchange(form: Mapping[str, str]) -> None:
+def _require_exchange(form: TokenRequest) -> None:
     """Raise OAuthRefused for everything that is no exchange for this catalog."""
-    if form.get("grant_type") != EXCHANGE:
+    if form.grant_type != EXCHANGE:
         raise OAuthRefused(
             "unsupported_grant_type",
             "this server issues no tokens but to engines that act for users; get yours from the identity provider "
             "(set oauth2-server-uri in the client)",
         )
-    if form.get("requested_token_type", _ACCESS_TOKEN) not in _TYPES:
+    if form.requested_token_type not in _TYPES:
         raise OAuthRefused("invalid_request", "requested_token_type can only be an access token")
-    if SCOPE not in form.get("scope", SCOPE).split():
+    if SCOPE not in form.scope.split():
         raise OAuthRefused("invalid_scope", f"the only scope is {SCOPE}")
-    if "resource" in form or "audience" in form:
+    if form.resource or form.audience:
         raise OAuthRefused("invalid_target", "tokens of this server are for this server alone; name no other")
-    if form.get("subject_token_type") not in _TYPES or not form.get("subject_token"):
+    if form.subject_token_type not in _TYPES or not form.subject_token:
         raise OAuthRefused("invalid_request", "subject_token and subject_token_type (access_token or jwt) are needed")
-    if "actor_token" in form and form.get("actor_token_type") not in _TYPES:
+    if form.actor_token and form.actor_token_type not in _TYPES:
         raise OAuthRefused("invalid_request", "actor_token_type must be access_token or jwt")
 
 
-async def _engine(ctx: Ctx, form: Mapping[str, str]) -> VerifiedToken:
+async def _engine(ctx: Ctx, form: TokenRequest) -> VerifiedToken:
     """Who asks: by the Authorization header, by `actor_token`, or by both if they are one and the same."""
-    header, actor = ctx.authorizations, form.get("actor_token")
+    header, actor = ctx.authorizations, form.actor_token or None
     if not header and actor is None:
         raise OAuthUnauthenticated("invalid_client", "the engine's own token is needed, as bearer or as actor_token")
     found: list[VerifiedToken] = []
@@ -145,10 +157,14 @@ async def _engine(ctx: Ctx, form: Mapping[str, str]) -> VerifiedToken:
     return found[0]
 
 
-async def _subject(ctx: Ctx, form: Mapping[str, str], engine: VerifiedToken) -> tuple[Subject, bool]:
-    """(whom the engine wants to act for, whether a token of theirs proves it)."""
-    token = form["subject_token"]
-    named = _named(token, engine)
+async def _subject(ctx: Ctx, form: TokenRequest, engine: VerifiedToken) -> tuple[Subject, bool]:
+    """(whom the engine wants to act for, whether a token of theirs proves it).
+
+    A name is taken only as a `jwt`, as Trino sends it. As an `access_token` Trino sends what its user handed in as an
+    extra credential of that name, which would otherwise let every user of the engine name whom they like.
+    """
+    token = form.subject_token
+    named = _named(token, engine) if form.subject_token_type == _JWT else None
     if named is None:
         try:
             verified = await ctx.parts.verify(token)

@@ -21,10 +21,22 @@ import msgspec
 from litestar import Response
 
 from gateway.access.operation import Operation
+from gateway.api.errors import OAuthError
+from gateway.api.forms import FORM
 from gateway.api.openapi_examples import example_of
-from gateway.api.openapi_texts import HEADERS, PARAMETERS, REFUSALS, answer_headers, refusal_example
+from gateway.api.openapi_texts import (
+    HEADERS,
+    OAUTH_REFUSALS,
+    PARAMETERS,
+    REFUSALS,
+    answer_headers,
+    refusal_example,
+    scim_refusal_example,
+)
 from gateway.api.serves import SERVED
 from gateway.iceberg.wire import ErrorResponse
+from gateway.scim.wire import MEDIA_TYPE as SCIM
+from gateway.scim.wire import ErrorBody
 
 _REF = "#/components/schemas/{name}"
 _IF_NONE_MATCH = "if-none-match"
@@ -42,6 +54,7 @@ class Reads:
     """What a handler reads of its request beside the path."""
 
     body: Any = None
+    form: Any = None
     query: dict[str, str] = field(default_factory=dict)
     headers: dict[str, None] = field(default_factory=dict)
 
@@ -58,7 +71,9 @@ def openapi_document(select: Callable[[type[Operation]], bool] = lambda operatio
     ]
     types = [
         ErrorResponse,
-        *(each for _, reads, answer in described for each in (reads.body, answer) if each is not None),
+        OAuthError,
+        ErrorBody,
+        *(each for _, reads, answer in described for each in (reads.body, reads.form, answer) if each is not None),
     ]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     schema_of = dict(zip(map(repr, types), schemas, strict=True))
@@ -108,11 +123,10 @@ def _operation(
     }
     if rest.strip():
         described["description"] = rest.strip()
-    if reads.body is not None:
-        described["requestBody"] = {
-            "required": True,
-            "content": {"application/json": {"schema": schema_of[repr(reads.body)], "example": example_of(reads.body)}},
-        }
+    for sent, media_type in ((reads.body, _media_type(first)), (reads.form, FORM)):
+        if sent is not None:
+            content = {"schema": schema_of[repr(sent)], "example": example_of(sent)}
+            described["requestBody"] = {"required": True, "content": {media_type: content}}
     if any(operation.open_to_all for operation in operations):
         described["security"] = []
     return described
@@ -161,7 +175,7 @@ def _responses(
     tagged = _IF_NONE_MATCH in reads.headers
     success: dict[str, Any] = {"description": "Done.", "headers": answer_headers("200", tagged=tagged)}
     if answer is not None and not first.endpoint.startswith("HEAD "):
-        media_type = "text/html" if answer is str else "application/json"
+        media_type = "text/html" if answer is str else _media_type(first)
         success["content"] = {media_type: {"schema": schema_of[repr(answer)]}}
     responses = {str(first.returns): success}
     if tagged:
@@ -169,17 +183,26 @@ def _responses(
             "description": "What the client has is still right.",
             "headers": answer_headers("304", tagged=True),
         }
-    refused = schema_of[repr(ErrorResponse)]
-    body = not first.endpoint.startswith("HEAD ")
-    responses |= {status: _refusal(status, refused, body=body) for status in _refusals(operations)}
+    for status in _refusals(operations):
+        told = {"description": REFUSALS[status][0], "headers": answer_headers(status, tagged=False)}
+        if not first.endpoint.startswith("HEAD "):
+            kind, example = _refusal(first, reads, status)
+            told["content"] = {_media_type(first): {"schema": schema_of[repr(kind)], "example": example}}
+        responses[status] = told
     return dict(sorted(responses.items()))
 
 
-def _refusal(status: str, schema: Mapping[str, Any], *, body: bool) -> dict[str, Any]:
-    told = {"description": REFUSALS[status][0], "headers": answer_headers(status, tagged=False)}
-    if body:
-        told["content"] = {"application/json": {"schema": schema, "example": refusal_example(status)}}
-    return told
+def _refusal(operation: type[Operation], reads: Reads, status: str) -> tuple[type, Any]:
+    """(the form of a refusal, an example): OAuth's, SCIM's or the catalog's own."""
+    if operation.is_provisioning():
+        return ErrorBody, scim_refusal_example(status)
+    if reads.form is not None and status in ("400", "401"):
+        return OAuthError, OAUTH_REFUSALS[status]
+    return ErrorResponse, refusal_example(status)
+
+
+def _media_type(operation: type[Operation]) -> str:
+    return SCIM if operation.is_provisioning() else "application/json"
 
 
 def _refusals(operations: list[type[Operation]]) -> list[str]:
@@ -237,8 +260,10 @@ def _collect(function: Callable[..., Any], found: Reads, seen: set[Callable[...,
 
 def _note(attribute: str, arguments: list[ast.expr], scope: Mapping[str, Any], found: Reads) -> None:
     match attribute, arguments:
-        case "body", [ast.Name(id=name)]:
+        case "body" | "scim", [ast.Name(id=name)]:
             found.body = scope[name]
+        case "form", [ast.Name(id=name)]:
+            found.form = scope[name]
         case "query" | "queries", [ast.Constant(value=str(name))]:
             found.query[name] = "string"
         case "flag", [ast.Constant(value=str(name)), *_]:

@@ -20,6 +20,7 @@ _BY_NAME: Final[Mapping[str, Any]] = {
     "credential-type": "access-key",
     "description": "Analysts of the sales team",
     "email": "alice@example.com",
+    "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
     "endpoint": "https://s3.example.com",
     "id": "oidc~alice",
     "location": "s3://lake/sales/orders",
@@ -31,6 +32,8 @@ _BY_NAME: Final[Mapping[str, Any]] = {
     "role": _ID,
     "search": "sales",
     "user": "oidc~alice",
+    "subject_token": "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9.c2lnbmF0dXJl",
+    "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
     "warehouse-name": "lake",
 }
 
@@ -42,6 +45,8 @@ def example_of(kind: Any) -> Any:
 
 def _example(info: inspect.Type, name: str | None, depth: int) -> Any:
     match info:
+        case inspect.Metadata(type=described):
+            return _example(described, name, depth)
         case inspect.CustomType() | inspect.AnyType() | inspect.RawType():
             return _BY_NAME.get(name or "", {})
         case inspect.StructType():

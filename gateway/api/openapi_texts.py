@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gateway.scim.wire import ERROR
+
 HEADERS: Final[Mapping[str, str]] = {
     "idempotency-key": "A UUID. The change happens once however often it is sent with this key.",
+    "if-match": "The version that is to be changed: 412 when it is another one by now.",
     "if-none-match": "The ETag of an earlier answer: 304 when it still is what would be answered.",
     "x-assume-role": "The UUID of a role to act as: what the caller holds otherwise does not count in this request.",
     "x-iceberg-access-delegation": "`vended-credentials`, or `client-managed` for a client with keys of its own.",
@@ -18,7 +21,13 @@ HEADERS: Final[Mapping[str, str]] = {
 
 PARAMETERS: Final[Mapping[str, str]] = {
     "api": "`catalog` or `management`.",
+    "attributes": "Attributes to tell, and no others (RFC 7644 section 3.9).",
+    "column": "The name of a top-level column of the table's current schema, spelled as there; to read and take away "
+    "also that of a dropped one, or `field-id:` and the column's field id.",
     "asset": "The name of a file of the page.",
+    "count": "Most resources in one answer; 200 at most.",
+    "excludedAttributes": "Attributes to leave out.",
+    "filter": '`attribute eq "value"`, several joined by `and`.',
     "namespace": "Its levels, joined by the character U+001F (`%1F`); in the management API its id.",
     "pageSize": "Most entries in one answer; the server has a limit of its own.",
     "pageToken": "`next-page-token` of the answer before; empty for the first page.",
@@ -30,7 +39,9 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "purgeRequested": "Whether the files go too.",
     "returnProtectionStatus": "Tell whether each is protected as well.",
     "returnUuids": "Tell the ids as well.",
+    "scim_id": "The `id` that the resource was made with.",
     "snapshots": "`all`, or `refs` for those that a branch or tag names.",
+    "startIndex": "The first resource to tell, counted from 1.",
     "user_id": "`<provider>~<subject>`.",
     "warehouse": "Its name, or `<project-id>/<name>`.",
     "warehouseStatus": "`active`, `inactive` or both.",
@@ -76,6 +87,19 @@ REFUSALS: Final[Mapping[str, tuple[str, str, str]]] = {
 }
 """(when it is answered, a type, a message) by status."""
 
+OAUTH_REFUSALS: Final[Mapping[str, Mapping[str, str]]] = {
+    "400": {
+        "error": "unauthorized_client",
+        "error_description": "oidc~trino may not act for oidc~alice (error id 01a1fe72-4e99-725d-80d8-8afc12f93d6e)",
+    },
+    "401": {
+        "error": "invalid_client",
+        "error_description": "the engine's own token is needed, as bearer or as actor_token (error id "
+        "01a1fe72-4e99-725d-80d8-8afc12f93d6e)",
+    },
+}
+"""Bodies of refusals in OAuth's own form (RFC 6749 section 5.2), where a form is asked for."""
+
 LATER: Final = frozenset({"429", "503"})
 """Statuses that say when to come back."""
 
@@ -98,3 +122,9 @@ def refusal_example(status: str) -> dict[str, Any]:
     code = 500 if status == "5XX" else int(status)
     stack = ["Error ID: 01a1fe72-4e99-725d-80d8-8afc12f93d6e"]
     return {"error": {"message": message, "type": type, "code": code, "stack": stack}}
+
+
+def scim_refusal_example(status: str) -> dict[str, Any]:
+    """The body of a refusal of SCIM with this status."""
+    code = "500" if status == "5XX" else status
+    return {"schemas": [ERROR], "status": code, "detail": REFUSALS[status][2]}

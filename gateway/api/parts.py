@@ -30,6 +30,8 @@ from gateway.governance.projects import Projects
 from gateway.governance.protection import Protection
 from gateway.governance.rights import Rights
 from gateway.governance.roles import Roles
+from gateway.governance.scim_groups import ScimGroups
+from gateway.governance.scim_users import ScimUsers
 from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics
@@ -40,6 +42,7 @@ from gateway.governance.warehouse_changes import WarehouseChanges
 from gateway.governance.warehouse_storage import WarehouseStorage
 from gateway.governance.warehouses import Warehouses
 from gateway.iceberg.limits import Limits
+from gateway.identity.sign_in import SignIn
 from gateway.identity.tokens import VerifiedToken
 from gateway.telemetry.health import HealthMonitor
 
@@ -50,6 +53,8 @@ class Parts:
 
     door: Door
     authenticate: Callable[[list[bytes]], Awaitable[Actor]]
+    authenticate_provisioner: Callable[[list[bytes]], Awaitable[Actor]]
+    """As `authenticate`, for SCIM alone, where tokens for provisioning are taken as well."""
     verify: Callable[[str], Awaitable[VerifiedToken]]
     """What a token proves, a provider's or one of ours; raises 401 and 503."""
     actor_of: Callable[[VerifiedToken], Actor]
@@ -81,6 +86,8 @@ class Parts:
     checks: Checks
     rights: Rights
     roles: Roles
+    scim_users: ScimUsers
+    scim_groups: ScimGroups
     search: Search
     statistics: Statistics
     managed_access: ManagedAccess
@@ -93,5 +100,9 @@ class Parts:
     reports: Reports
     swagger_ui: bool = True
     """Whether the page of the interface and its documents are served."""
+    ui: bool = True
+    """Whether the page to sign in on is served."""
+    sign_in: Callable[[], Awaitable[SignIn | None]] | None = None
+    """Where people sign in with a browser; None when that is not set up."""
     repetitions: Repetitions | None = None
     """What remembers successes under idempotency keys; None when keys are not heeded."""

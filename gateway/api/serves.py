@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from litestar import HttpMethod, route
+from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
 
 from gateway.access.operation import Operation
 from gateway.api.nothing import Nothing, answers_nothing
@@ -51,6 +53,7 @@ def serves(
         taken = [each.__name__ for each in operations if each in SERVED]
         if taken:
             raise TypeError(f"{', '.join(taken)} served twice")
+        _say_where_from(handler)
         served: HTTPRouteHandler = route(
             [re.sub(r"\{(\w+)\}", r"{\1:str}", each) for each in first.paths()],
             http_method=[HttpMethod(method)],
@@ -65,3 +68,14 @@ def serves(
         return served
 
     return wrap
+
+
+def _say_where_from(handler: Callable[..., Any]) -> None:
+    """Write into the handler's annotations what they say by their names: `ctx` is the one injected dependency and all
+    else is of the path. Litestar 3 infers neither any more.
+    """
+    injected: Any = NamedDependency  # subscribed with what only the run-time knows
+    of_path: Any = FromPath
+    for name, kind in list(handler.__annotations__.items()):
+        if name != "return":
+            handler.__annotations__[name] = injected[kind] if name == "ctx" else of_path[kind]

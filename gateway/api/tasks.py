@@ -6,6 +6,7 @@ from __future__ import annotations
 from gateway.access.operations.task_control import (
     ControlProjectTasks,
     ControlTasks,
+    FindTask,
     FindTasks,
     GetProjectTask,
     GetTask,
@@ -48,11 +49,12 @@ async def list_tasks(ctx: Ctx) -> TaskList:
     return await ctx.parts.tasks.list(await ctx.admit(ListTasks(targets.warehouse(ctx), request)))
 
 
-@serves(GetTask)
+@serves(GetTask, FindTask)
 async def get_task(ctx: Ctx) -> WarehouseTaskDetails:
     """One task."""
-    operation = GetTask(targets.warehouse(ctx), ctx.uuid("task_id"), _attempts(ctx))
-    return await ctx.parts.tasks.get(await ctx.admit(operation))
+    asked, attempts = FindTask(targets.warehouse(ctx), ctx.uuid("task_id")), _attempts(ctx)
+    found = await ctx.parts.tasks.find_one(await ctx.admit(asked), attempts)
+    return await ctx.parts.tasks.get(await ctx.admit(found))
 
 
 @serves(ControlTasks, FindTasks)

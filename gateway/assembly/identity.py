@@ -12,6 +12,7 @@ from gateway.identity.fetch import HttpFetcher
 from gateway.identity.keys import KeyRing
 from gateway.identity.kubernetes import ApiServer, ClusterRules, ServiceAccounts, issuer_in
 from gateway.identity.router import Link, OpenIdLink, TokenRouter
+from gateway.identity.sign_in import SignInPlace
 from gateway.identity.tokens import TokenRules
 from gateway.settings import Settings
 from gateway.settings_identity import KubernetesCluster, OpenIdProvider
@@ -26,6 +27,7 @@ class Identity:
 
     router: TokenRouter
     checks: dict[str, Check]
+    sign_in: SignInPlace | None
 
 
 async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stack: AsyncExitStack) -> Identity:
@@ -48,7 +50,15 @@ async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stac
         accounts = await _service_accounts(id, cluster, settings, trust, metrics, stack)
         links.append(accounts)
         checks[id] = accounts.check
-    return Identity(TokenRouter(links), checks)
+    return Identity(TokenRouter(links), checks, _sign_in(settings, fetch))
+
+
+def _sign_in(settings: Settings, fetch: HttpFetcher) -> SignInPlace | None:
+    """Where people sign in with a browser; None without a public client."""
+    issuer, client_id = settings.sign_in_issuer(), settings.ui.openid_client_id
+    if issuer is None or client_id is None:
+        return None
+    return SignInPlace(fetch, issuer=issuer, client_id=client_id, scope=settings.ui.openid_scope)
 
 
 async def _service_accounts(

@@ -10,9 +10,11 @@ import msgspec
 from gateway.access.actor import Actor
 from gateway.access.door import Door
 from gateway.access.listing import ReachesInUse
+from gateway.access.provisioning import provisioner_of
 from gateway.api.parts import Parts
 from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.engines import EnginesByToken, owner_properties
+from gateway.assembly.identity import Identity
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
@@ -32,6 +34,7 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.idempotency import Idempotency
 from gateway.db.pending_files import PendingFiles
+from gateway.db.scim_tokens import ScimTokens
 from gateway.db.turns import SharedTurns
 from gateway.governance.checks import Checks
 from gateway.governance.grant_lists import GrantLists
@@ -42,6 +45,8 @@ from gateway.governance.projects import Projects
 from gateway.governance.protection import Protection
 from gateway.governance.rights import Rights
 from gateway.governance.roles import Roles
+from gateway.governance.scim_groups import ScimGroups
+from gateway.governance.scim_users import ScimSources, ScimUsers
 from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics
@@ -53,8 +58,9 @@ from gateway.governance.warehouse_changes import WarehouseChanges
 from gateway.governance.warehouse_storage import WarehouseStorage
 from gateway.governance.warehouses import Warehouses
 from gateway.iceberg.limits import Limits
+from gateway.identity import provisioning
 from gateway.identity.bearer import bearer_token
-from gateway.identity.router import Judge
+from gateway.identity.errors import AuthenticationFailed
 from gateway.identity.tokens import VerifiedToken
 from gateway.scope.endpoint import DEFAULT_RULES
 from gateway.settings import Settings
@@ -69,7 +75,7 @@ def join(
     door: Door,
     delivery: TupleDelivery,
     health: HealthMonitor,
-    verifier: Judge,
+    identity: Identity,
     server_id: UUID,
     stores: Stores,
     reaches: ReachesInUse,
@@ -97,8 +103,10 @@ def join(
         files=metadata_files,
         turns=turns,
         lists=lists,
-        owners=ViewOwners(sole_provider=providers[0] if len(providers) == 1 else None),
-        owner_properties=owner_properties(settings.trusted_engines),
+        owners=ViewOwners(
+            sole_provider=providers[0] if len(providers) == 1 else None,
+            protected=owner_properties(settings.trusted_engines),
+        ),
     )
     trials = StorageTrials(
         files=stores.files,
@@ -113,7 +121,9 @@ def join(
     engines = EnginesByToken(settings.trusted_engines)
 
     async def verify(token: str) -> VerifiedToken:
-        return await (delegated if delegated.claims_to_be_one(token) else verifier).verify(token)
+        if provisioning.claims_to_be_one(token):
+            raise AuthenticationFailed("a token for provisioning opens /scim/v2 and nothing else")
+        return await (delegated if delegated.claims_to_be_one(token) else identity.router).verify(token)
 
     def actor_of(token: VerifiedToken) -> Actor:
         return _actor_of(token, instance_admins, engines)
@@ -121,14 +131,29 @@ def join(
     async def authenticate(header_values: list[bytes]) -> Actor:
         return actor_of(await verify(bearer_token(header_values)))
 
+    provisioning_tokens = ScimTokens(database)
+
+    async def authenticate_provisioner(header_values: list[bytes]) -> Actor:
+        token = bearer_token(header_values)
+        if not provisioning.claims_to_be_one(token):
+            return actor_of(await verify(token))
+        return _provisioner(await provisioning.verify(token, provisioning_tokens))
+
+    sources = ScimSources(
+        {id: each.scim_subject for id, each in settings.identity_providers().items() if each.scim_subject is not None}
+    )
+
     return Parts(
         door=door,
         authenticate=authenticate,
+        authenticate_provisioner=authenticate_provisioner,
         verify=verify,
         actor_of=actor_of,
         exchanges=Exchanges(database=database, door=door, tokens=delegated),
         health=health,
         swagger_ui=settings.serve_swagger_ui,
+        ui=settings.ui.enabled,
+        sign_in=identity.sign_in,
         page_size_max=settings.pagination_size_max,
         passages_max=settings.referenced_by.max_nesting_depth,
         limits=limits,
@@ -175,6 +200,8 @@ def join(
         search=Search(database=database, door=door, reaches=reaches),
         statistics=Statistics(database=database, page_size=settings.pagination_size_max),
         roles=Roles(database=database, door=door, delivery=delivery, page_size=settings.pagination_size_max),
+        scim_users=ScimUsers(database=database, delivery=delivery, sources=sources),
+        scim_groups=ScimGroups(database=database, door=door, delivery=delivery, sources=sources),
         managed_access=ManagedAccess(database=database, delivery=delivery),
         tasks=Tasks(database=database, door=door, reaches=reaches, page_size=settings.pagination_size_max),
         task_queues=TaskQueues(database=database),
@@ -197,6 +224,12 @@ def join(
             else None
         ),
     )
+
+
+def _provisioner(token: provisioning.ProvisioningToken) -> Actor:
+    """The directory that a token for provisioning proves: for one project, and with what it was granted."""
+    caller = Actor.user(provisioner_of(token.provider_id), application=True)
+    return msgspec.structs.replace(caller, within=token.project_id)
 
 
 def _limits(settings: Settings) -> Limits:

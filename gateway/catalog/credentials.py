@@ -181,7 +181,7 @@ class Credentials:
                 session=SessionIdentity(
                     principal=permit.actor.id,
                     role=permit.actor.guise or None,
-                    context=permit.actor.groups_digest,
+                    context=permit.actor.groups_digest + _restricted(permit),
                 ),
                 just_before=still_allowed,
             )
@@ -242,7 +242,9 @@ def require_vendable(profile: S3Profile, location: Location) -> None:
 
 def load_level(permit: Permit[VendCredentials]) -> AccessLevel:
     """What the credentials of a load allow."""
-    may_write = permit.holds(Can.WRITE_DATA, permit.operation.table)
+    table = permit.operation.table
+    # Whoever does not read all of it could write back what is held back, or without what was never seen.
+    may_write = permit.holds(Can.WRITE_DATA, table) and permit.restriction(table) is None
     return _level(may_write, append_only=permit.obligations.append_only)
 
 
@@ -251,6 +253,11 @@ def creation_level(
 ) -> AccessLevel:
     """What the credentials of a table's creator allow."""
     return _level(True, append_only=permit.obligations.append_only)
+
+
+def _restricted(permit: Vending) -> str:
+    """Parts what is kept for whoever may read these columns alone, through an engine, from all else."""
+    return "".join(f" columns {sorted(each.fields)}" for _, each in permit.restrictions)
 
 
 def _required(handed: Handed) -> LoadCredentialsResponse:

@@ -64,10 +64,12 @@ class Representation:
         """The tag among the client's that still stands for this answer, or None.
 
         `known` are the tags of `If-None-Match`, None for `*`. A `*` says nothing of the age of what the client has, so
-        it confirms only answers that do not age: those without credentials.
+        it confirms only answers that do not age: those without credentials. Nor does it say what the client was told
+        to hold back, so it confirms no answer that tells that.
         """
         if known is None:
-            return self.tag(now, None) if self.access in WITHOUT_CREDENTIALS else None
+            ages = self.access not in WITHOUT_CREDENTIALS
+            return None if ages or self.restrictions else self.tag(now, None)
         for given in known:
             found = _TAG.fullmatch(given)
             if found is None or given.removeprefix("W/") != self._tag(found["issued"], found["life"]).removeprefix(

@@ -31,10 +31,8 @@ class LoadWish:
 def of_load(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None, wish: LoadWish) -> Representation:
     """What the answer of a load depends on."""
     table = permit.table(permit.operation.table)
-    if vend is not None:
-        access = load_level(vend).value
-    else:
-        access = CLIENT_MANAGED if permit.holds(Can.READ_DATA, permit.operation.table) else METADATA_ONLY
+    access = load_level(vend).value if vend is not None else CLIENT_MANAGED if reads(permit) else METADATA_ONLY
+    restriction = permit.restriction(permit.operation.table)
     return Representation(
         table_id=table.id,
         metadata_location=table.metadata_location,
@@ -45,7 +43,14 @@ def of_load(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None, wis
         access=access,
         profile=f"{table.warehouse.id}/{table.warehouse.profile_version}",
         verdict=(permit.obligations, *(() if vend is None else (vend.obligations,))),
+        restrictions=b"" if restriction is None else repr(sorted(restriction.fields)).encode() + restriction.told,
     )
+
+
+def reads(permit: Permit[LoadTable]) -> bool:
+    """Whether the caller may read data of the table, all of it or some columns."""
+    table = permit.operation.table
+    return permit.holds(Can.READ_DATA, table) or permit.restriction(table) is not None
 
 
 def of_creation(

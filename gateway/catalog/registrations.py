@@ -100,7 +100,7 @@ class Registrations:
         profile = decode_profile(namespace.warehouse.profile)
         file, folder = await self._file_of_nobody(permit, profile, request.metadata_location, None)
         found = await self._examined(Kind.VIEW, namespace, file, folder)
-        self._views.require_owner(permit, decode_stored_view_metadata(found.document))
+        self._views.owners.require(permit.actor, decode_stored_view_metadata(found.document))
         location = Location.parse(found.location, escapes_known=True)
         id = uuid7()
         permit.trail.tell(view_id=str(id), location=location.text)

@@ -14,7 +14,6 @@ from gateway.access.operations.credentials import VendCreationCredentials, VendC
 from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
-from gateway.access.relations import Can
 from gateway.access.repetition import Remembered
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
 from gateway.catalog.computing import aside
@@ -22,7 +21,7 @@ from gateway.catalog.credentials import Credentials, Handed, require_vendable
 from gateway.catalog.drops import Files, let_go
 from gateway.catalog.etags import Tagged
 from gateway.catalog.lists import Lists
-from gateway.catalog.loads import LoadWish, of_creation, of_load
+from gateway.catalog.loads import LoadWish, of_creation, of_load, reads
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.newcomers import (
     arrival,
@@ -131,14 +130,18 @@ class Tables:
             return Tagged(confirmed, None)
         if vend is not None:
             handed = await self._credentials.for_load(vend)
-        elif permit.holds(Can.READ_DATA, ref):
+        elif reads(permit):
             handed = self._credentials.place_only(table.warehouse)
         else:
             handed = Handed({})
         document = table.metadata
         if wish.snapshots is SnapshotsMode.REFS:
             document = await aside(lambda: referenced_document(table.metadata), size=len(document))
-        return Tagged(same.tag(now, handed.expires_at), answer(table.metadata_location, document, handed))
+        body = answer(table.metadata_location, document, handed)
+        restriction = permit.restriction(ref)
+        if restriction is not None and restriction.told:
+            body = msgspec.structs.replace(body, read_restrictions=msgspec.Raw(restriction.told))
+        return Tagged(same.tag(now, handed.expires_at), body)
 
     async def committed(self, permit: Permit[LoadTable]) -> CommitTableResponse:
         """The current state as a commit answers it."""

@@ -32,7 +32,6 @@ from gateway.catalog.newcomers import (
     refuse_taken_name,
     taken,
 )
-from gateway.catalog.protected_owners import is_the_engine, require_owner_kept
 from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
 from gateway.catalog.tables import now_ms
 from gateway.catalog.view_owners import ViewOwners
@@ -51,7 +50,7 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
-from gateway.iceberg.views import ViewMetadata, decode_stored_view_metadata
+from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.iceberg.wire import CommitViewRequest, ListTablesResponse, LoadViewResult
 from gateway.scope.location import Location
 from gateway.scope.places import require_inside
@@ -70,12 +69,9 @@ class Views:
         turns: SharedTurns,
         lists: Lists,
         owners: ViewOwners,
-        owner_properties: frozenset[str] = frozenset(),
     ) -> None:
-        """`owner_properties` are the folded names of what trusted engines keep a view's owner in."""
         self.owners = owners
         self._lists = lists
-        self._owner_properties = owner_properties
         self._turns = Turns(turns)
         self._database = database
         self._delivery = delivery
@@ -103,7 +99,7 @@ class Views:
         metadata = new_view_metadata(
             request, view_uuid=id, location=location.text, now_ms=now_ms(permit), limits=self._files.limits
         )
-        self.require_owner(permit, metadata)
+        self.owners.require(permit.actor, metadata)
         require_inside(profile, location, location_properties(metadata.properties))
         if request.location is not None:
             refuse_chosen_location(profile, location)
@@ -163,20 +159,6 @@ class Views:
             )
         await self._delivery.deliver_or_leave(pending)
 
-    def require_owner(
-        self,
-        permit: Permit[CreateView] | Permit[CommitView] | Permit[RegisterView],
-        after: ViewMetadata,
-        before: ViewMetadata | None = None,
-    ) -> None:
-        """Raise the refusal for a view that would be read with rights that are not the caller's to lend."""
-        if self._owner_properties:
-            redefined = before is None or before.current_version != after.current_version
-            had = {} if before is None else before.properties
-            require_owner_kept(permit.actor, self._owner_properties, had, after.properties, redefined=redefined)
-        if not is_the_engine(permit.actor):
-            self.owners.require_own(permit.actor, after, before)
-
     async def insert(
         self,
         permit: Permit[CreateView] | Permit[RegisterView],
@@ -221,7 +203,7 @@ class Views:
             outcome = commit_view(
                 before, request.requirements, request.updates, now_ms=now_ms(permit), limits=self._files.limits
             )
-            self.require_owner(permit, outcome.metadata, before)
+            self.owners.require(permit.actor, outcome.metadata, before)
             return outcome
 
         outcome = await aside(applied, size=len(view.metadata) + extent(request.updates))

@@ -28,6 +28,7 @@ from gateway.access.tuples import PrincipalType
 from gateway.db.direct import DirectRead
 from gateway.db.schema.grants import grants
 from gateway.db.schema.roles import roles
+from gateway.db.schema.scim import scim_users
 from gateway.db.schema.servers import server
 
 #: Between the values of a list that is sent as one text: no name of anything has a control character.
@@ -90,14 +91,20 @@ def _by_group() -> ColumnElement[bool]:
 
 def _of_caller() -> tuple[Label[Any], ...]:
     """(the ids of the roles the caller is in, or null; when the first grant to the caller or to one of them ends; id
-    and project of the roles that groups in the token stand for, or null).
+    and project of the roles that groups in the token stand for, or null; whether the caller was deactivated).
     """
     every, theirs = _roles_and_grants()
     ends = select(func.min(grants.c.expires_at)).where(grants.c.expires_at > _MOMENT, theirs)
     roles_held = select(func.array_agg(every.c.role_id)).scalar_subquery()
     named = cast(roles.c.id, Text) + word(BETWEEN) + roles.c.project_id
     by_group = select(func.array_agg(named)).where(_by_group()).scalar_subquery()
-    return roles_held.label("caller_roles"), ends.scalar_subquery().label("next_expiry"), by_group.label("group_roles")
+    inactive = select(scim_users.c.user_id).where(scim_users.c.user_id == bindparam("caller_id"), ~scim_users.c.active)
+    return (
+        roles_held.label("caller_roles"),
+        ends.scalar_subquery().label("next_expiry"),
+        by_group.label("group_roles"),
+        inactive.exists().label("deactivated"),
+    )
 
 
 def _endings() -> Select[Any]:
@@ -107,6 +114,18 @@ def _endings() -> Select[Any]:
 
 
 ENDINGS = _endings()
+
+
+def _columns() -> Select[Any]:
+    live = or_(grants.c.expires_at.is_(None), grants.c.expires_at > _MOMENT)
+    table_id = func.split_part(grants.c.object_id, literal_column("'.'"), literal_column("1"))
+    asked = any_(func.string_to_array(bindparam("tables", type_=Text), BETWEEN))
+    on_columns = and_(grants.c.object_type == word("column"), table_id == asked)
+    return select(grants.c.object_id).where(on_columns, live, _roles_and_grants()[1]).distinct()
+
+
+#: The columns of some tables that the caller, or one of the caller's roles, was granted something on.
+COLUMNS = _columns()
 
 
 def _of_server(column: Column[Any]) -> Label[Any]:

@@ -17,16 +17,23 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.listing import TRAVERSE, Holders, Reach
 from gateway.access.privileges import TRAVERSE_REASONS
+from gateway.access.tuples import READ_COLUMNS
 from gateway.db.rows import AnyRow
 
 #: The live grants of a caller, for a statement that goes on with `and`. To be materialized: an id is read as a UUID
 #: only where it is known to be one.
-HELD = """
-    select g.object_type, g.object_id, g.privilege from grants g
+#: A grant on a column stands here as `read_columns` on its table.
+HELD = f"""
+    select g.object_type, g.object_id, g.privilege from (
+        select h.principal_type, h.principal_id, h.expires_at,
+            case h.object_type when 'column' then 'table' else h.object_type end as object_type,
+            case h.object_type when 'column' then split_part(h.object_id, '.', 1) else h.object_id end as object_id,
+            case h.object_type when 'column' then '{READ_COLUMNS}' else h.privilege end as privilege
+        from grants h) g
     where (g.principal_type = 'user' and g.principal_id = cast(:user as text)
            or g.principal_type = 'role' and g.principal_id = any(cast(:roles as text[])))
         and (g.expires_at is null or g.expires_at > clock_timestamp())
-"""
+"""  # noqa: S608 - composed of constants; every value is a bound parameter
 
 #: Whether anything was given to a caller on a row `t` of tables, or on a namespace above it, of which `n` is the
 #: lowest. It may be nothing that shows the row: a row too many costs a question.
@@ -35,6 +42,7 @@ SPOKEN_FOR = """
         where (g.principal_type = 'user' and g.principal_id = cast(:user as text)
                or g.principal_type = 'role' and g.principal_id = any(cast(:roles as text[])))
             and (g.object_type = t.kind and g.object_id = t.id::text
+                 or g.object_type = 'column' and split_part(g.object_id, '.', 1) = t.id::text
                  or g.object_type = 'namespace'
                     and g.object_id = any(cast(n.ancestors as text[]) || cast(n.id as text)))
             and (g.expires_at is null or g.expires_at > clock_timestamp()))
@@ -129,7 +137,7 @@ _PROJECTS = text(
 
 
 def _parameters(holders: Holders, reach: Reach) -> dict[str, Any]:
-    reasons = [each.value for each in TRAVERSE_REASONS] if reach.below else []
+    reasons = [*(each.value for each in TRAVERSE_REASONS), READ_COLUMNS] if reach.below else []
     return {"user": holders.user, "roles": list(holders.roles), "own": list(reach.own), "below": reasons}
 
 

@@ -19,8 +19,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.access.privileges import TRAVERSE_REASONS, Privilege
-from gateway.access.refs import TABULARS, ObjectKey, ObjectType
+from gateway.access.privileges import Privilege
+from gateway.access.refs import TABULARS, ObjectKey, ObjectType, table_of
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, managed_access, tables
 from gateway.db.rows import AnyRow, columns_of
@@ -28,7 +28,7 @@ from gateway.db.schema.drift import drift_watch
 from gateway.db.schema.grants import grants as grants_table
 from gateway.db.schema.servers import server
 from gateway.db.schema.warehouses import warehouses
-from gateway.db.wanted import TRAVERSE, Place, places
+from gateway.db.wanted import following, places
 
 #: Who granted what was written into OpenFGA by somebody else and then adopted.
 EXTERNAL: Final = "external"
@@ -59,7 +59,7 @@ async def candidates(connection: AsyncConnection, source: Source, *, after: str 
     if source is Source.GRANTS:
         granted = [grants.tuple_of(row) for row in rows]
         where = await places(connection, [key.object for key in granted])
-        keys = dict.fromkeys(key for each in granted for key in _following(each, where[each.object]))
+        keys = dict.fromkeys(key for each in granted for key in following(each, where[each.object].above))
     else:
         keys = dict.fromkeys(key for row in rows for key in _own(row))
     return Page(keys=list(keys), after=str(rows[-1].id) if len(rows) == limit else None)
@@ -91,14 +91,13 @@ async def adopt(connection: AsyncConnection, key: TupleKey, expires_at: datetime
 
     Call it with the object held (`grants.hold_object`) and the key locked.
     """
-    if key.object.type in TABULARS:
-        # Held with the namespace it lies in, so that no move makes the way that is read here an old one.
-        await tables.containers(connection, UUID(key.object.id))
+    # Held with the namespace it lies in, so that no move makes the way that is read here an old one.
+    await _hold_way(connection, key.object)
     privilege, principal = Privilege(key.relation), Principal(PrincipalType(key.subject.type), key.subject.id)
     await grants.give(
         connection, privilege=privilege, principal=principal, on=key.object, by=EXTERNAL, expires_at=expires_at
     )
-    return _following(key, (await places(connection, [key.object]))[key.object])
+    return following(key, (await places(connection, [key.object]))[key.object].above)
 
 
 async def disown(connection: AsyncConnection, key: TupleKey) -> list[TupleKey]:
@@ -106,11 +105,10 @@ async def disown(connection: AsyncConnection, key: TupleKey) -> list[TupleKey]:
 
     Call it with the key locked.
     """
-    if key.object.type in (ObjectType.TABLE, ObjectType.VIEW):
-        await tables.containers(connection, UUID(key.object.id))
+    await _hold_way(connection, key.object)
     privilege, principal = Privilege(key.relation), Principal(PrincipalType(key.subject.type), key.subject.id)
     await grants.take(connection, privilege=privilege, principal=principal, on=key.object, by=EXTERNAL)
-    return _following(key, (await places(connection, [key.object]))[key.object])
+    return following(key, (await places(connection, [key.object]))[key.object].above)
 
 
 async def shorten(connection: AsyncConnection, key: TupleKey, until: datetime) -> list[TupleKey]:
@@ -121,14 +119,19 @@ async def shorten(connection: AsyncConnection, key: TupleKey, until: datetime) -
     """
     if until <= await now(connection):
         return await disown(connection, key)
-    if key.object.type in (ObjectType.TABLE, ObjectType.VIEW):
-        await tables.containers(connection, UUID(key.object.id))
+    await _hold_way(connection, key.object)
     privilege, principal = Privilege(key.relation), Principal(PrincipalType(key.subject.type), key.subject.id)
     if not await grants.shorten(
         connection, privilege=privilege, principal=principal, on=key.object, until=until, by=EXTERNAL
     ):
         return []
-    return _following(key, (await places(connection, [key.object]))[key.object])
+    return following(key, (await places(connection, [key.object]))[key.object].above)
+
+
+async def _hold_way(connection: AsyncConnection, on: ObjectKey) -> None:
+    lies = table_of(on) if on.type is ObjectType.COLUMN else on
+    if lies.type in TABULARS:
+        await tables.containers(connection, UUID(lies.id))
 
 
 async def now(connection: AsyncConnection) -> datetime:
@@ -201,8 +204,6 @@ async def leave_watch(connection: AsyncConnection, holder: UUID) -> None:
 
 # ---- rows to keys ---------------------------------------------------------------------------------------------------
 
-_REASONS: Final = frozenset(privilege.value for privilege in TRAVERSE_REASONS)
-
 
 def _edge(row: AnyRow) -> TupleKey:
     """The edge from an object to its parent."""
@@ -214,12 +215,6 @@ def _own(row: AnyRow) -> list[TupleKey]:
     """What an object's own row wants: the edge, and the flag where it is set."""
     edge = _edge(row)
     return [edge, *(managed_access.keys(edge.object) if row.managed_access else ())]
-
-
-def _following(grant: TupleKey, place: Place) -> list[TupleKey]:
-    """A grant's own key and those of the way to its object."""
-    above = place.above if grant.relation in _REASONS else ()
-    return [grant, *(TupleKey(grant.subject, TRAVERSE, container) for container in above)]
 
 
 _EDGE_ROWS: Final = {

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
 from gateway.access.privileges import Privilege
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refs import ObjectKey, ObjectType, table_of
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.grants import grant_history, grants
@@ -35,10 +35,15 @@ _TABLES = {
     ObjectType.WAREHOUSE: warehouses,
     ObjectType.NAMESPACE: namespaces,
     ObjectType.TABLE: tables,
+    ObjectType.COLUMN: tables,
     ObjectType.VIEW: tables,
     ObjectType.GENERIC_TABLE: tables,
     ObjectType.ROLE: roles,
 }
+
+
+#: Rows of one statement: PostgreSQL takes 32,767 parameters.
+_AT_ONCE = 1_000
 
 
 class Change(IntEnum):
@@ -108,11 +113,12 @@ async def _move_time_boxes(connection: AsyncConnection) -> None:
 
 async def hold_object(connection: AsyncConnection, on: ObjectKey, *, kept: bool = False) -> bool:
     """Keep an object from being dropped until this transaction ends; False when it is gone already. With `kept` a table
-    or view that was dropped and can come back is not gone.
+    or view that was dropped and can come back is not gone. A column is held with its table.
 
     Without it a grant could be recorded on something that a concurrent drop has just swept the grants of.
     """
     table = _TABLES[on.type]
+    on = table_of(on) if on.type is ObjectType.COLUMN else on
     id = on.id if table is projects else UUID(on.id)
     held = select(table.c.id).where(table.c.id == id).with_for_update(read=True, key_share=True)
     if table is tables and not kept:
@@ -136,6 +142,47 @@ async def take(
     )
     gone = await _end(connection, where, _key(privilege, principal, on), because=Ended.REVOKED, by=by)
     return any(row.live for row in gone)
+
+
+async def give_users(
+    connection: AsyncConnection, *, privilege: Privilege, users: Sequence[str], on: ObjectKey, by: str
+) -> None:
+    """As `give` to many users at once, for ever and without a reason. Rows that `by` gave before with an end, or a
+    reason, are replaced.
+    """
+    if not users:
+        return
+    same = {"privilege": privilege.value, "users": list(users), "object_type": on.type.value, "object_id": on.id}
+    where = (
+        "g.privilege = :privilege and g.principal_type = 'user' and g.principal_id = any(:users) "
+        "and g.object_type = :object_type and g.object_id = :object_id and g.granted_by = :giver "
+        "and (g.expires_at is not null or g.reason is not null)"
+    )
+    await _end(connection, where, {**same, "giver": by}, because=Ended.REPLACED, by=by)
+    values = [
+        {**_key(privilege, Principal(PrincipalType.USER, user), on), "id": uuid7(), "granted_by": by} for user in users
+    ]
+    for start in range(0, len(values), _AT_ONCE):
+        await connection.execute(insert(grants).values(values[start : start + _AT_ONCE]).on_conflict_do_nothing())
+    await _move_time_boxes(connection)
+
+
+async def take_users(
+    connection: AsyncConnection, *, privilege: Privilege, users: Sequence[str], on: ObjectKey, by: str
+) -> None:
+    """As `take` from many users at once."""
+    where = (
+        "g.privilege = :privilege and g.principal_type = 'user' and g.principal_id = any(:users) "
+        "and g.object_type = :object_type and g.object_id = :object_id"
+    )
+    values = {"privilege": privilege.value, "users": list(users), "object_type": on.type.value, "object_id": on.id}
+    await _end(connection, where, values, because=Ended.REVOKED, by=by)
+
+
+async def of_user(connection: AsyncConnection, user_id: str) -> Sequence[AnyRow]:
+    """All live grants to one user, anywhere."""
+    held = (grants.c.principal_type == PrincipalType.USER.value, grants.c.principal_id == user_id)
+    return (await connection.execute(select(grants).where(*held, _live()).order_by(grants.c.id))).all()
 
 
 async def shorten(
@@ -179,7 +226,8 @@ _OF_PRINCIPAL = text(
     select {columns_of(grants, "g")} from grants g
     left join roles r on r.id = case g.object_type when 'role' then g.object_id::uuid end
     left join tables t
-        on t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid end
+        on t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid
+            when g.object_type = 'column' then split_part(g.object_id, '.', 1)::uuid end
     left join namespaces n on n.id = case g.object_type when 'namespace' then g.object_id::uuid end
     left join warehouses w on w.id = coalesce(
         t.warehouse_id, n.warehouse_id, case g.object_type when 'warehouse' then g.object_id::uuid end)
@@ -238,9 +286,18 @@ async def history(
 async def sweep(
     connection: AsyncConnection, objects: Sequence[ObjectKey], *, by: str | None = None
 ) -> Sequence[AnyRow]:
-    """Remove all grants on objects that go, and tell what they were."""
-    where = "(g.object_type, g.object_id) in (select * from unnest(cast(:types as text[]), cast(:ids as text[])))"
-    values = {"types": [key.type.value for key in objects], "ids": [key.id for key in objects]}
+    """Remove all grants on objects that go, of tables those on their columns too, and tell what they were."""
+    where = (
+        "g.id in (select o.id from grants o where (o.object_type, o.object_id) in "
+        "(select * from unnest(cast(:types as text[]), cast(:ids as text[]))) "
+        "union all select c.id from grants c where c.object_type = 'column' "
+        "and split_part(c.object_id, '.', 1) = any(cast(:tables as text[])))"
+    )
+    values = {
+        "types": [key.type.value for key in objects],
+        "ids": [key.id for key in objects],
+        "tables": [key.id for key in objects if key.type is ObjectType.TABLE],
+    }
     return await _end(connection, where, values, because=Ended.OBJECT_DELETED, by=by)
 
 

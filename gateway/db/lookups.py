@@ -75,14 +75,13 @@ def _named_direct(query: Select[Any], key: str) -> DirectRead:
     return DirectRead(always.add_columns(case((missing, where)).label("absent")))
 
 
-def _warehouse_columns() -> Select[Any]:
-    return select(*_WAREHOUSE)
-
-
-def _namespace_columns() -> Select[Any]:
-    return select(*_WAREHOUSE, *_NAMESPACE).join_from(
-        namespaces, warehouses, warehouses.c.id == namespaces.c.warehouse_id
-    )
+_WAREHOUSES = select(*_WAREHOUSE)
+_NAMESPACES = select(*_WAREHOUSE, *_NAMESPACE).join_from(
+    namespaces, warehouses, warehouses.c.id == namespaces.c.warehouse_id
+)
+_PROJECTS = select(projects.c.id, projects.c.name)
+_USERS = select(users)
+_ROLES = select(roles.c.id, roles.c.project_id, roles.c.name)
 
 
 def table_columns(kind: str = "table") -> Select[Any]:
@@ -126,14 +125,14 @@ STATEMENTS: dict[type[refs.Ref], DirectRead] = {
     refs.KeptGenericTableRef: _direct(_by_id("generic_table", kept=True)),
     refs.GenericTableIdRef: _direct(_by_id("generic_table")),
     refs.NamespaceRef: _named_direct(
-        _namespace_columns().where(
+        _NAMESPACES.where(
             namespaces.c.warehouse_id == bindparam("warehouse_id"),
             namespaces.c.path_key == bindparam("path_key"),
         ),
         "n_id",
     ),
     refs.NamespaceIdRef: _direct(
-        _namespace_columns().where(
+        _NAMESPACES.where(
             namespaces.c.id == bindparam("id"),
             # Null when nobody said in which warehouse.
             namespaces.c.warehouse_id
@@ -142,41 +141,39 @@ STATEMENTS: dict[type[refs.Ref], DirectRead] = {
             ),
         )
     ),
-    refs.WarehouseRef: _direct(_warehouse_columns().where(warehouses.c.id == bindparam("id"))),
+    refs.WarehouseRef: _direct(_WAREHOUSES.where(warehouses.c.id == bindparam("id"))),
     refs.WarehouseNameRef: _direct(
-        _warehouse_columns().where(
+        _WAREHOUSES.where(
             warehouses.c.project_id == bindparam("project_id"),
             warehouses.c.name_key == bindparam("name_key"),
         )
     ),
-    refs.ProjectRef: _direct(select(projects.c.id, projects.c.name).where(projects.c.id == bindparam("id"))),
-    refs.UserRef: _direct(select(users).where(users.c.id == bindparam("id"))),
-    refs.RoleRef: _direct(select(roles.c.id, roles.c.project_id, roles.c.name).where(roles.c.id == bindparam("id"))),
+    refs.ProjectRef: _direct(_PROJECTS.where(projects.c.id == bindparam("id"))),
+    refs.UserRef: _direct(_USERS.where(users.c.id == bindparam("id"))),
+    refs.RoleRef: _direct(_ROLES.where(roles.c.id == bindparam("id"))),
     refs.ServerRef: _direct(select(server.c.id, server.c.bootstrapped_at)),
 }
 _KEYS_OF_TABULAR = (namespaces.c.warehouse_id, namespaces.c.path_key, tables.c.name_key)
+_ID_OF_TABULAR = (tables.c.id, tables.c.warehouse_id)
 
 #: For several references of one kind: what is read, and the columns it is looked up by, as `parameters_of` orders them.
 SEVERAL: dict[type[refs.Ref], tuple[Select[Any], tuple[Column[Any], ...]]] = {
     refs.TableRef: (table_columns(), _KEYS_OF_TABULAR),
     refs.ViewRef: (table_columns("view"), _KEYS_OF_TABULAR),
-    refs.TableIdRef: (table_columns(), (tables.c.id, tables.c.warehouse_id)),
-    refs.ViewIdRef: (table_columns("view"), (tables.c.id, tables.c.warehouse_id)),
-    refs.KeptTableRef: (_kept_columns("table"), (tables.c.id, tables.c.warehouse_id)),
-    refs.KeptViewRef: (_kept_columns("view"), (tables.c.id, tables.c.warehouse_id)),
-    refs.KeptGenericTableRef: (_kept_columns("generic_table"), (tables.c.id, tables.c.warehouse_id)),
     refs.GenericTableRef: (table_columns("generic_table"), _KEYS_OF_TABULAR),
-    refs.GenericTableIdRef: (table_columns("generic_table"), (tables.c.id, tables.c.warehouse_id)),
-    refs.NamespaceRef: (_namespace_columns(), _KEYS_OF_TABULAR[:2]),
-    refs.NamespaceIdRef: (_namespace_columns(), (namespaces.c.id,)),
-    refs.WarehouseRef: (_warehouse_columns(), (warehouses.c.id,)),
-    refs.WarehouseNameRef: (
-        _warehouse_columns(),
-        (warehouses.c.project_id, warehouses.c.name_key),
-    ),
-    refs.ProjectRef: (select(projects.c.id, projects.c.name), (projects.c.id,)),
-    refs.UserRef: (select(users), (users.c.id,)),
-    refs.RoleRef: (select(roles.c.id, roles.c.project_id, roles.c.name), (roles.c.id,)),
+    refs.TableIdRef: (table_columns(), _ID_OF_TABULAR),
+    refs.ViewIdRef: (table_columns("view"), _ID_OF_TABULAR),
+    refs.GenericTableIdRef: (table_columns("generic_table"), _ID_OF_TABULAR),
+    refs.KeptTableRef: (_kept_columns("table"), _ID_OF_TABULAR),
+    refs.KeptViewRef: (_kept_columns("view"), _ID_OF_TABULAR),
+    refs.KeptGenericTableRef: (_kept_columns("generic_table"), _ID_OF_TABULAR),
+    refs.NamespaceRef: (_NAMESPACES, _KEYS_OF_TABULAR[:2]),
+    refs.NamespaceIdRef: (_NAMESPACES, (namespaces.c.id,)),
+    refs.WarehouseRef: (_WAREHOUSES, (warehouses.c.id,)),
+    refs.WarehouseNameRef: (_WAREHOUSES, (warehouses.c.project_id, warehouses.c.name_key)),
+    refs.ProjectRef: (_PROJECTS, (projects.c.id,)),
+    refs.UserRef: (_USERS, (users.c.id,)),
+    refs.RoleRef: (_ROLES, (roles.c.id,)),
 }
 
 

@@ -190,6 +190,14 @@ async def last_try(connection: AsyncConnection, object: ObjectKey) -> datetime |
     return found
 
 
+async def revocations_on(connection: AsyncConnection, object: ObjectKey) -> list[Pending]:
+    """What takes rights on an object away and waits for delivery: also of requests that ended without it."""
+    waiting = select(outbox).where(
+        outbox.c.takes_away, outbox.c.object_type == object.type.value, outbox.c.object_id == object.id
+    )
+    return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
+
+
 async def left_of_moves(connection: AsyncConnection, moved: ObjectKey) -> list[list[Pending]]:
     """What earlier moves of this object left to be delivered, one list for each of their steps, in order."""
     theirs = select(outbox.c.written_in).where(

@@ -9,13 +9,13 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.actor import Actor
-from gateway.access.privileges import TRAVERSE_REASONS, Privilege
+from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, managed_access, outbox
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
-from gateway.db.wanted import TRAVERSE, places, principals_below
+from gateway.db.wanted import TRAVERSE, following, places, principals_below
 
 
 def owner_of_new(actor: Actor) -> Principal:
@@ -72,9 +72,7 @@ async def record_gone(
     if gone.type in managed_access.FLAGGED:
         keys.extend(managed_access.keys(gone))
     for row in await grants.sweep(connection, [gone], by=by):
-        key = grants.tuple_of(row)
-        keys.append(key)
-        keys.extend(TupleKey(key.subject, TRAVERSE, container) for container in (gone, *above) if _traversed(container))
+        keys.extend(following(grants.tuple_of(row), (gone, *above)))
     return await outbox.enqueue(connection, keys, takes_away=True, warehouse_id=warehouse_id)
 
 
@@ -84,6 +82,14 @@ async def record_principal_gone(connection: AsyncConnection, principal: Principa
     """
     keys = await _wanted_by(connection, await grants.sweep_principal(connection, principal, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
+
+
+async def record_held_back(connection: AsyncConnection, user_id: str, *, inactive: bool) -> list[Pending]:
+    """Enqueue the tuples of everything that a user holds: nothing while the user is `inactive`, or else as the grants
+    want them. The grants stay. Call it with the user's record locked and what it says of that written.
+    """
+    keys = await _wanted_by(connection, await grants.of_user(connection, user_id))
+    return await outbox.enqueue_each(connection, keys, takes_away=inactive)
 
 
 async def record_expired(connection: AsyncConnection, *, limit: int) -> list[Pending]:
@@ -99,18 +105,11 @@ async def _wanted_by(connection: AsyncConnection, rows: Sequence[AnyRow]) -> lis
     """The keys of all tuples that these rows of `grants` are or were a reason for, each with its warehouse."""
     own = [grants.tuple_of(row) for row in rows]
     lies = await places(connection, [key.object for key in own])
-    reasons = {privilege.value for privilege in TRAVERSE_REASONS}
     keys: list[tuple[TupleKey, UUID | None]] = []
     for key in own:
         place = lies[key.object]
-        keys.append((key, place.warehouse_id))
-        if key.relation in reasons:
-            keys.extend((TupleKey(key.subject, TRAVERSE, above), place.warehouse_id) for above in place.above)
+        keys.extend((each, place.warehouse_id) for each in following(key, place.above))
     return keys
-
-
-def _traversed(container: ObjectKey) -> bool:
-    return container.type in (ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE)
 
 
 Steps = Sequence[Sequence[Pending]]

@@ -34,7 +34,8 @@ _PLACES = text(
         w.id::text as warehouse_id
     from unnest(cast(:types as text[]), cast(:ids as text[])) with ordinality as a(type, id, ord)
     left join roles r on r.id = case a.type when 'role' then a.id::uuid end
-    left join tables t on t.id = case when a.type in ('table', 'view', 'generic_table') then a.id::uuid end
+    left join tables t on t.id = case when a.type in ('table', 'view', 'generic_table') then a.id::uuid
+        when a.type = 'column' then split_part(a.id, '.', 1)::uuid end
     left join namespaces n on n.id = case a.type when 'namespace' then a.id::uuid end
     left join warehouses w
         on w.id = coalesce(t.warehouse_id, n.warehouse_id, case a.type when 'warehouse' then a.id::uuid end)

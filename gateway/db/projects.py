@@ -27,6 +27,11 @@ async def create(connection: AsyncConnection, *, id: str, name: str) -> bool:
     return (await connection.execute(statement)).rowcount == 1
 
 
+async def exists_with(connection: AsyncConnection, id: str) -> bool:
+    """Whether there is a project of this id."""
+    return (await connection.execute(select(projects.c.id).where(projects.c.id == id))).one_or_none() is not None
+
+
 async def all_projects(connection: AsyncConnection) -> Sequence[AnyRow]:
     """Every project's id and name, by name."""
     return (await connection.execute(select(projects.c.id, projects.c.name).order_by(projects.c.name_key))).all()

@@ -24,7 +24,7 @@ from gateway.access.resolved import (
     Whereabouts,
     project_of,
 )
-from gateway.db.caller import BETWEEN, ENDINGS, ONLY_CLOCK, beside_the_clock, caller_of
+from gateway.db.caller import BETWEEN, COLUMNS, ENDINGS, ONLY_CLOCK, beside_the_clock, caller_of
 from gateway.db.engine import Database
 from gateway.db.found import generic_table_from, namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.lookups import SEVERAL, STATEMENTS, parameters_of, table_columns
@@ -66,6 +66,7 @@ class DatabaseResolver:
         # The first statement of all tells the clock and the revisions: what is read after them can only be newer.
         if clock is None:
             clock = await self._database.read_one(ONLY_CLOCK, asked_by)
+        engine = await self._engine_of(caller)
         return Resolution(
             rows=found,
             now=clock.now.astimezone(UTC),
@@ -73,17 +74,30 @@ class DatabaseResolver:
             revision=clock.revision,
             time_boxes=clock.time_boxes,
             next_expiry=None if clock.next_expiry is None else clock.next_expiry.astimezone(UTC),
-            engine_next_expiry=await self._next_expiry_of(caller.engine_itself()),
+            engine_next_expiry=None
+            if engine is None or engine.next_expiry is None
+            else engine.next_expiry.astimezone(UTC),
+            deactivated=clock.deactivated or (engine is not None and engine.deactivated),
             absent=absent,
             group_roles=_in_question(clock.group_roles or (), wanted, found, absent),
         )
 
-    async def _next_expiry_of(self, engine: Actor | None) -> datetime | None:
-        """The first end of a grant to the engine. Read after the revisions: what is newer ends no later."""
-        if engine is None:
-            return None
-        row = await self._database.read_one(ONLY_CLOCK, caller_of(engine))
-        return None if row.next_expiry is None else row.next_expiry.astimezone(UTC)
+    async def _engine_of(self, caller: Actor) -> AnyRow | None:
+        """What is known of the engine that acts for the caller, with the first end of a grant to it. Read after the
+        revisions: what is newer ends no later.
+        """
+        engine = caller.engine_itself()
+        return None if engine is None else await self._database.read_one(ONLY_CLOCK, caller_of(engine))
+
+    async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
+        """On which columns of these tables there are live grants to the caller, or to one of the caller's roles."""
+        found: dict[UUID, set[int]] = {}
+        asked = {**caller_of(caller), "tables": BETWEEN.join(str(id) for id in table_ids)}
+        async with self._database.read() as connection:
+            for row in await connection.execute(COLUMNS, asked):
+                key = refs.ObjectKey(refs.ObjectType.COLUMN, row.object_id)
+                found.setdefault(UUID(refs.table_of(key).id), set()).add(refs.field_of(key))
+            return {id: frozenset(fields) for id, fields in found.items()}
 
     async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         """When grants to the caller, or to one of the caller's roles, end within these times, in order."""
@@ -166,6 +180,8 @@ def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
             return ResolvedRole(id=row.id, project_id=row.project_id, name=row.name)
         case refs.ObjectType.USER:
             return user_from(row)
+        case refs.ObjectType.COLUMN:
+            return None  # nothing points at a column: it is found by its table
         case refs.ObjectType.SERVER:
             return ResolvedServer(id=row.id, bootstrapped=row.bootstrapped_at is not None)
 

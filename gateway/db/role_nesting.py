@@ -126,8 +126,8 @@ _ALL_MEMBERS = text(
 async def offices(connection: AsyncConnection, role_id: str) -> list[tuple[Privilege, ObjectKey]]:
     """The live grants of an office to a role or to a role it is in: (privilege, object).
 
-    Offices are `admin` and `operator` of the server and `project_admin`: security administrators of a project fill each
-    role of it and may give none of these.
+    Offices are `admin`, `operator` and `provisioner` of the server and `project_admin`: security administrators of a
+    project fill each role of it and may give none of these.
     """
     rows = await connection.execute(
         _OFFICES, {"role": role_id, "deep": MAX_DEPTH + 1, "offices": [office.value for office in OFFICES]}
@@ -135,7 +135,12 @@ async def offices(connection: AsyncConnection, role_id: str) -> list[tuple[Privi
     return [(Privilege(row.privilege), ObjectKey(ObjectType(row.object_type), row.object_id)) for row in rows]
 
 
-OFFICES = (Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROJECT_ADMIN)
+async def leads_to_the_server(connection: AsyncConnection, role_id: str) -> bool:
+    """Whether the role, or a role it is in, has an office on the server now."""
+    return any(on.type is ObjectType.SERVER for _, on in await offices(connection, role_id))
+
+
+OFFICES = (Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROVISIONER, Privilege.PROJECT_ADMIN)
 
 _OFFICES = text(
     """

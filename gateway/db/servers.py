@@ -61,14 +61,23 @@ async def read(connection: AsyncConnection) -> AnyRow:
     return (await connection.execute(select(server))).one()
 
 
-async def claim_bootstrap(connection: AsyncConnection) -> bool:
-    """Mark the server bootstrapped; False when it was already. Two at once wait for each other and one gets False."""
+async def claim_bootstrap(connection: AsyncConnection, user_id: str) -> bool:
+    """Mark the server bootstrapped; False when it was already, or is to be by somebody else. Two at once wait for each
+    other and one gets False.
+    """
+    free = server.c.bootstrapped_at.is_(None)
+    theirs = server.c.bootstrap_for.is_(None) | (server.c.bootstrap_for == user_id)
     result = await connection.execute(
-        update(server).where(server.c.bootstrapped_at.is_(None)).values(bootstrapped_at=func.clock_timestamp())
+        update(server).where(free, theirs).values(bootstrapped_at=func.clock_timestamp(), bootstrap_for=None)
     )
     return result.rowcount == 1
 
 
-async def reopen_bootstrap(connection: AsyncConnection) -> None:
-    """Let the server be bootstrapped once more."""
-    await connection.execute(update(server).values(bootstrapped_at=None))
+async def awaits_bootstrap(connection: AsyncConnection) -> bool:
+    """Whether it has not been bootstrapped."""
+    return (await connection.execute(select(server.c.bootstrapped_at))).scalar_one() is None
+
+
+async def reopen_bootstrap(connection: AsyncConnection, user_id: str | None) -> None:
+    """Let the server be bootstrapped once more, by this user only if one is given."""
+    await connection.execute(update(server).values(bootstrapped_at=None, bootstrap_for=user_id))

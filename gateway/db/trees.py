@@ -19,8 +19,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.access.privileges import TRAVERSE_REASONS
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refs import ObjectKey, ObjectType, table_of
 from gateway.access.resolved import ResolvedNamespace
 from gateway.access.tuples import TupleKey
 from gateway.db import grants, managed_access, moves, outbox, pending_files
@@ -32,7 +31,7 @@ from gateway.db.schema.retired import retired_locations
 from gateway.db.schema.tables import tables
 from gateway.db.schema.tasks import tasks
 from gateway.db.tasks import ACTIVE, Queue, Status
-from gateway.db.wanted import TRAVERSE, path_above
+from gateway.db.wanted import following, path_above
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +184,8 @@ async def _enqueue(connection: AsyncConnection, tree: Tree, by: str) -> list[Pen
             keys[TupleKey(above[key][-1], "parent", key)] = None
     for row in await grants.sweep(connection, list(above), by=by):
         granted = grants.tuple_of(row)
-        keys[granted] = None
-        if row.privilege in {reason.value for reason in TRAVERSE_REASONS}:
-            keys.update((TupleKey(granted.subject, TRAVERSE, each), None) for each in above[granted.object])
+        on = table_of(granted.object) if granted.object.type is ObjectType.COLUMN else granted.object
+        keys.update(dict.fromkeys(following(granted, above[on])))
     # First what is left above the tree, where something can still be seen by it; the tree itself is found by nobody.
     first = sorted(keys, key=lambda key: key.object in above)
     return await outbox.enqueue(connection, first, takes_away=True, warehouse_id=warehouse.id)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which relationship tuples the rows want to exist: the truth that OpenFGA is made to follow (section 5 of the design).
 
-Four kinds of tuples, each derived from rows and never counted: edges of the hierarchy and the flag of managed access
-from the objects' own rows, privileges from live grants, and `traverse` from live grants on something below.
+Five kinds of tuples, each derived from rows and never counted: edges of the hierarchy and the flag of managed access
+from the objects' own rows, privileges from live grants, `traverse` from live grants on something below, and
+`read_columns` from live grants on the columns of a table. A column has no row of its own: its edge is wanted while
+there is a grant on it. Nothing is wanted for a user who was
+deactivated.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.privileges import TRAVERSE_REASONS
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
+from gateway.access.refs import ObjectKey, ObjectType, table_of
+from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
 from gateway.db.outbox import STRUCTURAL
 
 TRAVERSE = "traverse"
@@ -30,9 +33,17 @@ async def wanted(connection: AsyncConnection, keys: Sequence[TupleKey]) -> dict[
     edges = [key for key in keys if key.relation in STRUCTURAL]
     derived = [key for key in keys if key.relation == TRAVERSE]
     flagged = [key for key in keys if key.relation == MANAGED_ACCESS]
-    granted = [key for key in keys if key.relation not in {*STRUCTURAL, TRAVERSE, MANAGED_ACCESS}]
+    reading = [key for key in keys if key.relation == READ_COLUMNS]
+    others = {*STRUCTURAL, TRAVERSE, MANAGED_ACCESS, READ_COLUMNS}
+    granted = [key for key in keys if key.relation not in others]
     found: dict[TupleKey, datetime | None] = {}
-    for some, statement in ((edges, _EDGES), (granted, _GRANTED), (derived, _TRAVERSED), (flagged, _FLAGGED)):
+    for some, statement in (
+        (edges, _EDGES),
+        (granted, _GRANTED),
+        (derived, _TRAVERSED),
+        (reading, _READ_COLUMNS),
+        (flagged, _FLAGGED),
+    ):
         if some:
             rows = await connection.execute(statement, _parameters(some))
             found.update((some[row.ord - 1], row.until) for row in rows)
@@ -55,6 +66,12 @@ _ASKED = """
          with ordinality as a(subject_type, subject_id, relation, object_type, object_id, ord)
 """
 
+# What somebody holds whom the provider's directory deactivated is kept and not in force.
+_ACTIVE = """
+    not (a.subject_type = 'user' and exists (
+        select 1 from scim_users u where u.user_id = a.subject_id and not u.active))
+"""
+
 _EDGES = text(
     f"""
     with asked as ({_ASKED})
@@ -73,6 +90,9 @@ _EDGES = text(
                 else false end)
         when 'table' then a.relation = 'parent' and a.subject_type = 'namespace' and exists (select 1 from tables t
             where t.id = a.object_id::uuid and t.namespace_id = a.subject_id::uuid and t.kind = 'table')
+        when 'column' then a.relation = 'parent' and a.subject_type = 'table'
+            and a.subject_id = split_part(a.object_id, '.', 1)
+            and exists (select 1 from grants g where g.object_type = 'column' and g.object_id = a.object_id)
         when 'view' then a.relation = 'parent' and a.subject_type = 'namespace' and exists (select 1 from tables t
             where t.id = a.object_id::uuid and t.namespace_id = a.subject_id::uuid and t.kind = 'view')
         when 'generic_table' then a.relation = 'parent' and a.subject_type = 'namespace' and exists (
@@ -89,7 +109,19 @@ _GRANTED = text(
     from asked a join grants g
         on g.privilege = a.relation and g.principal_type = a.subject_type and g.principal_id = a.subject_id
         and g.object_type = a.object_type and g.object_id = a.object_id
-    where g.expires_at is null or g.expires_at > clock_timestamp()
+    where (g.expires_at is null or g.expires_at > clock_timestamp()) and {_ACTIVE}
+    group by a.ord
+    """  # noqa: S608 - as above
+)
+
+_READ_COLUMNS = text(
+    f"""
+    with asked as ({_ASKED})
+    select a.ord, case when bool_and(g.expires_at is not null) then max(g.expires_at) end as until
+    from asked a join grants g
+        on g.object_type = 'column' and split_part(g.object_id, '.', 1) = a.object_id and g.privilege = 'select'
+        and g.principal_type = a.subject_type and g.principal_id = a.subject_id
+    where a.object_type = 'table' and (g.expires_at is null or g.expires_at > clock_timestamp()) and {_ACTIVE}
     group by a.ord
     """  # noqa: S608 - as above
 )
@@ -112,8 +144,9 @@ _REASONS = ", ".join(f"'{privilege.value}'" for privilege in sorted(TRAVERSE_REA
 # Live grants of a reason below the container `a` to its subject.
 _BELOW = f"""
     from grants g
-    left join tables t on t.kind = g.object_type
-        and t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid end
+    left join tables t on t.kind = case g.object_type when 'column' then 'table' else g.object_type end
+        and t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid
+            when g.object_type = 'column' then split_part(g.object_id, '.', 1)::uuid end
     left join namespaces n on n.id = coalesce(
         t.namespace_id, case g.object_type when 'namespace' then g.object_id::uuid end)
     left join warehouses w on w.id = coalesce(
@@ -130,7 +163,7 @@ _BELOW = f"""
 # Most reasons have no end, and the first of them that is found decides.
 _TRAVERSED = text(
     f"""
-    with asked as ({_ASKED}), found as (
+    with asked as (select * from ({_ASKED}) a where {_ACTIVE}), found as (
         select a.*, exists (select 1 {_BELOW} and g.expires_at is null) as endless from asked a),
     ends as (
         select a.ord, a.endless, case when not a.endless then
@@ -149,6 +182,22 @@ def path_above(project_id: str, warehouse_id: str, namespaces: Sequence[str]) ->
     ]
 
 
+def following(grant: TupleKey, above: Sequence[ObjectKey]) -> list[TupleKey]:
+    """The key of a grant and those that follow from it: the way to its object, which lies in the containers `above`
+    (none for what shows no way); and of a grant on a column the column's edge and that its table is read in part.
+    """
+    keys = [grant]
+    if grant.object.type is ObjectType.COLUMN:
+        table = table_of(grant.object)
+        keys += [TupleKey(table, "parent", grant.object), TupleKey(grant.subject, READ_COLUMNS, table)]
+    if grant.relation in TRAVERSE_REASONS:
+        keys += [TupleKey(grant.subject, TRAVERSE, container) for container in above if container.type in _CONTAINERS]
+    return keys
+
+
+_CONTAINERS = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
+
+
 # From the objects to their grants, which the index on these finds: it costs what is moved and not what there is.
 _PRINCIPALS_BELOW = text(
     f"""
@@ -158,12 +207,19 @@ _PRINCIPALS_BELOW = text(
     objects as materialized (
         select cast(:type as text) as type, cast(:id as text) as id
         union select 'namespace', i.id::text from inside i
-        union select t.kind, t.id::text from tables t join inside i on i.id = t.namespace_id)
-    select distinct held.principal_type, held.principal_id from (
+        union select t.kind, t.id::text from tables t join inside i on i.id = t.namespace_id),
+    on_objects as materialized (
         select g.principal_type, g.principal_id
         from objects o join grants g on g.object_type = o.type and g.object_id = o.id
         where g.privilege in ({_REASONS}) and (g.expires_at is null or g.expires_at > clock_timestamp())
-        order by g.id for key share of g) held
+        order by g.id for key share of g),
+    on_columns as materialized (
+        select g.principal_type, g.principal_id
+        from objects o join grants g on g.object_type = 'column' and split_part(g.object_id, '.', 1) = o.id
+        where o.type = 'table' and (g.expires_at is null or g.expires_at > clock_timestamp())
+        order by g.id for key share of g)
+    select held.principal_type, held.principal_id
+    from (select * from on_objects union select * from on_columns) held
     order by held.principal_type, held.principal_id
     """  # noqa: S608 - as above
 )
@@ -190,8 +246,9 @@ _PLACES = text(
     """
     select a.ord, w.project_id, w.id as warehouse_id, n.id as namespace_id, n.ancestors
     from unnest(cast(:types as text[]), cast(:ids as text[])) with ordinality as a(type, id, ord)
-    left join tables t on t.kind = a.type
-        and t.id = case when a.type in ('table', 'view', 'generic_table') then a.id::uuid end
+    left join tables t on t.kind = case a.type when 'column' then 'table' else a.type end
+        and t.id = case when a.type in ('table', 'view', 'generic_table') then a.id::uuid
+            when a.type = 'column' then split_part(a.id, '.', 1)::uuid end
     left join namespaces n on n.id = coalesce(t.namespace_id, case a.type when 'namespace' then a.id::uuid end)
     left join warehouses w on w.id = coalesce(n.warehouse_id, case a.type when 'warehouse' then a.id::uuid end)
     order by a.ord

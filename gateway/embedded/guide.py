@@ -47,6 +47,9 @@ s3.endpoint={endpoint}
 s3.region={region}
 s3.path-style-access=true"""
 
+_SIGN_IN = """\
+alice's password is what follows the colon in {clients}/alice"""
+
 _HOW_TO_ASK = """\
 TOKEN=$(curl -s -K {clients}/alice -d grant_type=client_credentials {endpoint} \\
   | python3 -c 'import json,sys; print(json.load(sys.stdin)["access_token"])')"""
@@ -64,6 +67,7 @@ def _places(ready: Ready, data: Path) -> Table:
     rows = {
         "catalog": ready.catalog_uri,
         "management": ready.management_uri,
+        "page to sign in on": f"{ready.catalog_uri.removesuffix('/catalog')}/ui",
         "warehouse": ready.warehouse or "none: the server waits for its bootstrap",
         "identity provider": ready.issuer,
         "object store": f"{ready.s3.endpoint}, bucket {ready.s3.bucket}",
@@ -83,12 +87,13 @@ def _block(console: Console, title: str, text: str) -> None:
 
 
 def show(console: Console, ready: Ready, data: Path) -> None:
-    """Print it all; no secret and no token is shown."""
+    """Print it all; no secret and no token is shown. Where a password is, is."""
     clients = data / "clients"
     write_clients(clients, ready)
     console.rule("Lakegate is up", style="green")
     console.print(_places(ready, data))
     others = ", ".join(name for name in ready.users if name != "alice")
+    _block(console, "With a browser", _SIGN_IN.format(clients=clients))
     title = f"A token of alice, good for one hour (in her place: {others})"
     _block(console, title, _HOW_TO_ASK.format(clients=clients, endpoint=ready.token_endpoint))
     fields = {

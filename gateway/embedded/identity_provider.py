@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A development identity provider with one confidential client for each demonstration user.
 
-Tokens come from its client-credentials grant. There the subject of a token is the client's id (RFC 9068 section 2.2),
-so the client ``alice`` gets tokens of ``alice``. There is no user with a password, and so no login page to get past.
+Programs get tokens by its client-credentials grant. There the subject of a token is the client's id (RFC 9068 section
+2.2), so the client ``alice`` gets tokens of ``alice``. People can also sign in, with a browser (authorization code with
+PKCE) or by a code that a terminal shows (RFC 8628); both through one public client, which has no secret and may ask for
+nothing in its own name. The password of a person is the secret of their client: it opens the same.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ from gateway.embedded.children import Child, Children, ChildSpec
 from gateway.embedded.errors import StackError
 from gateway.embedded.ports import LOOPBACK
 from gateway.embedded.probe import until_answering
-from gateway.embedded.secrets import Secrets, write_private
+from gateway.embedded.secrets import PROGRAMS, Secrets, write_private
 
 AUDIENCE = "lakegate"
+PUBLIC_CLIENT = "lakegate-ui"
+"""Whoever signs in does so through this client."""
 TOKEN_MINUTES = 60
 
 _START_SECONDS = 60.0
@@ -28,7 +32,9 @@ _CALL_SECONDS = 10.0
 class IdentityProvider:
     """One provider; its signing key is kept in ``data``, so tokens outlive a restart."""
 
-    def __init__(self, binary: Path, data: Path, port: int, secrets: Secrets) -> None:
+    def __init__(self, binary: Path, data: Path, port: int, secrets: Secrets, *, pages: str) -> None:
+        """`pages` is the origin of the gateway, whose pages people sign in from."""
+        self._pages = pages
         self._binary = binary
         self._data = data
         self._port = port
@@ -41,7 +47,7 @@ class IdentityProvider:
         self._data.mkdir(mode=0o700, exist_ok=True)
         # JSON is YAML; each file is rewritten at each start, since the port is part of it.
         write_private(self._data / "settings.yaml", msgspec.json.encode(self._settings()))
-        write_private(self._data / "users.yaml", msgspec.json.encode({"config_version": 1, "users": {}}))
+        write_private(self._data / "users.yaml", msgspec.json.encode(self._people()))
         server = await children.start(
             ChildSpec(
                 name="identity-provider",
@@ -53,11 +59,24 @@ class IdentityProvider:
         await until_answering(server, self._port, "/.well-known/openid-configuration", timeout=_START_SECONDS)
         return server
 
+    def _people(self) -> dict[str, object]:
+        """Everybody but the programs, with a password."""
+        people = {
+            name: {"password": secret, "email": f"{name}@example.com"}
+            for name, secret in self._secrets.clients.items()
+            if name not in PROGRAMS
+        }
+        return {"config_version": 1, "users": people}
+
     def _settings(self) -> dict[str, object]:
-        clients = [
+        clients: list[dict[str, object]] = [
             {"client_id": name, "client_secret": secret, "token_endpoint_auth_method": "client_secret_basic"}
             for name, secret in self._secrets.clients.items()
         ]
+        back_to = [f"{self._pages}/ui", f"{self._pages}/swagger-ui/oauth2-redirect.html"]
+        clients.append(
+            {"client_id": PUBLIC_CLIENT, "token_endpoint_auth_method": "none", "redirect_uris": back_to},
+        )
         return {
             "config_version": 1,
             # The stricter profile allows ten tokens a minute, too few for this stack; what else it sets is below.
@@ -69,7 +88,7 @@ class IdentityProvider:
                 "require_ui_login": True,
                 "enforce_password_check": True,
             },
-            "cors_allowed_origins": [self.issuer],
+            "cors_allowed_origins": [self.issuer, self._pages],
             "jwt": {"keys_dir": str(self._data / "keys")},
             "logging": {"level": "WARNING", "verbose_logging": False},
             "oauth": {

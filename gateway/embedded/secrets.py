@@ -14,6 +14,8 @@ from gateway.embedded.errors import StackError
 
 USERS = ("admin", "alice", "bob", "carol", "etl", "analyst", "steward", "contractor")
 """The people and programs of the demonstration; each is a confidential client of the identity provider."""
+PROGRAMS = ("etl",)
+"""Those of them who are no people and so sign in on no page."""
 
 
 class Secrets(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from gateway.embedded import lock, object_store, openfga, ports, postgres
 from gateway.embedded.children import Child, Children
 from gateway.embedded.errors import ChildFailed, StackError
 from gateway.embedded.gateway import Gateway
-from gateway.embedded.identity_provider import AUDIENCE, IdentityProvider
+from gateway.embedded.identity_provider import AUDIENCE, PUBLIC_CLIENT, IdentityProvider
 from gateway.embedded.object_store import ObjectStore
 from gateway.embedded.opa import Opa
 from gateway.embedded.openfga import OpenFga
@@ -139,6 +139,7 @@ def _gateway_variables(plan: Plan, chosen: Ports, secrets: Secrets) -> dict[str,
         "PG_ENCRYPTION_KEY": secrets.encryption_key,
         "OPENID_PROVIDER_URI": f"http://{LOOPBACK}:{chosen.identity_provider}",
         "OPENID_AUDIENCE": AUDIENCE,
+        "UI__OPENID_CLIENT_ID": PUBLIC_CLIENT,
         "OPENFGA__ENDPOINT": f"http://{LOOPBACK}:{chosen.openfga_http}",
         "OPENFGA__STORE_NAME": openfga.STORE_NAME,
         "OPENFGA__API_KEY": secrets.openfga,
@@ -156,7 +157,11 @@ def _assemble(plan: Plan, chosen: Ports, secrets: Secrets, children: Children, s
         secrets=secrets,
         children=children,
         identity_provider=IdentityProvider(
-            tools.nanoidp, plan.data / "identity-provider", chosen.identity_provider, secrets
+            tools.nanoidp,
+            plan.data / "identity-provider",
+            chosen.identity_provider,
+            secrets,
+            pages=f"http://{LOOPBACK}:{chosen.gateway}",
         ),
         object_store=ObjectStore(tools.weed, plan.data / "object-store", sockets, chosen, secrets),
         openfga=OpenFga(tools.openfga, chosen, secrets),

@@ -10,7 +10,9 @@ from importlib import resources
 from typing import Any
 
 #: The version of the compiled model: the last row of `fga_model/VERSIONS.md`, which also names its `content_hash`.
-MODEL_VERSION = "1.2"
+MODEL_VERSION = "1.5"
+
+_DERIVED = frozenset({"traverse", "read_columns"})
 
 
 def compiled_model() -> dict[str, Any]:
@@ -35,14 +37,15 @@ def actions_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 
 def grantable_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """The relations that can be assigned to a user, by type; derived `traverse` is not one of them."""
+    """The relations that can be assigned to a user, by type; what is derived (`traverse`, `read_columns`) is
+    not one of them."""
     grantable: dict[str, frozenset[str]] = {}
     for each in model["type_definitions"]:
         relations = ((each.get("metadata") or {}).get("relations") or {}).items()
         names = frozenset(
             name
             for name, about in relations
-            if name != "traverse"
+            if name not in _DERIVED
             and any(subject == {"type": "user"} for subject in about.get("directly_related_user_types") or ())
         )
         if names:

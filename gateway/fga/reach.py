@@ -20,6 +20,7 @@ from gateway.access.listing import TRAVERSE, Reach, Reaches
 from gateway.access.privileges import GRANTABLE
 from gateway.access.refs import TABULARS, ObjectType
 from gateway.access.relations import Can
+from gateway.access.tuples import READ_COLUMNS
 from gateway.fga.client import FgaClient
 
 _log = structlog.get_logger("fga.reach")
@@ -226,7 +227,11 @@ def _is_granted(at: _Relation, rule: _Rule) -> bool:
     # A wildcard is an empty object, which is there or not.
     if any("wildcard" in each and each["wildcard"] is not None for each in rule.subjects):
         return False
-    recorded = relation in GRANTABLE.get(type, ()) or (relation == TRAVERSE and type in _CONTAINERS)
+    recorded = (
+        relation in GRANTABLE.get(type, ())
+        or (relation == TRAVERSE and type in _CONTAINERS)
+        or (relation == READ_COLUMNS and type is ObjectType.TABLE)
+    )
     return recorded and all(kind in _PRINCIPALS for kind in kinds)
 
 

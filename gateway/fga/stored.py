@@ -15,8 +15,8 @@ from typing import Final
 from uuid import UUID
 
 from gateway.access.privileges import GRANTABLE
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
+from gateway.access.refs import ObjectKey, ObjectType, column_key
+from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
 from gateway.fga.compiled import compiled_model, relations_of
 from gateway.fga.names import InvalidPrincipalId, user_id_of
 from gateway.fga.relationships import UNEXPIRED, to_wire
@@ -31,6 +31,7 @@ _EDGES: Final[Mapping[tuple[ObjectType, str], tuple[ObjectType, ...]]] = {
     (ObjectType.ROLE, "project"): (ObjectType.PROJECT,),
     (ObjectType.NAMESPACE, "parent"): (ObjectType.WAREHOUSE, ObjectType.NAMESPACE),
     (ObjectType.TABLE, "parent"): (ObjectType.NAMESPACE,),
+    (ObjectType.COLUMN, "parent"): (ObjectType.TABLE,),
     (ObjectType.VIEW, "parent"): (ObjectType.NAMESPACE,),
     (ObjectType.GENERIC_TABLE, "parent"): (ObjectType.NAMESPACE,),
 }
@@ -88,7 +89,7 @@ def _key(raw: FgaTuple) -> TupleKey | None:
         subject = _object(raw.user)
         if subject is None or subject.type not in parents:
             return None
-    elif raw.relation in GRANTABLE.get(on.type, ()) or (raw.relation == TRAVERSE and on.type in _TRAVERSED):
+    elif raw.relation in GRANTABLE.get(on.type, ()) or _is_derived(raw.relation, on.type):
         subject = _principal(raw.user)
     elif raw.relation == MANAGED_ACCESS and on.type in _FLAGGED:
         subject = _everybody(raw.user)
@@ -101,13 +102,20 @@ def _key(raw: FgaTuple) -> TupleKey | None:
         return None
 
 
+def _is_derived(relation: str, type: ObjectType) -> bool:
+    return (relation == TRAVERSE and type in _TRAVERSED) or (relation == READ_COLUMNS and type is ObjectType.TABLE)
+
+
 def _object(name: str) -> ObjectKey | None:
-    """An object by its one spelling; the ids of all but projects are UUIDs."""
+    """An object by its one spelling; the ids of all but projects are UUIDs, of columns a UUID and a field id."""
     type_name, _, id = name.partition(":")
     try:
         kind = ObjectType(type_name)
         if kind is ObjectType.USER or not id:
             return None
+        if kind is ObjectType.COLUMN:
+            id, _, field = id.partition(".")
+            return column_key(id, int(field)) if str(UUID(id)) == id and str(abs(int(field))) == field else None
         if kind is not ObjectType.PROJECT and str(UUID(id)) != id:
             return None
     except ValueError:

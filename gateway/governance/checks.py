@@ -30,7 +30,7 @@ from gateway.access.refs import (
 )
 from gateway.access.refusals import not_found
 from gateway.access.relations import VISIBLE_BY, Can
-from gateway.access.resolved import Resolution
+from gateway.access.resolved import Resolution, Resolved, ResolvedTable
 from gateway.access.suppositions import Supposition
 from gateway.access.wire_rights import (
     MAX_CHECKS,
@@ -45,6 +45,7 @@ from gateway.governance.errors import CannotInspectPermissions, TooManyChecks
 from gateway.governance.principals import actor_of, principal_of, unless_own
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.obligations.columns import Inexpressible, columns_of
 
 #: Principals in one batch. Each costs a look-up of their roles and a call to each engine, so this bounds the cost of a
 #: request; the checks themselves are bounded by MAX_CHECKS.
@@ -59,8 +60,12 @@ class Checks:
 
     async def check(self, permit: Permit[CheckPermission]) -> CheckAnswer:
         """Whether both engines would say yes. What does not exist is simply not allowed."""
-        answers = await self._door.would(permit, [_supposed(permit.operation.check, permit.actor, permit.resolution)])
-        return CheckAnswer(allowed=answers[0])
+        check = permit.operation.check
+        (allowed,) = await self._door.would(permit, [_supposed(check, permit.actor, permit.resolution)])
+        if not allowed and check.relation is Can.READ_COLUMNS:
+            (fields,) = await self._door.readable_columns(permit, [(_about(check, permit.actor), check.on)])
+            allowed = bool(_names(permit.resolution.get(check.on), fields))
+        return CheckAnswer(allowed=allowed)
 
     async def batch(self, permit: Permit[BatchCheck]) -> BatchCheckAnswer:
         """One answer per check, in order.
@@ -69,23 +74,46 @@ class Checks:
         object the caller does not see is as one that does not exist: not allowed, or with `error-on-not-found` the
         refusal of an absent one; who asks learns nothing from it.
 
-        A delegate is told about anybody, seeing the object or not. Where the caller is no delegate nothing is allowed;
-        CannotInspectPermissions when that is so everywhere, because then it was set up wrongly.
+        An inspector (and so a delegate) is told about anybody, seeing the object or not. Where the caller is none,
+        nothing is allowed; CannotInspectPermissions when that is so everywhere, because then it was set up wrongly.
         """
         operation = permit.operation
-        if operation.delegated and not _delegate_somewhere(permit):
-            raise CannotInspectPermissions("Delegated checks are answered to who holds `delegate` where they lie.")
+        if operation.delegated and not _inspects_somewhere(permit):
+            raise CannotInspectPermissions(
+                "Delegated checks are answered to who holds `inspector` or `delegate` where they lie."
+            )
         told = [self._may_be_told(permit, check) for check in operation.checks]
         seen_whole = await self._seen_whole(permit, told)
         left = [index for index, tell in enumerate(told) if tell and index not in seen_whole]
         asked = [_supposed(operation.checks[index], permit.actor, permit.resolution) for index in left]
         answers = dict(zip(left, await self._door.would(permit, asked), strict=True))
+        columns = await self._columns(permit, [index for index in left if not answers[index]])
         return BatchCheckAnswer(
             results=[
-                CheckResult(allowed=index in seen_whole or answers.get(index, False), id=check.id)
+                CheckResult(
+                    allowed=index in seen_whole or answers.get(index, False) or index in columns,
+                    id=check.id,
+                    columns=columns.get(index),
+                )
                 for index, check in enumerate(operation.checks)
             ]
         )
+
+    async def _columns(self, permit: Permit[BatchCheck], refused: Sequence[int]) -> dict[int, list[str]]:
+        """Of the checks on reading columns that are not a yes for all: those that are one for some, which by their
+        names, in the order of the schema. A table whose columns cannot be told, or are none of these, is not among
+        them.
+        """
+        checks = permit.operation.checks
+        asked = [index for index in refused if checks[index].relation is Can.READ_COLUMNS]
+        if not asked:
+            return {}
+        about = [(_about(checks[index], permit.actor), checks[index].on) for index in asked]
+        found: dict[int, list[str]] = {}
+        for index, fields in zip(asked, await self._door.readable_columns(permit, about), strict=True):
+            if fields and (names := _names(permit.resolution.get(checks[index].on), fields)):
+                found[index] = names
+        return found
 
     async def _seen_whole(self, permit: Permit[BatchCheck], told: Sequence[bool]) -> frozenset[int]:
         """The checks of long lists that need not be asked, because whoever they are about sees everything in that
@@ -108,7 +136,7 @@ class Checks:
         """Whether the check has an answer. Raises CannotInspectPermissions and the 404 of `error-on-not-found`."""
         if permit.operation.delegated and check.principal is not None:
             hub = hub_of(check.on)
-            return hub is not None and permit.holds(Can.DELEGATE, hub)
+            return hub is not None and permit.holds(Can.INSPECT, hub)
         strict = permit.operation.error_on_not_found
         there = _there(permit, check)
         if there and check.principal is not None and permit.holds(Can.READ_ASSIGNMENTS, check.on):
@@ -126,20 +154,36 @@ class Checks:
 
 
 def _supposed(check: Check, caller: Actor, resolution: Resolution) -> Supposition:
-    """About what there is of the things the check may mean; about the first when there is none of them."""
-    actor = caller if check.principal is None else actor_of(check.principal)
+    """About what there is of the things the check may mean; about the first when there is none of them. Who reads all
+    of a table reads every column, so that is asked first.
+    """
     on = next((each for each in check.may_mean if resolution.get(each) is not None), check.on)
-    return Supposition(actor, check.relation, on, check.facts)
+    relation = Can.READ_DATA if check.relation is Can.READ_COLUMNS else check.relation
+    return Supposition(_about(check, caller), relation, on, check.facts)
+
+
+def _about(check: Check, caller: Actor) -> Actor:
+    return caller if check.principal is None else actor_of(check.principal)
+
+
+def _names(row: Resolved | None, fields: frozenset[int]) -> list[str]:
+    """The names of these columns in the current schema of the table, but for those that once were another's."""
+    if not isinstance(row, ResolvedTable):
+        return []
+    try:
+        return columns_of(row.metadata).readable_by_name(fields)
+    except Inexpressible:
+        return []
 
 
 def _there(permit: Permit[BatchCheck], check: Check) -> bool:
     return any(permit.resolution.get(each) is not None for each in check.may_mean)
 
 
-def _delegate_somewhere(permit: Permit[BatchCheck]) -> bool:
+def _inspects_somewhere(permit: Permit[BatchCheck]) -> bool:
     """Whether the caller may be told of anybody; also when nobody else is asked about."""
     hubs = {hub_of(check.on) for check in permit.operation.checks if check.principal is not None}
-    return not hubs or any(hub is not None and permit.holds(Can.DELEGATE, hub) for hub in hubs)
+    return not hubs or any(hub is not None and permit.holds(Can.INSPECT, hub) for hub in hubs)
 
 
 def parse_check(request: CheckRequest, *, caller: Actor, default_project_id: str | None) -> CheckPermission:

@@ -15,6 +15,14 @@ class CatalogAlreadyBootstrapped(CatalogError, code=400):
     """Bootstrapping is possible once."""
 
 
+class ColumnNotFound(CatalogError, code=404):
+    """The table has no such column; told to who may see its grants."""
+
+
+class BootstrapForbidden(CatalogError, code=403):
+    """The server was opened again for one user, who is not the caller."""
+
+
 class TermsOfUseNotAccepted(CatalogError, code=400):
     """Bootstrapping needs `accept-terms-of-use: true`."""
 
@@ -33,6 +41,14 @@ class ProjectIdNotFree(CatalogError, code=409):
 
 class LastServerAdmin(CatalogError, code=409):
     """Nobody could manage the server any more."""
+
+
+class RoleSynchronized(CatalogError, code=409):
+    """A directory says what the role is called and who is in it."""
+
+
+class UserSynchronized(CatalogError, code=409):
+    """A directory says who the user is and whether they may come."""
 
 
 @contextmanager

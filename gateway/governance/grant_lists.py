@@ -3,27 +3,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from gateway.access.door import Door
 from gateway.access.operation import Operation
+from gateway.access.operations.column_grants import ListColumnGrantHistory, ListColumnGrants, ListTableColumnGrants
 from gateway.access.operations.grant_lists import ListGrantHistory, ListGrants, ListPrincipalGrants, ListPrivileges
 from gateway.access.permit import Permit
 from gateway.access.privileges import GRANTABLE, Privilege, granting
-from gateway.access.refs import ObjectKey, ObjectType, Ref, ServerRef
+from gateway.access.refs import ObjectKey, ObjectType, Ref, ServerRef, field_of, table_of
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolved
 from gateway.access.suppositions import Supposition
 from gateway.access.tuples import PrincipalType
 from gateway.access.wire_rights import EndedGrant, Grant, GrantablePrivilege, GrantedOn, GrantHistory, GrantList
-from gateway.db import grants
-from gateway.db.engine import Database
+from gateway.db import columns, grants
+from gateway.db.engine import Connection, Database
 from gateway.db.places import Place, places
+from gateway.governance.columns import known_columns, object_of
 from gateway.governance.principals import own_principal, told_principal
 from gateway.governance.privilege_texts import told_privilege, told_type
 from gateway.iceberg.errors import InvalidPaginationToken
+from gateway.obligations.columns import Columns
 
 _KNOWN = frozenset(Privilege)
 
@@ -36,15 +40,26 @@ class GrantLists:
         self._door = door
         self._page_size = page_size
 
-    async def on_object(self, permit: Permit[ListGrants]) -> GrantList:
+    async def on_object(self, permit: Permit[ListGrants | ListColumnGrants]) -> GrantList:
         """The live grants on one object, oldest first; one of each grantor."""
         operation = permit.operation
-        key = _row(permit, operation.on).key
+        key = object_of(operation, _row(permit, operation.on), dropped=True)
         limit = self._limit(operation.page_size)
         async with self._database.read() as connection:
             after = _uuid(operation.page_token)
             found = await grants.on_object(connection, key, after=after, limit=limit + 1)
-            where = await places(connection, [key])
+            where = await _whereabouts(connection, [key])
+        return _told_list(found, where, limit)
+
+    async def on_columns(self, permit: Permit[ListTableColumnGrants]) -> GrantList:
+        """The live grants on all columns of a table, oldest first; one of each grantor."""
+        operation = permit.operation
+        limit = self._limit(operation.page_size)
+        async with self._database.read() as connection:
+            found = await columns.granted_on(
+                connection, operation.on.table_id, after=_uuid(operation.page_token), limit=limit + 1
+            )
+            where = await _whereabouts(connection, [_object(row) for row in found])
         return _told_list(found, where, limit)
 
     async def of_principal(self, permit: Permit[ListPrincipalGrants]) -> GrantList:
@@ -63,20 +78,20 @@ class GrantLists:
                 after=_uuid(operation.page_token),
                 limit=limit + 1,
             )
-            where = await places(connection, [_object(row) for row in found])
+            where = await _whereabouts(connection, [_object(row) for row in found])
         other = operation.principal is not None and about.type is PrincipalType.USER
         servers = not other or permit.holds(Can.READ_ASSIGNMENTS, ServerRef())
         return _told_list(found, where, limit, servers=servers)
 
-    async def history(self, permit: Permit[ListGrantHistory]) -> GrantHistory:
+    async def history(self, permit: Permit[ListGrantHistory | ListColumnGrantHistory]) -> GrantHistory:
         """The grants on one object that ended, the latest end first."""
         operation = permit.operation
-        key = _row(permit, operation.on).key
+        key = object_of(operation, _row(permit, operation.on), dropped=True)
         limit = self._limit(operation.page_size)
         async with self._database.read() as connection:
             after = _number(operation.page_token)
             found = await grants.history(connection, on=key, after=after, limit=limit + 1)
-            where = await places(connection, [key])
+            where = await _whereabouts(connection, [key])
         return GrantHistory(
             grants=[
                 EndedGrant(
@@ -111,7 +126,22 @@ class GrantLists:
         return min(asked or self._page_size, self._page_size)
 
 
-def _told_list(rows: Any, where: Mapping[ObjectKey, Place], limit: int, *, servers: bool = True) -> GrantList:
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """Where objects lie, and of the tables of columns among them what their columns are called."""
+
+    places: Mapping[ObjectKey, Place]
+    columns: Mapping[ObjectKey, Columns]
+
+
+async def _whereabouts(connection: Connection, keys: Sequence[ObjectKey]) -> _Where:
+    tables = [UUID(table_of(key).id) for key in keys if key.type is ObjectType.COLUMN]
+    documents = await columns.schemas_of(connection, tables)
+    known = {ObjectKey(ObjectType.TABLE, str(id)): known_columns(document) for id, document in documents.items()}
+    return _Where(await places(connection, keys), known)
+
+
+def _told_list(rows: Any, where: _Where, limit: int, *, servers: bool = True) -> GrantList:
     return GrantList(
         grants=[
             Grant(
@@ -135,9 +165,23 @@ def _object(row: Any) -> ObjectKey:
     return ObjectKey(ObjectType(row.object_type), row.object_id)
 
 
-def _resource(key: ObjectKey, where: Mapping[ObjectKey, Place]) -> GrantedOn:
-    place = where.get(key, Place())
-    own = {} if key.type in (ObjectType.PROJECT, ObjectType.WAREHOUSE) else {f"{key.type.value}_id": key.id}
+def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
+    place = where.places.get(key, Place())
+    if key.type is ObjectType.COLUMN:
+        table, known = table_of(key), where.columns.get(table_of(key))
+        name, there = (None, False) if known is None else known.name_of(field_of(key))
+        return GrantedOn(
+            type=told_type(key.type),
+            project_id=place.project_id,
+            warehouse_id=place.warehouse_id,
+            table_id=table.id,
+            column=name,
+            field_id=field_of(key),
+            dropped=not there,
+        )
+    own: dict[str, Any] = (
+        {} if key.type in (ObjectType.PROJECT, ObjectType.WAREHOUSE) else {f"{key.type.value}_id": key.id}
+    )
     return GrantedOn(type=told_type(key.type), project_id=place.project_id, warehouse_id=place.warehouse_id, **own)
 
 

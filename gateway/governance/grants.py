@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
 from gateway.access.door import Door
 from gateway.access.operation import Operation
+from gateway.access.operations.column_grants import ChangeColumnGrants, ReadColumnAssignments, WriteColumnAssignments
 from gateway.access.operations.grant_lists import ChangeGrants
 from gateway.access.operations.grants import Assignment, ReadAssignments, WriteAssignments, WritingGrants
 from gateway.access.operations.roles import ChangeRoleMembers
 from gateway.access.permit import Permit
-from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege
-from gateway.access.refs import ObjectKey, ObjectType, Ref, RoleRef
+from gateway.access.privileges import GRANTABLE, Privilege
+from gateway.access.refs import ObjectKey, ObjectType, Ref, RoleRef, field_of
 from gateway.access.refusals import not_found
 from gateway.access.resolved import (
     Resolved,
@@ -41,9 +43,10 @@ from gateway.db import grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database, retry_serialization
 from gateway.db.outbox import Pending
-from gateway.db.role_nesting import MAX_DEPTH, nesting, offices
+from gateway.db.role_nesting import MAX_DEPTH, leads_to_the_server, nesting
 from gateway.db.server_offices import somebody_stays
-from gateway.db.wanted import TRAVERSE
+from gateway.db.wanted import following
+from gateway.governance.columns import name_at, object_of
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
     InvalidGrantExpiry,
@@ -74,12 +77,13 @@ class Grants:
         self._door = door
         self._delivery = delivery
 
-    async def read(self, permit: Permit[ReadAssignments]) -> AssignmentsAnswer:
+    async def read(self, permit: Permit[ReadAssignments | ReadColumnAssignments]) -> AssignmentsAnswer:
         """The assignments on one object, oldest first, each once whoever gave it."""
         operation = permit.operation
         row = _row(permit, operation.on)
+        key = object_of(operation, row, dropped=True)
         async with self._database.read() as connection:
-            found = await grants.on_object(connection, row.key)
+            found = await grants.on_object(connection, key)
         told = dict.fromkeys(
             (each.privilege, each.principal_type, each.principal_id)
             for each in found
@@ -93,9 +97,11 @@ class Grants:
                 for privilege, type, id in told
             ],
             project_id=row.id if isinstance(row, ResolvedProject) else None,
+            column=name_at(key, row) if isinstance(row, ResolvedTable) else None,
+            field_id=field_of(key) if key.type is ObjectType.COLUMN else None,
         )
 
-    async def write(self, permit: Permit[WriteAssignments]) -> None:
+    async def write(self, permit: Permit[WriteAssignments | WriteColumnAssignments]) -> None:
         """Give and take, all or nothing, by the rules of assignments: what is there already or not there is an error.
 
         Raises TupleAlreadyExists, TupleNotFound, GrantPrincipalUnknown, InvalidGrantExpiry, RoleMembershipCycle,
@@ -104,7 +110,7 @@ class Grants:
         """
         await self._apply(permit, permit.operation, strict=True)
 
-    async def change(self, permit: Permit[ChangeGrants | ChangeRoleMembers]) -> None:
+    async def change(self, permit: Permit[ChangeGrants | ChangeColumnGrants | ChangeRoleMembers]) -> None:
         """Give and take, all or nothing, by the rules of grants: what is so already stays so, and a grant that the
         caller gave before gets the new end and reason.
 
@@ -117,56 +123,57 @@ class Grants:
         repeats a request after RevocationPending is answered when the revocation is in force.
         """
         row = _row(permit, change.on)
+        key = object_of(permit.operation, row, dropped=not change.writes)
         require_to_come(change.writes, permit.resolution.now)
         await self._refuse_what_outlives_the_right(permit, change.writes)
-        given, lost = await retry_serialization(lambda: self._record(permit, change, row, strict=strict))
+        given, lost = await retry_serialization(lambda: self._record(permit, change, row, key, strict=strict))
         await self._answer_when_so(given, lost)
 
     async def _record(
-        self, permit: Permit[Operation], change: WritingGrants, row: Resolved, *, strict: bool
+        self, permit: Permit[Operation], change: WritingGrants, row: Resolved, key: ObjectKey, *, strict: bool
     ) -> tuple[Sequence[Pending], Sequence[Pending]]:
         """Rows and outbox in one transaction; what is to be delivered of what was given, and of what was taken.
 
         What was dropped and can come back has its grants, and they can be taken away; it gets no new ones.
         """
         with last_admin_kept():
-            return await self._recorded(permit, change, row, strict=strict)
+            return await self._recorded(permit, change, row, key, strict=strict)
 
     async def _recorded(
-        self, permit: Permit[Operation], change: WritingGrants, row: Resolved, *, strict: bool
+        self, permit: Permit[Operation], change: WritingGrants, row: Resolved, key: ObjectKey, *, strict: bool
     ) -> tuple[Sequence[Pending], Sequence[Pending]]:
         warehouse_id = _warehouse_id(row)
         shortened: list[Assignment] = []
         async with (
             self._database.change(permit) as connection,
-            somebody_stays(connection, concerned=await _concerns_offices(connection, row.key, change)),
+            _offices_kept(connection, key, change),
         ):
             # One change of an object's grants at a time: two that give and take the same in another order wait for each
             # other here, not for ever.
-            await grants.lock_object(connection, row.key)
-            if not await grants.hold_object(connection, row.key, kept=not change.writes):
+            await grants.lock_object(connection, key)
+            if not await grants.hold_object(connection, key, kept=not change.writes):
                 raise not_found(change.on)
             # Before any grant is touched: a move holds namespaces first and then the grants below them.
             above = await _above_now(connection, row)
             await _require_known(connection, change.writes)
-            await _refuse_circles(connection, row.key, change.writes)
-            await _refuse_members_of_others(connection, row.key, change.writes)
-            if change.writes and row.key.type is ObjectType.ROLE:
-                await refuse_higher_office(connection, row.key.id, partial(self._door.visible, permit))
+            await _refuse_circles(connection, key, change.writes)
+            await _refuse_members_of_others(connection, key, change.writes)
+            if change.writes and key.type is ObjectType.ROLE:
+                await refuse_higher_office(connection, key.id, partial(self._door.visible, permit))
             for entry in change.deletes:
                 taken = await grants.take(
-                    connection, privilege=entry.privilege, principal=entry.principal, on=row.key, by=permit.actor.id
+                    connection, privilege=entry.privilege, principal=entry.principal, on=key, by=permit.actor.id
                 )
                 if strict and not taken:
                     raise TupleNotFound(f"There is no {entry.privilege} of {entry.principal.id} here.")
             if strict:
-                await _refuse_given(connection, row.key, change.writes)
+                await _refuse_given(connection, key, change.writes)
             for entry in change.writes:
                 done = await grants.give(
                     connection,
                     privilege=entry.privilege,
                     principal=entry.principal,
-                    on=row.key,
+                    on=key,
                     by=permit.actor.id,
                     reason=entry.reason,
                     expires_at=entry.expires_at,
@@ -175,9 +182,9 @@ class Grants:
                     shortened.append(entry)
             longer = [entry for entry in change.writes if entry not in shortened]
             given = await outbox.enqueue(
-                connection, _keys(row, above, longer), takes_away=False, warehouse_id=warehouse_id
+                connection, _keys(key, above, longer), takes_away=False, warehouse_id=warehouse_id
             )
-            less = _keys(row, above, (*change.deletes, *shortened))
+            less = _keys(key, above, (*change.deletes, *shortened))
             lost = await outbox.enqueue(connection, less, takes_away=True, warehouse_id=warehouse_id)
         return given, lost
 
@@ -236,9 +243,14 @@ def parse_privileges(kind: ObjectType, names: Iterable[str]) -> tuple[Privilege,
 
 
 def require_writable(
-    on: Ref, writes: tuple[Assignment, ...], deletes: tuple[Assignment, ...]
+    on: Ref,
+    writes: tuple[Assignment, ...],
+    deletes: tuple[Assignment, ...],
+    *,
+    kind: ObjectType | None = None,
 ) -> tuple[tuple[Assignment, ...], tuple[Assignment, ...]]:
-    """(writes, deletes), when they can be done in one piece and mean something.
+    """(writes, deletes), when they can be done in one piece and mean something. `kind` is the type of what the grants
+    are on, where that is something of `on`.
 
     Raises InvalidGrantPrivilege, SelfAssignment, InvalidGrantExpiry, TooManyEntries, and 400 for one grant that stands
     twice in the request.
@@ -248,7 +260,7 @@ def require_writable(
     if len({entry.key for entry in (*writes, *deletes)}) != len(writes) + len(deletes):
         raise BadRequestException("The same assignment is in the request twice.")
     for entry in (*writes, *deletes):
-        _privilege(on.type, entry.privilege)
+        _privilege(kind or on.type, entry.privilege)
         within_roles = on.type is ObjectType.ROLE and entry.principal.type is PrincipalType.ROLE
         if within_roles and isinstance(on, RoleRef) and entry.principal.id == str(on.role_id):
             raise SelfAssignment("A role cannot be assigned to itself.")
@@ -281,13 +293,12 @@ def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:
     return entry.principal.id == permit.actor.id
 
 
-async def _concerns_offices(connection: Connection, on: ObjectKey, change: WritingGrants) -> bool:
-    """Whether it may take an office on the server from somebody: by itself, or by taking them out of a role."""
-    if not change.deletes and all(entry.expires_at is None for entry in change.writes):
-        return False
-    if on.type is ObjectType.ROLE:
-        return any(held_on.type is ObjectType.SERVER for _, held_on in await offices(connection, on.id))
-    return on.type is ObjectType.SERVER
+def _offices_kept(connection: Connection, on: ObjectKey, change: WritingGrants) -> AbstractAsyncContextManager[None]:
+    """Around what may take an office on the server from somebody: by itself, or by taking them out of a role."""
+    takes = bool(change.deletes) or any(entry.expires_at is not None for entry in change.writes)
+    if takes and on.type is ObjectType.ROLE:
+        return somebody_stays(connection, concerned=partial(leads_to_the_server, connection, on.id))
+    return somebody_stays(connection) if takes and on.type is ObjectType.SERVER else nullcontext()
 
 
 async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
@@ -350,13 +361,12 @@ def _warehouse_id(row: Resolved) -> UUID | None:
             return None
 
 
-def _keys(row: Resolved, above: Sequence[ObjectKey], entries: Sequence[Assignment]) -> list[TupleKey]:
-    """The grants' own tuples, and `traverse` on everything above for those that are reasons to see the way."""
+def _keys(on: ObjectKey, above: Sequence[ObjectKey], entries: Sequence[Assignment]) -> list[TupleKey]:
+    """The grants' own tuples, and what follows from them."""
     keys: dict[TupleKey, None] = {}
     for entry in entries:
-        keys[TupleKey(entry.principal, entry.privilege.value, row.key)] = None
-        if entry.privilege in TRAVERSE_REASONS:
-            keys.update(dict.fromkeys(TupleKey(entry.principal, TRAVERSE, container) for container in above))
+        grant = TupleKey(entry.principal, entry.privilege.value, on)
+        keys.update(dict.fromkeys(following(grant, above)))
     return list(keys)
 
 

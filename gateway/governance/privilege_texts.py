@@ -11,6 +11,11 @@ from gateway.access.wire_rights import PrivilegeTold
 _TEXTS: dict[Privilege, tuple[str, str, str]] = {
     Privilege.ADMIN: ("Admin", "Runs the server and hands out projects; no right on data.", "administration"),
     Privilege.OPERATOR: ("Operator", "Administers every project.", "administration"),
+    Privilege.PROVISIONER: (
+        "Provisioner",
+        "Keeps users and synchronised roles as one identity provider says; no right on anything else.",
+        "administration",
+    ),
     Privilege.PROJECT_ADMIN: ("Project admin", "Everything in the project.", "administration"),
     Privilege.SECURITY_ADMIN: ("Security admin", "Hands out rights and manages roles; no right on data.", "security"),
     Privilege.DATA_ADMIN: ("Data admin", "All data of the project; hands out nothing.", "administration"),
@@ -21,6 +26,12 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
         "Asks and acts here in the name of any user, with that user's rights; none of its own.",
         "security",
     ),
+    Privilege.ENFORCER: (
+        "Enforcer",
+        "Is trusted to hold back of a table what the user it acts for may not read; no right of its own.",
+        "security",
+    ),
+    Privilege.INSPECTOR: ("Inspector", "Is told what any user may do here, and cannot act as them.", "security"),
     Privilege.OWNERSHIP: ("Owner", "Everything on this and below, and hands out rights on it.", "administration"),
     Privilege.PASS_GRANTS: ("Pass on", "Passes on the rights one holds, on this object only.", "security"),
     Privilege.MANAGE_GRANTS: ("Manage grants", "Hands out every right on this and below.", "security"),

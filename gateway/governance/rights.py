@@ -26,7 +26,9 @@ _OF_USERS: dict[str, Can | None] = {
 
 #: Actions of this server alone, and one that others only meet in the relationship model: a client that reads the names
 #: into a closed set must not stumble over them.
-_OWN = frozenset({Can.DELEGATE, Can.LIST_ALL_PROJECTS})
+_OWN = frozenset(
+    {Can.SYNCHRONIZE_IDENTITIES, Can.DELEGATE, Can.ENFORCE, Can.INSPECT, Can.LIST_ALL_PROJECTS, Can.READ_COLUMNS}
+)
 
 _AUTHORIZER_ONLY = frozenset({Can.ASSUME, Can.CHANGE_OWNERSHIP, Can.READ_ASSIGNMENTS, Can.SET_MANAGED_ACCESS})
 

@@ -42,7 +42,7 @@ from gateway.access.wire_roles import (
     RoleMemberList,
     RoleMetadata,
 )
-from gateway.db import grants, outbox, role_nesting, roles, search
+from gateway.db import grants, outbox, role_nesting, roles, scim_groups, search
 from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
@@ -55,6 +55,7 @@ from gateway.governance.errors import (
     RoleMembershipDepthExceeded,
     RoleNameAlreadyExists,
     RoleSourceIdConflict,
+    RoleSynchronized,
     last_admin_kept,
     pending_when_out,
 )
@@ -148,11 +149,15 @@ class Roles:
         )
 
     async def update(self, permit: Permit[UpdateRole]) -> Role:
-        """Another name and description. Raises RoleNameAlreadyExists."""
+        """Another name and description. Raises RoleNameAlreadyExists, and RoleSynchronized for another name of what a
+        directory names.
+        """
         operation = permit.operation
         request = operation.request
         try:
             async with self._database.change(permit) as connection:
+                if request.name != permit.role(operation.role).name:
+                    await _refuse_synchronized(connection, operation.role)
                 row = await roles.update(
                     connection, operation.role.role_id, name=request.name, description=request.description
                 )
@@ -166,14 +171,15 @@ class Roles:
         """Another provider and source: who is in the role is said by another group from now on. What was decided by the
         former group and has not happened yet is decided again.
 
-        Raises RoleSourceIdConflict and ReservedRoleProvider, and RoleActionForbidden when the role has an office that
-        is not the caller's to give.
+        Raises RoleSourceIdConflict, ReservedRoleProvider and RoleSynchronized, and RoleActionForbidden when the role
+        has an office that is not the caller's to give.
         """
         operation = permit.operation
         request = operation.request
         _refuse_reserved(request.provider_id)
         try:
             async with self._database.change(permit) as connection:
+                await _refuse_synchronized(connection, operation.role)
                 may = partial(self._door.visible, permit)
                 await refuse_higher_office(connection, str(operation.role.role_id), may)
                 row = await roles.update_source(
@@ -295,6 +301,14 @@ async def _refuse_depth(connection: Connection, role: ObjectKey, owner: Principa
     found = await nesting(connection, role.id, [owner.id])
     if found.depth > MAX_DEPTH:
         raise RoleMembershipDepthExceeded(f"Roles would be nested {found.depth} deep; possible are {MAX_DEPTH}.")
+
+
+async def _refuse_synchronized(connection: Connection, ref: RoleRef) -> None:
+    """Raise RoleSynchronized: the next synchronisation would undo what is written by hand, or miss its group."""
+    if await scim_groups.is_kept(connection, ref.role_id):
+        raise RoleSynchronized(
+            "The name, source and members of this role are said by a directory (SCIM); change the group there."
+        )
 
 
 def _refuse_reserved(provider: str) -> None:

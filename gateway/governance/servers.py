@@ -16,7 +16,7 @@ from gateway.db import grants, outbox, projects, servers, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.tasks import Queue
-from gateway.governance.errors import CatalogAlreadyBootstrapped, TermsOfUseNotAccepted
+from gateway.governance.errors import BootstrapForbidden, CatalogAlreadyBootstrapped, TermsOfUseNotAccepted
 from gateway.governance.users import display_name, guessed_type
 
 DEFAULT_PROJECT_NAME = "Default Project"
@@ -55,7 +55,7 @@ class Servers:
     async def bootstrap(self, permit: Permit[Bootstrap]) -> None:
         """Make the caller administrator (or operator) of the server, and of the default project where there is one.
 
-        Raises TermsOfUseNotAccepted and CatalogAlreadyBootstrapped; then nothing was changed.
+        Raises TermsOfUseNotAccepted, CatalogAlreadyBootstrapped and BootstrapForbidden; then nothing was changed.
         """
         request = permit.operation.request
         if not request.accept_terms_of_use:
@@ -65,7 +65,9 @@ class Servers:
         server = ObjectKey(ObjectType.SERVER, str(self._server_id))
         held = Privilege.OPERATOR if request.is_operator else Privilege.ADMIN
         async with self._database.change(permit) as connection:
-            if not await servers.claim_bootstrap(connection):
+            if not await servers.claim_bootstrap(connection, actor.id):
+                if await servers.awaits_bootstrap(connection):
+                    raise BootstrapForbidden("This server was opened to be bootstrapped by somebody else.")
                 raise CatalogAlreadyBootstrapped("This server has been bootstrapped before.")
             await users.upsert(
                 connection,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+import msgspec
+
 from gateway.access.operations.deleted import Kept
 from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef, ObjectKey, ObjectType
 from gateway.access.wire_tasks import (
@@ -87,32 +89,25 @@ def filter_of(entity: EntityFilter) -> tuple[str, UUID | None]:
 
 def project_task(row: AnyRow) -> ProjectTask:
     """A project's own task."""
-    return ProjectTask(
-        task_id=row.id,
-        project_id=row.project_id,
-        queue_name=row.queue,
-        status=STATUSES[Status(row.status)],
-        scheduled_for=row.scheduled_for,
-        attempt=row.attempt,
-        progress=row.progress,
-        created_at=row.created_at,
-        picked_up_at=row.picked_up_at,
-        last_heartbeat_at=row.heartbeat_at,
-        parent_task_id=row.parent_task_id,
-        updated_at=row.updated_at,
-    )
+    return _task(row, row.project_id)
 
 
 def warehouse_task(row: AnyRow, project_id: str) -> WarehouseTask:
     """A task of a warehouse of this project."""
     entity = entity_of(row)
     return WarehouseTask(
-        task_id=row.id,
-        project_id=project_id,
+        **msgspec.structs.asdict(_task(row, project_id)),
         warehouse_id=row.warehouse_id,
-        queue_name=row.queue,
         entity=None if entity is None else entity.told,
         entity_name=None if entity is None else list(row.entity_name),
+    )
+
+
+def _task(row: AnyRow, project_id: str) -> ProjectTask:
+    return ProjectTask(
+        task_id=row.id,
+        project_id=project_id,
+        queue_name=row.queue,
         status=STATUSES[Status(row.status)],
         scheduled_for=row.scheduled_for,
         attempt=row.attempt,

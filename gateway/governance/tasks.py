@@ -18,6 +18,7 @@ from gateway.access.operation import Operation
 from gateway.access.operations.task_control import (
     ControlProjectTasks,
     ControlTasks,
+    FindTask,
     FindTasks,
     FoundTask,
     GetProjectTask,
@@ -111,16 +112,28 @@ class Tasks:
         rows, token = await self._page(permit, operation.request, wanted, None)
         return ProjectTaskList(tasks=[project_task(row) for row in rows], next_page_token=token)
 
+    async def find_one(self, permit: Permit[FindTask], attempts: int) -> GetTask:
+        """What is to be admitted so that this task can be seen. Raises TaskNotFound as `find` does."""
+        operation = permit.operation
+        by_all = permit.holds(Can.GET_ALL_TASKS, operation.warehouse)
+        ids = [operation.task_id]
+        async with self._database.read() as connection:
+            found = await task_lists.get(connection, ids, warehouse_id=operation.warehouse.warehouse_id)
+            there = await task_lists.kept(connection, [row.entity_id for row in found.values()])
+        if not by_all:
+            [seen] = await self._related(permit, Can.GET_TASKS, ids, found)
+            found = found if seen else {}
+        row = _one(found, operation.task_id)
+        about = kept_of(row) if row.entity_id in there else None
+        return GetTask(operation.warehouse, FoundTask(row.id, about), by_all, attempts)
+
     async def get(self, permit: Permit[GetTask]) -> WarehouseTaskDetails:
-        """One task with its attempts. Raises TaskNotFound, also when the caller may not see it."""
+        """One task with its attempts. Raises TaskNotFound when it went meanwhile."""
         operation = permit.operation
         warehouse = permit.warehouse(operation.warehouse)
         async with self._database.read() as connection:
-            found = await task_lists.get(connection, [operation.task_id], warehouse_id=warehouse.id)
-        if not permit.holds(Can.GET_ALL_TASKS, operation.warehouse):
-            [seen] = await self._related(permit, Can.GET_TASKS, [operation.task_id], found)
-            found = found if seen else {}
-        row = _one(found, operation.task_id)
+            found = await task_lists.get(connection, [operation.task.id], warehouse_id=warehouse.id)
+        row = _one(found, operation.task.id)
         task = warehouse_task(row, warehouse.project_id)
         return WarehouseTaskDetails(
             **msgspec.structs.asdict(task),

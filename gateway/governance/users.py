@@ -26,13 +26,13 @@ from gateway.access.resolved import ResolvedUser
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.access.wire import FoundUser, FoundUsers, User, UserList, WhoAmIAnswer
 from gateway.access.wire_roles import NamedRoleList
-from gateway.db import role_nesting, roles, search, users
+from gateway.db import role_nesting, roles, scim_users, search, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.found import user_from
 from gateway.db.ownership import record_principal_gone
 from gateway.db.server_offices import somebody_stays
-from gateway.governance.errors import last_admin_kept, pending_when_out
+from gateway.governance.errors import UserSynchronized, last_admin_kept, pending_when_out
 from gateway.governance.roles import MOST_FOUND, named_roles
 
 
@@ -133,7 +133,9 @@ class Users:
 
     async def delete(self, permit: Permit[DeleteSelf | DeleteUser]) -> None:
         """The record with every grant to the user, answered when all of it is taken away everywhere. Who comes back
-        with the same id has nothing. Raises UserNotFound, and LastServerAdmin for the last who can manage the server.
+        with the same id has nothing. Raises UserNotFound, LastServerAdmin for the last who can manage the server, and
+        UserSynchronized for whom a directory keeps: with the record would go that it deactivated the user, and what it
+        says of the user later would find nobody.
 
         Raises RevocationPending when it is recorded but OpenFGA has not confirmed it yet.
         """
@@ -141,6 +143,8 @@ class Users:
         user = Principal(PrincipalType.USER, ref.user_id)
         with last_admin_kept():
             async with self._database.change(permit) as connection, somebody_stays(connection):
+                if await scim_users.is_kept(connection, ref.user_id):
+                    raise UserSynchronized("A directory (SCIM) keeps this user. Delete the user there.")
                 if not await users.delete(connection, ref.user_id):
                     raise not_found(ref)
                 pending = await record_principal_gone(connection, user, by=permit.actor.id)

@@ -3,12 +3,17 @@
 
 Nothing is typed into this program: people open the provider's page in any browser and enter a short code there.
 Addresses and codes come from the provider and go to a terminal, so they are shown only when they are what they should
-be.
+be. The device code is bound to this process by PKCE (RFC 7636) as well: providers that know nothing of that here pass
+it over (RFC 6749 section 3.1), and Keycloak insists on it where a client does in a browser.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
@@ -23,6 +28,8 @@ DEVICE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 _MAX_ANSWER: Final = 65_536
 _MAX_WAIT: Final = 1800
 _SLOWER: Final = 5.0
+#: RFC 6749 section A.12: it is printed and goes into a header.
+_SENDABLE: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
 Answer = TypeVar("Answer")
 
 
@@ -91,8 +98,17 @@ class DeviceLogin:
         provider = await self._provider()
         if provider.device_authorization_endpoint is None:
             raise LoginFailed(f"{self._issuer} offers no login from a device (RFC 8628)")
-        form = {"client_id": self._client_id, "scope": self._scope}
-        code = _read(await self._post(provider.device_authorization_endpoint, form), DeviceCode)
+        verifier = secrets.token_urlsafe(32)
+        form = {
+            "client_id": self._client_id,
+            "scope": self._scope,
+            "code_challenge": _challenge(verifier),
+            "code_challenge_method": "S256",
+        }
+        begun = await self._post(provider.device_authorization_endpoint, form)
+        if begun.status_code != httpx.codes.OK:
+            raise LoginFailed(f"the provider begins no login for this client (HTTP {begun.status_code}{_why(begun)})")
+        code = _read(begun, DeviceCode)
         _require_showable(code)
         show(code)
         ends = self._clock() + min(code.expires_in, _MAX_WAIT)
@@ -102,7 +118,12 @@ class DeviceLogin:
             try:
                 answer = await self._post(
                     provider.token_endpoint,
-                    {"grant_type": DEVICE, "device_code": code.device_code, "client_id": self._client_id},
+                    {
+                        "grant_type": DEVICE,
+                        "device_code": code.device_code,
+                        "client_id": self._client_id,
+                        "code_verifier": verifier,
+                    },
                 )
             except LoginFailed:
                 # RFC 8628 section 3.5: when the connection times out, ask less often; the code is good still.
@@ -150,6 +171,8 @@ class DeviceLogin:
         granted = _read(answer, _Granted)
         if granted.token_type.lower() != "bearer":
             raise LoginFailed("the provider gave a token that is no bearer token")
+        if not _SENDABLE.fullmatch(granted.access_token):
+            raise LoginFailed("the provider gave a token that cannot be sent")
         return Tokens(granted.access_token, self._clock() + granted.expires_in, granted.refresh_token)
 
     async def _post(self, url: str, form: Mapping[str, str]) -> httpx.Response:
@@ -171,6 +194,20 @@ def _read(answer: httpx.Response, kind: type[Answer]) -> Answer:
         raise LoginFailed(f"the provider's answer cannot be read (HTTP {answer.status_code})") from None
     result: Answer = found
     return result
+
+
+def _challenge(verifier: str) -> str:
+    """RFC 7636 section 4.2."""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+def _why(answer: httpx.Response) -> str:
+    """The error code of a refusal, where it is one; nothing else of the answer is shown."""
+    try:
+        error = _read(answer, _Refused).error
+    except LoginFailed:
+        return ""
+    return f", {error}" if re.fullmatch(r"[a-z_]{1,40}", error) else ""
 
 
 def _require_showable(code: DeviceCode) -> None:

@@ -141,7 +141,8 @@ class ServiceAccounts:
         if (refusal := self._refused.get(digest)) is not None:
             raise AuthenticationFailed(refusal)
         try:
-            return self._read(claims, await self._review(token), issuer, audiences, expires_at)
+            status = await self._review(token, legacy=issuer == LEGACY_ISSUER)
+            return self._read(claims, status, issuer, audiences, expires_at)
         except AuthenticationFailed as refused:
             self._refused[digest] = refused.message
             raise
@@ -154,6 +155,9 @@ class ServiceAccounts:
         now, skew = self._clock(), self._rules.skew_seconds
         expires_at, not_before = numeric_date(claims, "exp"), numeric_date(claims, "nbf")
         if issuer == LEGACY_ISSUER:
+            # What names an audience is no such token, whatever its cluster calls itself: that audience would count.
+            if "aud" in claims:
+                raise AuthenticationFailed("a token of this issuer names no audience")
             return issuer, (), now + self._seconds if expires_at is None else expires_at
         if expires_at is None or now >= expires_at + skew:
             raise AuthenticationFailed("the token has expired, or has no expiry (exp)")
@@ -164,8 +168,13 @@ class ServiceAccounts:
             raise AuthenticationFailed("the token was issued for another audience than this service")
         return issuer, audiences, expires_at
 
-    async def _review(self, token: str) -> _Status:
-        spec: dict[str, Any] = {"token": token, "audiences": sorted(self._rules.audiences)}
+    async def _review(self, token: str, *, legacy: bool = False) -> _Status:
+        """What the API server says. It takes a token without an audience for its own audience alone, and refuses it
+        when another one is asked for; so for such a token it is asked for none.
+        """
+        spec: dict[str, Any] = {"token": token}
+        if not legacy:
+            spec["audiences"] = sorted(self._rules.audiences)
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
         if self._waiting >= _WAITING:
             raise unavailable("too many tokens wait to be reviewed")

@@ -16,14 +16,15 @@ from gateway.tasks.visits import admitted
 TASK: Final = "reopen_bootstrap"
 
 
-async def reopen(*, database: Database, door: Door) -> bool:
-    """Let the server be bootstrapped once more, by the first caller with a token; whether somebody could manage it even
-    now. Nothing that anybody holds is touched. Raises the refusal of policies and the outages of the door.
+async def reopen(*, database: Database, door: Door, user_id: str | None) -> bool:
+    """Let the server be bootstrapped once more, by this user (`<provider>~<subject>`) or else by the first caller with
+    a token; whether somebody could manage it even now. Nothing that anybody holds is touched. Raises the refusal of
+    policies and the outages of the door.
     """
     async with (
-        admitted(door, TASK, str(uuid7()), ReopenBootstrap()) as permit,
+        admitted(door, TASK, str(uuid7()), ReopenBootstrap(user_id)) as permit,
         database.change(permit) as connection,
     ):
         managed = await server_offices.anybody(connection)
-        await servers.reopen_bootstrap(connection)
+        await servers.reopen_bootstrap(connection, user_id)
     return managed

@@ -45,6 +45,7 @@ _SCHEME = re.compile(
 _JWT = re.compile(
     r"(?<![A-Za-z0-9])e(?:y[A-Z]|w[a-zA-Z])[A-Za-z0-9_-]{6,}(?:\.|%2E)[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*)*"
 )
+_OWN_TOKEN = re.compile(r"(?<![A-Za-z0-9])lgscim_[A-Za-z0-9_-]{4,}")
 _AWS_KEY_ID = re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{8,}")
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])")
 _USERINFO = re.compile(r"(?<=://)[^\s/@\"']+@")
@@ -54,7 +55,7 @@ _PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIV
 # for them costs a tenth of the patterns.
 _HINTS = (
     *("auth", "pass", "pwd", "secret", "token", "credential", "key", "cookie", "assertion", "verifier", "signature"),
-    *("dsn", "bearer", "basic", "negotiate", "dpop", "ey", "ew", "://", "akia", "asia", "abia", "acca"),
+    *("dsn", "bearer", "basic", "negotiate", "dpop", "ey", "ew", "://", "akia", "asia", "abia", "acca", "lgscim_"),
 )
 
 
@@ -70,6 +71,7 @@ def redact_text(text: str) -> str:
     lowered = text.lower()
     if not any(hint in lowered for hint in _HINTS):
         return text
+    text = _OWN_TOKEN.sub(REDACTED, text)
     text = _PEM.sub(REDACTED, text)
     text = _JWT.sub(REDACTED, text)
     text = _NAMED.sub(rf"\g<name>\g<between>{REDACTED}", text)

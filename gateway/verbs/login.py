@@ -29,7 +29,7 @@ def _at_a_provider(command: Command) -> Command:
     """The two options that say where the login is."""
     for option in (
         click.option("--client-id", help="Public client of the provider; default: the setting UI__OPENID_CLIENT_ID."),
-        click.option("--issuer", help="The provider; default: the setting OPENID_PROVIDER_URI."),
+        click.option("--issuer", help="The provider; default: as for the page at /ui."),
     ):
         command = option(command)
     return command
@@ -84,7 +84,7 @@ def token(issuer: str | None, client_id: str | None) -> None:
 def _provider(issuer: str | None, client_id: str | None) -> tuple[str, str, str]:
     """(issuer, client id, scope), given or from the settings."""
     settings = settings_for()
-    issuer, client_id = issuer or settings.openid_provider_uri, client_id or settings.ui.openid_client_id
+    issuer, client_id = issuer or settings.sign_in_issuer(), client_id or settings.ui.openid_client_id
     if issuer is None or client_id is None:
         raise click.ClickException("name the provider with --issuer and its public client with --client-id")
     return issuer, client_id, settings.ui.openid_scope

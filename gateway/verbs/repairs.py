@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from gateway.verbs.edge import DIFFERS, settings_for, start_failures
+from gateway.verbs.provisioning import scim_token
 
 if TYPE_CHECKING:
     pass
@@ -59,7 +60,7 @@ def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) ->
 
 @click.group()
 def secrets() -> None:
-    """Storage credentials at rest."""
+    """Storage credentials at rest, and tokens that the gateway issues."""
 
 
 @secrets.command("rotate")
@@ -108,21 +109,45 @@ def withdraw_signing_keys(yes: bool) -> None:
     click.echo(f"signing keys that ended: {ended}")
 
 
+secrets.add_command(scim_token)
+
+
 @click.command("reopen-bootstrap")
-@click.option("--yes", is_flag=True, help="Do it: the next caller with a token who bootstraps administers the server.")
-def reopen_bootstrap(yes: bool) -> None:
+@click.option("--for", "user_id", help="The only user who may bootstrap then, by the full id: `<provider>~<subject>`.")
+@click.option("--yes", is_flag=True, help="Do it: whoever bootstraps next administers the server.")
+def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
     """Let the server be bootstrapped once more, when nobody can manage it any more. What people hold stays."""
     from gateway import app
     from gateway.settings import Settings
     from gateway.telemetry.logs import configure_logging
 
+    if user_id is not None:
+        _require_user(user_id)
     if not yes:
-        raise click.UsageError("whoever bootstraps next administers the server; say --yes to let it be so")
+        who = "whoever bootstraps next" if user_id is None else user_id
+        raise click.UsageError(f"{who} administers the server then; say --yes to let it be so")
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
     try:
-        managed = asyncio.run(app.reopen_bootstrap(settings_for(Settings.write_url)))
+        managed = asyncio.run(app.reopen_bootstrap(settings_for(Settings.write_url), user_id=user_id))
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
     if managed:
         click.echo("note: somebody can manage this server now")
-    click.echo("the server can be bootstrapped again: POST /management/v1/bootstrap")
+    by = "" if user_id is None else f" by {user_id}"
+    click.echo(f"the server can be bootstrapped again{by}: POST /management/v1/bootstrap")
+
+
+def _require_user(user_id: str) -> None:
+    """Raise the error of the command line for what is no id of a user: nobody could bootstrap then."""
+    import msgspec
+
+    from gateway.access.principal_ids import require_fitting
+    from gateway.iceberg.errors import CatalogError
+
+    provider, tilde, subject = user_id.partition("~")
+    try:
+        require_fitting(user_id)
+    except (CatalogError, msgspec.ValidationError) as unfit:
+        raise click.UsageError(str(unfit)) from None
+    if not (provider and tilde and subject):
+        raise click.UsageError(f"{user_id!r} is no user: say the full id, <provider>~<subject>")

@@ -4,7 +4,7 @@
 # title: Asking the gateway
 # description: |
 #   The one place from which anything is asked. The gateway answers by relationships and guardrails, as it would answer
-#   the user's own request; the bridge asks as itself and needs `delegate` on the warehouses. No answer is kept. What is
+#   the user's own request; the bridge asks as itself and needs `inspector` on the warehouses. No answer is kept. What is
 #   no complete, well-formed answer allows nothing.
 package trino.gateway
 
@@ -15,27 +15,55 @@ import data.trino.settings
 _most := 1000
 
 # METADATA
-# description: Those of the checks (a set) that hold for this user.
-holding(user, checks) := {check |
+# description: |
+#   Those of the checks (a set) that hold for this user, and how far: `"all"`, or the names of columns (a set) as Trino
+#   writes them when no more than those may be read.
+holding(user, checks) := {check: extent |
 	count(checks) > 0
 	asked := [check | some check in checks]
 	some first in numbers.range_step(0, count(asked) - 1, _most)
-	some check in _allowed(user, array.slice(asked, first, first + _most))
+	some check, extent in _allowed(user, array.slice(asked, first, first + _most))
 }
 
 # METADATA
 # description: |
 #   Those of at most a thousand checks (a list) that the gateway allows; none of them unless each has its answer under its
-#   own number.
-_allowed(user, checks) := {checks[index] | some index, result in answer.body.results; result.allowed} if {
+#   own number, and every answer is a clear one.
+_allowed(user, checks) := {checks[index]: extent |
+	some index, result in answer.body.results
+	result.allowed
+	extent := _extent(result)
+	extent != set()
+} if {
 	answer := http.send(_request(user, checks))
 	answer.status_code == 200
 	count(answer.body.results) == count(checks)
 	every index, result in answer.body.results {
 		is_boolean(result.allowed)
 		result.id == format_int(index, 10)
+		_is_clear(checks[index], result)
 	}
-} else := set()
+} else := {}
+
+# METADATA
+# description: Without a list of columns the answer is about all of it.
+_is_clear(_, result) if not "columns" in object.keys(result)
+
+# METADATA
+# description: Columns are told where columns were asked about, and are a list of names.
+_is_clear(check, result) if {
+	check.table.action.action == "read_columns"
+	is_array(result.columns)
+	every name in result.columns { is_string(name) }
+}
+
+# METADATA
+# description: |
+#   How far the answer goes. Trino writes the names of columns in small letters. The two letters that Java and OPA do not
+#   make small alike could make another column's name of a granted one, so a column with such a letter is nobody's.
+_extent(result) := {lower(name) | some name in result.columns; not regex.match(`[\x{130}\x{3a3}]`, name)} if {
+	"columns" in object.keys(result)
+} else := "all"
 
 # METADATA
 # description: The request, which names the user in each check.

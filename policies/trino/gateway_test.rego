@@ -35,22 +35,71 @@ unclear(request) := {"status_code": 200, "body": {"results": [{"id": each.id, "a
 
 null_(request) := {"status_code": 200, "body": {"results": [{"id": each.id, "allowed": null} | some each in request.body.checks]}}
 
+# METADATA
+# description: What holds when all of it holds as a whole.
+whole(asked) := {check: "all" | some check in asked}
+
 test_a_whole_answer_allows_what_it_allows if {
-	gateway.holding("alice", checks(3)) == checks(3) with http.send as yes with opa.runtime as world.opa
-	gateway.holding("alice", set()) == set() with http.send as yes with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == whole(checks(3)) with http.send as yes with opa.runtime as world.opa
+	gateway.holding("alice", set()) == {} with http.send as yes with opa.runtime as world.opa
 }
 
 test_no_answer_and_an_odd_answer_allow_nothing if {
-	gateway.holding("alice", checks(3)) == set() with http.send as refusing with opa.runtime as world.opa
-	gateway.holding("alice", checks(3)) == set() with http.send as silent with opa.runtime as world.opa
-	gateway.holding("alice", checks(3)) == set() with http.send as empty with opa.runtime as world.opa
-	gateway.holding("alice", checks(3)) == set() with http.send as texts with opa.runtime as world.opa
-	gateway.holding("alice", checks(3)) == set() with http.send as short with opa.runtime as world.opa
-	gateway.holding("alice", checks(3)) == set() with http.send as long with opa.runtime as world.opa
-	gateway.holding("alice", checks(3)) == set() with http.send as mixed_up with opa.runtime as world.opa
-	gateway.holding("alice", checks(3)) == set() with http.send as nameless with opa.runtime as world.opa
-	gateway.holding("alice", checks(3)) == set() with http.send as unclear with opa.runtime as world.opa
-	gateway.holding("alice", checks(3)) == set() with http.send as null_ with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == {} with http.send as refusing with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == {} with http.send as silent with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == {} with http.send as empty with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == {} with http.send as texts with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == {} with http.send as short with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == {} with http.send as long with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == {} with http.send as mixed_up with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == {} with http.send as nameless with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == {} with http.send as unclear with opa.runtime as world.opa
+	gateway.holding("alice", checks(3)) == {} with http.send as null_ with opa.runtime as world.opa
+}
+
+# METADATA
+# description: Checks of which the first is about the columns of a table.
+of_columns := {{"table": {"warehouse-id": "w", "namespace": ["sales"], "table": "0", "action": {"action": "read_columns"}}}}
+
+# METADATA
+# description: An answer that allows everything, with `data.told` beside each answer.
+beside(request) := object.union(yes(request), {"body": {"results": [object.union(each, data.told) |
+	some each in yes(request).body.results
+]}})
+
+test_columns_are_told_as_names if {
+	some check in of_columns
+	gateway.holding("alice", of_columns) == {check: {"a", "b"}} with http.send as beside
+		with data.told as {"columns": ["a", "B"]}
+		with opa.runtime as world.opa
+	gateway.holding("alice", of_columns) == whole(of_columns) with http.send as beside
+		with data.told as {}
+		with opa.runtime as world.opa
+	gateway.holding("alice", of_columns) == {} with http.send as beside
+		with data.told as {"columns": []}
+		with opa.runtime as world.opa
+	gateway.holding("alice", of_columns) == {} with http.send as beside
+		with data.told as {"columns": ["a"], "allowed": false}
+		with opa.runtime as world.opa
+}
+
+test_odd_columns_allow_nothing_of_the_whole_answer if {
+	every odd in [null, "a", {"a": true}, [7], ["a", null], [["a"]], true] {
+		gateway.holding("alice", of_columns | checks(2)) == {} with http.send as beside
+			with data.told as {"columns": odd}
+			with opa.runtime as world.opa
+	}
+
+	every odd in [null, "a", {"a": true}, [7], ["a", null], [["a"]], true] {
+		gateway.holding("alice", of_columns) == {} with http.send as beside
+			with data.told as {"columns": odd}
+			with opa.runtime as world.opa
+	}
+
+	# Nobody asked about columns there.
+	gateway.holding("alice", checks(1)) == {} with http.send as beside
+		with data.told as {"columns": ["a"]}
+		with opa.runtime as world.opa
 }
 
 # METADATA
@@ -58,10 +107,10 @@ test_no_answer_and_an_odd_answer_allow_nothing if {
 counting(request) := yes(request) if count(request.body.checks) in data.takes
 
 test_a_thousand_checks_are_one_request_and_more_are_few if {
-	gateway.holding("alice", checks(1000)) == checks(1000) with http.send as counting
+	gateway.holding("alice", checks(1000)) == whole(checks(1000)) with http.send as counting
 		with data.takes as {1000}
 		with opa.runtime as world.opa
-	gateway.holding("alice", checks(2001)) == checks(2001) with http.send as counting
+	gateway.holding("alice", checks(2001)) == whole(checks(2001)) with http.send as counting
 		with data.takes as {1000, 1}
 		with opa.runtime as world.opa
 }

@@ -34,10 +34,10 @@ batch := [index | some index, _ in input.action.filterResources; index in _allow
 
 # METADATA
 # description: Of columns the places are those in the list of columns, and the thing is their one table.
-batch := [index | some index, _ in input.action.filterResources[0].table.columns] if {
+batch := [index | some index, name in input.action.filterResources[0].table.columns; _within(name, extent)] if {
 	_operation == "FilterColumns"
 	count(input.action.filterResources) == 1
-	0 in _allowed(input.action.filterResources)
+	extent := _extents(input.action.filterResources)[0]
 }
 
 # METADATA
@@ -68,18 +68,18 @@ batch_column_masks := [{"index": index, "viewExpression": _null(thing)} |
 ]
 
 # METADATA
-# description: The tables of the columns that are asked about, as far as they may be read.
-_readable contains tables[place] if {
+# description: The tables of the columns that are asked about, and how far they may be read.
+_readable[tables[place]] := extent if {
 	_operation == "GetColumnMask"
 	single := object.get(input.action, "resource", {})
 	things := array.concat([single], object.get(input.action, "filterResources", []))
 	tables := [table | some table in {_table_of(thing) | some thing in things}]
-	some place in _allowed(tables)
+	some place, extent in _extents(tables)
 }
 
 # METADATA
-# description: Whether the column is of such a table.
-_is_readable(thing) if _table_of(thing) in _readable
+# description: Whether the column is of such a table, and one that may be read.
+_is_readable(thing) if _within(thing.column.columnName, _readable[_table_of(thing)])
 
 # METADATA
 # description: The table that a column is in.
@@ -96,8 +96,17 @@ _null(thing) := {"expression": sprintf("CAST(NULL AS %s)", [thing.column.columnT
 _operation := input.action.operation
 
 # METADATA
-# description: The places of those things that the user may have.
-_allowed(things) := {place | some place, verdict in verdicts; _holds(verdict, holding)} if {
+# description: |
+#   The places of those things that the user may have, with every column that is named. Where some columns may be read a
+#   list without any (`count(*)`) tells how many rows there are, and where none may be it tells nothing.
+_allowed(things) := {place |
+	some place, extent in _extents(things)
+	every name in object.get(things[place], ["table", "columns"], []) { _within(name, extent) }
+}
+
+# METADATA
+# description: How far the user may have each of the things, by its place; what the user may not have is not in it.
+_extents(things) := {place: extent | some place, verdict in verdicts; extent := _extent(verdict, holding)} if {
 	trim_space(input.context.identity.user) != ""
 	verdicts := {place: verdict |
 		some place, thing in things
@@ -105,15 +114,27 @@ _allowed(things) := {place | some place, verdict in verdicts; _holds(verdict, ho
 	}
 	asked := {check | some check in verdicts[_].needs[_]}
 	holding := gateway.holding(input.context.identity.user, asked)
-} else := set()
+} else := {}
 
 # METADATA
-# description: Whether all that is needed is there.
-_holds(verdict, holding) if {
-	verdict.free
+# description: Whether the column is among those.
+_within(name, extent) if {
+	extent == "all"
 } else if {
+	name in extent
+}
+
+# METADATA
+# description: All of it when all that is needed is there; some columns when one thing is needed that is there for those.
+_extent(verdict, holding) := "all" if {
+	verdict.free
+} else := "all" if {
 	every alternatives in verdict.needs {
 		some check in alternatives
-		check in holding
+		holding[check] == "all"
 	}
+} else := columns if {
+	[alternatives] := verdict.needs
+	columns := union({holding[check] | some check in alternatives})
+	count(columns) > 0
 }

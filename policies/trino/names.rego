@@ -79,8 +79,12 @@ plain(thing) := object.union(namespace(thing), {"name": thing.table.tableName}) 
 # description: The table or view that is read, which is `orders` for `orders$files`.
 read(thing) := plain(thing) if {
 	plain(thing)
-} else := object.union(namespace(thing), {"name": base}) if {
-	[base, about] := split(thing.table.tableName, "$")
+} else := about(thing)
+
+# METADATA
+# description: The table that another one tells about, `orders` for `orders$files`.
+about(thing) := object.union(namespace(thing), {"name": base}) if {
+	[base, about_it] := split(thing.table.tableName, "$")
 	trim_space(base) != ""
-	about in _about_tables
+	about_it in _about_tables
 }

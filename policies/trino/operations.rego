@@ -6,7 +6,7 @@
 #   One row for each operation. What is not in here is denied. `needs` are questions to the gateway, all of which must be
 #   answered yes; of those with a bar between them one is enough. A question is the kind of a thing and an action of the
 #   gateway on it; `into` is the namespace that something is to arrive in, `above` is what a new schema is created in.
-#   `may` says who, , where nothing is asked: everybody, operators, nobody, or owners (of a query) and operators.
+#   `may` says who, where nothing is asked: everybody, operators, nobody, or owners (of a query) and operators.
 package trino.operations
 
 import data.trino.names
@@ -118,15 +118,17 @@ _functions := {
 
 # METADATA
 # description: |
-#   Reading. No columns at all (`count(*)`) is reading the table. Filters and masks are asked for what is read, too: who
-#   may not read it sees no row and nulls only, should Trino go on.
+#   Reading. `read_columns` may be answered yes for some columns only, which are then all that is read, listed and not
+#   made null. No columns at all (`count(*)`) is reading the table. What tells about a table (`orders$files` has the least
+#   and the greatest value of each column) takes the right to read all of it. Filters and masks are asked for what is
+#   read, too: who may not read it sees no row and nulls only, should Trino go on.
 _reading := {
-	"SelectFromColumns": {"needs": ["read read_data | read-view select"], "looks": true},
-	"GetRowFilters": {"needs": ["read read_data | read-view select"], "looks": true},
-	"GetColumnMask": {"needs": ["read read_data | read-view select"], "looks": true},
-	"ShowColumns": {"needs": ["read get_metadata | read-view get_metadata"], "looks": true},
+	"SelectFromColumns": {"needs": ["table read_columns | about read_data | read-view select"], "looks": true},
+	"GetRowFilters": {"needs": ["table read_columns | about read_data | read-view select"], "looks": true},
+	"GetColumnMask": {"needs": ["table read_columns | about read_data | read-view select"], "looks": true},
+	"ShowColumns": {"needs": ["read get_metadata | read-view get_metadata | table read_columns"], "looks": true},
 	"ShowCreateTable": {"needs": ["read get_metadata | read-view get_metadata"]},
-	"FilterColumns": {"needs": ["listed get_metadata"], "looks": true},
+	"FilterColumns": {"needs": ["listed get_metadata | table read_columns"], "looks": true},
 	"FilterTables": {"needs": ["listed include_in_list"], "looks": true},
 }
 
@@ -349,6 +351,8 @@ _place(what, thing, target) := {"kind": "warehouse", "on": names.warehouse(thing
 	what in {"table", "view"}
 } else := {"kind": "table", "on": _called("table", names.read(thing))} if {
 	what == "read"
+} else := {"kind": "table", "on": _called("table", names.about(thing))} if {
+	what == "about"
 } else := {"kind": "view", "on": _called("view", names.plain(thing))} if {
 	what == "read-view"
 } else := {"kind": "tabular", "on": names.read(thing)} if {

@@ -34,8 +34,14 @@ gateway(request) := {"status_code": 200, "body": {"results": results}} if {
 	object.get(request, "force_cache", false) == false
 	object.get(request, "cache", false) == false
 	request.timeout == "10s"
-	results := [{"id": check.id, "allowed": _holds(check)} | some check in request.body.checks]
+	results := [object.union({"id": check.id, "allowed": _holds(check)}, _some(check)) | some check in request.body.checks]
 }
+
+# METADATA
+# description: Some columns only, where `data.columns` names those that may be read by this right.
+_some(check) := {"columns": data.columns[asked(check.operation)]} if {
+	_holds(check)
+} else := {}
 
 # METADATA
 # description: Whether alice holds it.

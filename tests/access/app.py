@@ -14,7 +14,7 @@ from litestar import Litestar
 from litestar.types import ControllerRouterHandler
 
 from gateway.access.actor import Actor
-from gateway.access.operations.task_control import ControlTasks, FindTasks, FoundTask
+from gateway.access.operations.task_control import ControlTasks, FindTask, FindTasks, FoundTask, GetTask
 from gateway.access.refs import KeptTableRef
 from gateway.api.build import build_api
 from gateway.api.parts import Parts
@@ -47,6 +47,9 @@ class Spy:
             if isinstance(operation, FindTasks):
                 table = KeptTableRef(operation.warehouse.warehouse_id, world.TABLE_ID)
                 return ControlTasks(operation.warehouse, operation.request, (FoundTask(world.TABLE_ID, table),), False)
+            if isinstance(operation, FindTask):
+                table = KeptTableRef(operation.warehouse.warehouse_id, world.TABLE_ID)
+                return GetTask(operation.warehouse, FoundTask(world.TABLE_ID, table), False)
             raise Reached
 
         return called
@@ -104,6 +107,7 @@ def parts(house: House, spy: Spy) -> Parts:
     real: dict[str, Any] = {
         "door": house.door,
         "authenticate": authenticate,
+        "authenticate_provisioner": authenticate,
         "verify": verify,
         "actor_of": lambda token: Actor.user(token.user_id),
         "health": HealthMonitor(interval_seconds=3600),
@@ -111,6 +115,9 @@ def parts(house: House, spy: Spy) -> Parts:
         "limits": Limits(),
         "default_project_id": world.PROJECT_ID,
         "met": {world.ALICE.id},
+        "swagger_ui": True,
+        "ui": True,
+        "sign_in": None,
     }
     return Parts(**{part.name: real.get(part.name, spy) for part in dataclasses.fields(Parts)})
 

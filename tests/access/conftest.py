@@ -19,8 +19,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Litestar 2 announces how handlers are to be written in version 3, once per parameter of each application."""
-    config.addinivalue_line("filterwarnings", r"ignore:\[paths=:DeprecationWarning")
+    """Litestar 2 announces how handlers are to be written in version 3: ours are written so."""
+    config.addinivalue_line("filterwarnings", r"error:\[paths=:DeprecationWarning")
 
 
 @pytest.fixture(autouse=True)

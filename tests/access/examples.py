@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from gateway.access.operation import Operation
 from gateway.access.operations import (
     actions,
     checks,
+    column_grants,
     config,
     credentials,
     deleted,
@@ -33,6 +35,7 @@ from gateway.access.operations import (
     renames,
     rights,
     roles,
+    scim,
     search,
     server,
     statistics,
@@ -41,6 +44,7 @@ from gateway.access.operations import (
     task_control,
     task_queues,
     transactions,
+    ui,
     users,
     views,
     warehouses,
@@ -87,6 +91,9 @@ from gateway.iceberg.wire import (
     ScanReport,
     UpdateNamespacePropertiesRequest,
 )
+from gateway.scim.patch import patched_group
+from gateway.scim.reading import group_of, read, user_of
+from gateway.scim.wire import GroupRequest, PatchRequest, UserRequest
 from tests.access import world
 
 
@@ -358,6 +365,8 @@ def _management() -> list[Example]:
         Example("page", docs.ShowApi()),
         Example("script", docs.GetApiAsset(), path={"asset": "start.js"}),
         Example("document", docs.GetApiDocument(), path={"api": "catalog"}),
+        Example("sign-in page", ui.ShowUi()),
+        Example("sign-in script", ui.GetUiAsset(), path={"asset": "ui.js"}),
         Example("info", server.GetServerInfo()),
         Example("bootstrap", server.Bootstrap(decode(_body(bootstrap), BootstrapRequest)), body=bootstrap),
         Example("whoami", users.WhoAmI()),
@@ -466,6 +475,36 @@ def _roles() -> list[Example]:
         Example("member of", roles.ListRoleMemberOf(world.ROLE), path),
         Example("all members", roles.ListAllRoleMembers(world.ROLE), path),
         Example("member of all", roles.ListAllRoleMemberOf(world.ROLE), path),
+    ]
+
+
+def _scim() -> list[Example]:
+    id = UUID("0199d0c4-0000-7000-8000-00000000c001")
+    one = {"scim_id": str(id)}
+    user = {"userName": "ann@example.com", "externalId": "a1", "active": True}
+    group = {"displayName": "Engineers", "externalId": "g1", "members": []}
+    patch = {"Operations": [{"op": "Replace", "path": "active", "value": "False"}]}
+    rename = {"Operations": [{"op": "replace", "value": {"displayName": "Builders"}}]}
+    ann = user_of(read(_body(user), UserRequest))
+    engineers = group_of(read(_body(group), GroupRequest))
+    deactivated, renamed = read(_body(patch), PatchRequest), patched_group(read(_body(rename), PatchRequest))
+    project = world.PROJECT
+    return [
+        Example("SCIM config", scim.GetScimConfig()),
+        Example("SCIM resource types", scim.ListScimResourceTypes()),
+        Example("SCIM schemas", scim.ListScimSchemas()),
+        Example("list SCIM users", scim.ListScimUsers()),
+        Example("get SCIM user", scim.GetScimUser(id), one),
+        Example("create SCIM user", scim.CreateScimUser(ann), body=user),
+        Example("replace SCIM user", scim.ReplaceScimUser(id, ann), one, body=user),
+        Example("patch SCIM user", scim.PatchScimUser(id, deactivated), one, body=patch),
+        Example("delete SCIM user", scim.DeleteScimUser(id), one),
+        Example("list SCIM groups", scim.ListScimGroups(project=project)),
+        Example("get SCIM group", scim.GetScimGroup(project, id), one),
+        Example("create SCIM group", scim.CreateScimGroup(project, engineers), body=group),
+        Example("replace SCIM group", scim.ReplaceScimGroup(project, id, engineers), one, body=group),
+        Example("patch SCIM group", scim.PatchScimGroup(project, id, renamed), one, body=rename),
+        Example("delete SCIM group", scim.DeleteScimGroup(project, id), one),
     ]
 
 
@@ -613,7 +652,21 @@ def _tasks() -> list[Example]:
     on = world.WAREHOUSE
     return [
         Example("list tasks", task_control.ListTasks(on, listing), warehouse, body={}),
-        Example("get task", task_control.GetTask(on, world.TABLE_ID), {**warehouse, "task_id": id}),
+        Example("find task", task_control.FindTask(on, world.TABLE_ID), {**warehouse, "task_id": id}),
+        *(
+            Example(
+                f"get {name}",
+                task_control.GetTask(on, task_control.FoundTask(world.TABLE_ID, about), by_all),
+                {**warehouse, "task_id": id},
+            )
+            for name, about, by_all in (
+                ("task of table", KeptTableRef(on.warehouse_id, world.TABLE_ID), False),
+                ("task of view", KeptViewRef(on.warehouse_id, world.VIEW_ID), False),
+                ("task of generic table", KeptGenericTableRef(on.warehouse_id, world.GENERIC_TABLE_ID), False),
+                ("any task", KeptTableRef(on.warehouse_id, world.TABLE_ID), True),
+                ("task of what is gone", None, False),
+            )
+        ),
         Example("find tasks", task_control.FindTasks(on, steering), warehouse, body=steer),
         *(
             Example(
@@ -720,6 +773,30 @@ def _grants() -> list[Example]:
     return made
 
 
+def _column_grants() -> list[Example]:
+    on, column, select = (
+        KeptTableRef(world.WAREHOUSE_ID, world.TABLE_ID),
+        "amount",
+        (Assignment(Privilege.SELECT, _BOB),),
+    )
+    path = {**_IN_WAREHOUSE, "table_id": str(world.TABLE_ID)}
+    of = {**path, "column": column}
+    body = {"writes": [{"privilege": "select", "principal": {"user": world.BOB_ID}}]}
+    return [
+        Example("grants of column", column_grants.ReadColumnAssignments(on, column), of),
+        Example(
+            "give column",
+            column_grants.WriteColumnAssignments(on, select, (), column),
+            of,
+            body=_giving(Privilege.SELECT),
+        ),
+        Example("column grants in full", column_grants.ListColumnGrants(on=on, column=column), of),
+        Example("grant column", column_grants.ChangeColumnGrants(on, select, (), column), of, body=body),
+        Example("column grant history", column_grants.ListColumnGrantHistory(on=on, column=column), of),
+        Example("grants of columns", column_grants.ListTableColumnGrants(on=on), path),
+    ]
+
+
 def _giving(privilege: Privilege) -> dict[str, Any]:
     return {"writes": [{"type": privilege.value, "user": world.BOB_ID}]}
 
@@ -734,7 +811,9 @@ EXAMPLES: Sequence[Example] = (
     *_namespaces(),
     *_management(),
     *_roles(),
+    *_scim(),
     *_grants(),
+    *_column_grants(),
     *_rights(),
     *_actions(),
     *_search_and_statistics(),

@@ -19,8 +19,7 @@ from gateway.access.operations.grants import Assignment
 from gateway.access.permit import Permit
 from gateway.access.ports import Pin, Question
 from gateway.access.privileges import GRANTABLE, Privilege
-from gateway.access.refs import UserRef
-from gateway.access.resolved import Resolved
+from gateway.access.refs import ObjectKey, UserRef, column_key
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import FgaRelationships, to_wire
@@ -33,16 +32,17 @@ from tests.access.world import House, entrance
 YES, NO, ABSENT, NOT_ASKED = "✓", "✗", "404", "401"
 
 #: Where a grant can be given: above, at and below what the operations are about.
-LEVELS: Sequence[tuple[str, Resolved]] = (
-    ("server", world.server_row),
-    ("project", world.project_row),
-    ("warehouse", world.warehouse_row),
-    ("outer namespace", world.outer_row),
-    ("namespace", world.inner_row),
-    ("table", world.table_row),
-    ("view", world.view_row),
-    ("generic table", world.generic_table_row),
-    ("role", world.role_row),
+LEVELS: Sequence[tuple[str, ObjectKey]] = (
+    ("server", world.server_row.key),
+    ("project", world.project_row.key),
+    ("warehouse", world.warehouse_row.key),
+    ("outer namespace", world.outer_row.key),
+    ("namespace", world.inner_row.key),
+    ("table", world.table_row.key),
+    ("column", column_key(world.TABLE_ID, world.FIELD_ID)),
+    ("view", world.view_row.key),
+    ("generic table", world.generic_table_row.key),
+    ("role", world.role_row.key),
 )
 
 _PATH = (world.project_row.key, world.warehouse_row.key, world.outer_row.key, world.inner_row.key)
@@ -53,6 +53,7 @@ ABOVE = {
     "outer namespace": _PATH[:2],
     "namespace": _PATH[:3],
     "table": _PATH,
+    "column": _PATH,
     "view": _PATH,
     "generic table": _PATH,
 }
@@ -81,18 +82,18 @@ class Holder:
 def holders() -> list[Holder]:
     """Nobody, and one holder for each privilege on each level."""
     found = [Holder("nobody", Actor.user("oidc~nobody"))]
-    for level, row in LEVELS:
-        for privilege in GRANTABLE[row.key.type]:
+    for level, key in LEVELS:
+        for privilege in GRANTABLE[key.type]:
             id = f"oidc~{privilege}-on-{level.replace(' ', '-')}"
             found.append(
-                Holder(f"{level}: {privilege}", Actor.user(id), tuple(_written_for(id, privilege, level, row)))
+                Holder(f"{level}: {privilege}", Actor.user(id), tuple(_written_for(id, privilege, level, key)))
             )
     return found
 
 
-def _written_for(id: str, privilege: Privilege, level: str, row: Resolved) -> Iterable[TupleKey]:
+def _written_for(id: str, privilege: Privilege, level: str, key: ObjectKey) -> Iterable[TupleKey]:
     """What the gateway puts into OpenFGA for this grant."""
-    return grants._keys(row, ABOVE.get(level, ()), [Assignment(privilege, Principal(PrincipalType.USER, id))])
+    return grants._keys(key, ABOVE.get(level, ()), [Assignment(privilege, Principal(PrincipalType.USER, id))])
 
 
 @dataclass(frozen=True)
@@ -244,8 +245,8 @@ Made by `python -m pytest tests/access/test_lock_6_matrix.py --update-matrix`; a
 its differences.
 
 Each row is a person who holds exactly one grant, on a level of: server - project - warehouse - outer namespace -
-namespace - table, view or generic table, and a role of the project. Each column is an operation on the thing of that
-level (the namespace is the inner one). ✓ is done, ✗ is refused with 403, 404 is answered as if there were nothing, 401
-needs a token. Operations that fare alike share a column. A title with a colon is a right that only decides how the
-operation is done. The policies of OPA, which can only take away, allow everything here.
+namespace - table (or one column of it), view or generic table, and a role of the project. Each column is an operation
+on the thing of that level (the namespace is the inner one). ✓ is done, ✗ is refused with 403, 404 is answered as if
+there were nothing, 401 needs a token. Operations that fare alike share a column. A title with a colon is a right that
+only decides how the operation is done. The policies of OPA, which can only take away, allow everything here.
 """

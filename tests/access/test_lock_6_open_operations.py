@@ -22,7 +22,7 @@ LIST = Path(__file__).with_name("open_operations.txt")
 SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 
 #: Lower these together with the list. Raising one is the decision that the list exists to make visible.
-MOST_OPEN = 11
+MOST_OPEN = 13
 MOST_ABOUT_ONESELF = 12
 
 

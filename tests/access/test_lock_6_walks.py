@@ -24,16 +24,18 @@ from tests.access.examples import EXAMPLES, OLDER_PATHS, Example
 from tests.access.world import DENIED, House
 
 #: Operations of which no use case exists, so that a permit shows only in the audit.
-WITHOUT_USE_CASE = {"GetApiAsset", "GetApiDocument", "GetHealth", "ShowApi", "SignRequest"}
+WITHOUT_USE_CASE = {"GetApiAsset", "GetApiDocument", "GetHealth", "GetUiAsset", "ShowApi", "ShowUi", "SignRequest"}
 
 #: Asked together with the operation of the same endpoint and never first.
 EXTRAS = {"VendCreationCredentials", "VendGenericTableCreationCredentials"}
 
 #: One request, admitted as one and then as the other.
-IN_TURN = dict.fromkeys(("FindTasks", "ControlTasks"), ["FindTasks", "ControlTasks"])
+IN_TURN = dict.fromkeys(("FindTasks", "ControlTasks"), ["FindTasks", "ControlTasks"]) | dict.fromkeys(
+    ("FindTask", "GetTask"), ["FindTask", "GetTask"]
+)
 
 #: Paths of which nothing needs a token.
-OPEN = ("/health", "/swagger-ui", "/api-docs/")
+OPEN = ("/health", "/swagger-ui", "/api-docs/", "/ui")
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 

@@ -7,7 +7,7 @@ of the project.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -67,6 +67,7 @@ INNER_ID = UUID("00000000-0000-4000-8000-000000000005")
 TABLE_ID = UUID("00000000-0000-4000-8000-000000000006")
 ROLE_ID = UUID("00000000-0000-4000-8000-000000000007")
 VIEW_ID = UUID("00000000-0000-4000-8000-000000000008")
+FIELD_ID = 2
 GENERIC_TABLE_ID = UUID("00000000-0000-4000-8000-000000000009")
 ALICE = Actor.user("oidc~alice", name="Alice")
 BOB_ID = "oidc~bob"
@@ -187,6 +188,14 @@ class TableResolver:
     """What the resolution tells of revisions; without it nothing may be remembered."""
 
     ends: tuple[datetime, ...] = ()
+    looked_for_columns: list[tuple[UUID, ...]] = field(default_factory=list)
+
+    granted: dict[UUID, frozenset[int]] = field(default_factory=dict)
+    """On which columns of which tables there are grants to whoever asks."""
+
+    async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
+        self.looked_for_columns.append(tuple(table_ids))
+        return {id: self.granted[id] for id in table_ids if id in self.granted}
 
     async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         return [end for end in self.ends if after < end <= until]

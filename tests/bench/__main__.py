@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import urlencode
 
 import httpx
 import msgspec
@@ -51,6 +52,8 @@ _TASKS = int(os.environ.get("BENCH_TASKS", "1000"))
 _ONLY = [word for word in os.environ.get("BENCH_ONLY", "").split(",") if word]
 _FEW = "analyst"
 _MANY = "steward"
+_ENGINE = "etl"
+_EXCHANGE = "token exchange"
 _MIX = "mix of 50 users in 5 roles"
 
 
@@ -243,8 +246,34 @@ def _cases(stack: Ready, data: Path) -> list[Case]:
             at_once = (1,) if count > 1_000 else (1, 8)
             cases.append(Case(name=name, method="GET", url=url, headers=token, floor_table=table, connections=at_once))
     cases += [replace(case, floor_table=table) for case in searches]
+    cases += [_exchange(stack, config["defaults"]["prefix"], table)] if _wanted(_EXCHANGE) else []
     cases.append(Case(name=_MIX, method="GET", url="", headers={}, floor_table=table, mix=mix))
     return [case for case in cases if _wanted(case.name)]
+
+
+def _exchange(stack: Ready, warehouse: str, table: str) -> Case:
+    """A token with which a program acts for somebody whose token it has."""
+    engine, somebody = stack.users[_ENGINE], stack.users[_FEW]
+    may = {"writes": [{"type": "delegate", "user": engine.id}]}
+    headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
+    url = f"{stack.management_uri}/v1/permissions/warehouse/{warehouse}/assignments"
+    httpx.post(url, json=may, headers=headers, trust_env=False, timeout=30).raise_for_status()
+    form = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "subject_token": somebody.token,
+        "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
+    }
+    return Case(
+        name=_EXCHANGE,
+        method="POST",
+        url=f"{stack.catalog_uri}/v1/oauth/tokens",
+        headers={
+            "Authorization": f"Bearer {engine.token}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        },
+        floor_table=table,
+        body=urlencode(form),
+    )
 
 
 def _searches(stack: Ready, client: httpx.Client, namespaces: str) -> list[Case]:

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 
 from tests.bench.seeding import ManyTables
-from tests.contract.trino import bridged
+from tests.contract.trino import Bridge, bridged
 from tests.contract.world import Person, World
 from tests.integration.conftest import _up
 
@@ -33,7 +33,7 @@ def _tables(world: World) -> None:
         many = ManyTables(world.ready, client, f"{world.base}{world.root}/namespaces", count=max(_COUNTS))
         many.make(_NAMESPACE, {"alice": 3})
     world.grant("select", world.analyst, "namespace", world.namespace_id(_NAMESPACE))
-    world.grant("delegate", world.etl, "warehouse", world.warehouse)
+    world.grant("inspector", world.etl, "warehouse", world.warehouse)
 
 
 def _names(world: World) -> list[str]:
@@ -56,6 +56,19 @@ def _measured(ask: Callable[[], Any]) -> tuple[float, float, int]:
         answer = ask()
         took.append((time.perf_counter() - begun) * 1000)
     return statistics.median(took), max(took), len(answer) if isinstance(answer, list) else int(answer is True)
+
+
+def _show_tables(world: World, bridge: Bridge, person: Person) -> Any:
+    """All that Trino asks for `SHOW TABLES`, the bridge and the catalog, but for its own work."""
+    schema = {"schema": {"catalogName": "ice", "schemaName": _NAMESPACE}}
+    assert bridge.result("allow", person, {"operation": "ShowTables", "resource": schema})
+    names = [
+        found["name"]
+        for kind in ("tables", "views")
+        for found in person.get(f"{world.root}/namespaces/{_NAMESPACE}/{kind}").json()["identifiers"]
+    ]
+    things = [_thing("table", name) for name in names]
+    return bridge.result("batch", person, {"operation": "FilterTables", "filterResources": things})
 
 
 def main() -> None:
@@ -83,6 +96,9 @@ def main() -> None:
                 ]
                 title = f"masks of {count:,} columns"
                 rows[title] = asks("batch_column_masks", world.analyst, "GetColumnMask", filterResources=columns)
+            rows["SHOW TABLES over 1,000 tables: may it, list them, which of them"] = _measured(
+                lambda: _show_tables(world, bridge, world.analyst)
+            )
             for title, (middle, slowest, told) in rows.items():
                 print(f"| {title} | {middle:,.0f} | {slowest:,.0f} | {told:,} |")
         world.close()

@@ -15,6 +15,7 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
@@ -22,8 +23,10 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from rich.console import Console
 from rich.table import Table
 
+from gateway.identity.delegated import DelegatedTokens
 from gateway.identity.discovery import discovery_url
 from gateway.identity.keys import KeyRing
+from gateway.identity.own_keys import OwnKeys
 from gateway.identity.router import OpenIdLink, TokenRouter
 from gateway.identity.tokens import TokenRules
 from tests.contract.providers import AUDIENCE, StubProvider
@@ -76,7 +79,7 @@ def _floor(provider: StubProvider, tokens: list[str]) -> Callable[[], Awaitable[
     return check
 
 
-def _verified(router: TokenRouter, tokens: list[str]) -> Callable[[], Awaitable[None]]:
+def _verified(router: TokenRouter | DelegatedTokens, tokens: list[str]) -> Callable[[], Awaitable[None]]:
     async def verify() -> None:
         for token in tokens:
             await router.verify(token)
@@ -90,6 +93,50 @@ async def _microseconds(work: Callable[[], Awaitable[None]]) -> float:
     return (time.perf_counter() - begun) / _TOKENS * 1e6
 
 
+class _Keys:
+    """The keys of our own tokens, in memory in the place of the database, which is asked once a second."""
+
+    def __init__(self) -> None:
+        self._kept: list[_Key] = []
+
+    async def published(self) -> list[_Key]:
+        return self._kept
+
+    async def private(self, kid: str) -> bytes:
+        return next(key.secret for key in self._kept if key.kid == kid)
+
+    async def keep(self, kid: str, *, public: bytes, private: bytes) -> None:
+        self._kept = [_Key(kid, public, True, private)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    kid: str
+    public: bytes
+    signs: bool
+    secret: bytes
+
+
+async def _own() -> tuple[DelegatedTokens, list[str]]:
+    """Tokens of engines that act for users; they are verified anew each time, so that their keys can be withdrawn."""
+    tokens = DelegatedTokens(UUID(int=1), OwnKeys(_Keys()))
+    issued = [await _issued(tokens) for _ in range(_TOKENS)]
+    return tokens, issued
+
+
+async def _issued(tokens: DelegatedTokens) -> str:
+    given = await tokens.issue(user_id="oidc~a", engine_id="oidc~e", project_id=None, groups=(), not_after=None)
+    return given.token
+
+
+def _signed(tokens: DelegatedTokens) -> Callable[[], Awaitable[None]]:
+    async def sign() -> None:
+        for _ in range(_TOKENS):
+            await _issued(tokens)
+
+    return sign
+
+
 async def _measure() -> list[Cost]:
     providers = [StubProvider(f"https://idp-{number}.example") for number in range(_PROVIDERS)]
     first = providers[0]
@@ -97,6 +144,7 @@ async def _measure() -> list[Cost]:
     serial = itertools.count()
     found: dict[str, list[tuple[float, float]]] = {}
     groups = [f"group-{number:04d}-{'x' * 20}" for number in range(_GROUPS)]
+    own, exchanged = await _own()
     for _ in range(_ROUNDS):
         plain = [first.token("alice", jti=str(next(serial))) for _ in range(_TOKENS)]
         large = [first.token("alice", jti=str(next(serial)), groups=groups) for _ in range(_TOKENS)]
@@ -113,6 +161,12 @@ async def _measure() -> list[Cost]:
             (f"known, {_GROUPS} groups", grouped, large),
         ):
             took = await _microseconds(_verified(router, tokens))
+            found.setdefault(what, []).append((took, took / floor))
+        for what, work in (
+            ("of an engine for a user (Ed25519), signed", _signed(own)),
+            ("of an engine for a user (Ed25519), verified, which it is each time", _verified(own, exchanged)),
+        ):
+            took = await _microseconds(work)
             found.setdefault(what, []).append((took, took / floor))
     return [
         Cost(what, statistics.median(took for took, _ in rounds), statistics.median(ratio for _, ratio in rounds))

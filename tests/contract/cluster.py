@@ -20,6 +20,8 @@ from tests.contract.providers import StubProvider
 from tests.integration.certificates import authority
 
 AUDIENCE = "lakegate-pods"
+#: What the API server's own tokens are for, and those that name no audience; it is asked for when none is.
+OWN_AUDIENCE = "https://kubernetes.default.svc.cluster.local"
 _PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 
@@ -38,12 +40,17 @@ class StubCluster(StubProvider):
         self.own = self.account("lakegate", "gateway", uid="uid-of-the-gateway")
         (files / "token").write_text(self.own + "\n")
 
-    def account(self, namespace: str, name: str, *, uid: str, audience: str = AUDIENCE, **claims: Any) -> str:
-        """A token of a service account, which the cluster knows until it is in `accounts` no more."""
+    def account(self, namespace: str, name: str, *, uid: str, audience: str | None = AUDIENCE, **claims: Any) -> str:
+        """A token of a service account, which the cluster knows until it is in `accounts` no more. One without an
+        audience is for the API server itself.
+        """
         username = f"system:serviceaccount:{namespace}:{name}"
-        token = self.token(username, aud=[audience], **claims)
+        token = self.token(username, aud=... if audience is None else [audience], **claims)
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
-        self.accounts[token] = {"user": {"username": username, "uid": uid, "groups": groups}, "audiences": [audience]}
+        self.accounts[token] = {
+            "user": {"username": username, "uid": uid, "groups": groups},
+            "audiences": [audience or OWN_AUDIENCE],
+        }
         return token
 
     def review(self, sent: dict[str, Any], own: str) -> tuple[int, Any]:
@@ -57,7 +64,8 @@ class StubCluster(StubProvider):
         if self.answer is not None:
             return self.answer
         known = self.accounts.get(sent["spec"]["token"])
-        shared = [] if known is None else [each for each in sent["spec"]["audiences"] if each in known["audiences"]]
+        wanted = sent["spec"].get("audiences") or [OWN_AUDIENCE]
+        shared = [] if known is None else [each for each in wanted if each in known["audiences"]]
         status: dict[str, Any] = {"user": {}, "error": "invalid bearer token"}
         if known is not None and shared:
             status = {"authenticated": True, "user": known["user"], "audiences": shared}

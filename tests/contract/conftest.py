@@ -57,3 +57,17 @@ def world(stack: Ready) -> Iterator[World]:
 def ns(world: World) -> str:
     """A fresh namespace that the administrator owns."""
     return world.namespace()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def people(request: pytest.FixtureRequest) -> None:
+    """Each module finds the stack's people as they were at first, whatever modules before it left to them.
+
+    A few milliseconds where nothing was left. Tests of one module still share them: `world.strip` or, better,
+    `world.stranger()` for what must hold nothing.
+    """
+    module = request.node.path
+    if any("world" in item.fixturenames for item in request.session.items if item.path == module):  # type: ignore[attr-defined]
+        world: World = request.getfixturevalue("world")
+        if world.ready.warehouse is not None:
+            world.people_as_at_first()

@@ -12,6 +12,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from tests.contract.exchanging import acting, unsigned
+from tests.contract.exchanging import ask as exchange
 from tests.contract.test_views import create
 from tests.contract.world import Person, World, error_of, told, unique
 from tests.security.test_role_policies import contractors, make_role, put_in
@@ -96,7 +98,8 @@ def test_rights_of_others_are_told_to_who_reads_the_assignments_and_own_ones_to_
     assert (refused.status_code, error_of(refused)["type"]) == (403, "CannotInspectPermissions")
 
 
-def test_a_delegate_is_told_of_everybody_and_of_nothing_else(world: World, ns: str) -> None:
+@pytest.mark.parametrize("privilege", ["inspector", "delegate"])
+def test_an_inspector_is_told_of_everybody_and_of_nothing_else(world: World, ns: str, privilege: str) -> None:
     table, other, engine = world.table(ns), world.table(ns), world.steward
     world.strip(engine)
     world.grant("select", world.analyst, "table", table.uuid)
@@ -109,16 +112,37 @@ def test_a_delegate_is_told_of_everybody_and_of_nothing_else(world: World, ns: s
         return person.post(BATCH, {"checks": checks, "delegated": True, **more})
 
     assert error_of(asked(engine))["type"] == "CannotInspectPermissions"
-    assert error_of(asked(world.admin))["type"] == "CannotInspectPermissions", "who reads assignments is no delegate"
-    world.grant("delegate", engine, "warehouse", world.warehouse)
+    assert error_of(asked(world.admin))["type"] == "CannotInspectPermissions", "who reads assignments is none"
+    world.grant(privilege, engine, "warehouse", world.warehouse)
     assert [each["allowed"] for each in asked(engine).json()["results"]] == [True, False, False]
     assert [each["allowed"] for each in asked(engine, delegated=False).json()["results"]] == [False] * 3
-    assert _allowed(engine, _on(world, "warehouse", "get_metadata")) == [False], "being a delegate shows nothing"
-    world.revoke("delegate", engine, "warehouse", world.warehouse)
+    assert _allowed(engine, _on(world, "warehouse", "get_metadata")) == [False], "being that shows nothing"
+    world.revoke(privilege, engine, "warehouse", world.warehouse)
     assert error_of(asked(engine))["type"] == "CannotInspectPermissions", "and ends at once"
-    world.grant("delegate", engine, "project", world.project)
+    world.grant(privilege, engine, "project", world.project)
     assert [each["allowed"] for each in asked(engine).json()["results"]] == [True, False, False]
-    world.revoke("delegate", engine, "project", world.project)
+    world.revoke(privilege, engine, "project", world.project)
+
+
+def test_an_inspector_asks_about_users_and_acts_as_none_of_them(world: World, ns: str) -> None:
+    """The secret of a bridge that only asks opens nothing that any user may open."""
+    table, bridge = world.table(ns), world.steward
+    world.strip(bridge)
+    for kind, id in (("warehouse", world.warehouse), ("project", world.project)):
+        world.grant("inspector", bridge, kind, id)
+    about = {"identity": {"user": world.admin.id}}
+    check = {**_on(world, "table", "read_data", **{"table-id": table.uuid}), **about}
+    assert [each["allowed"] for each in _batch(bridge, check, delegated=True)] == [True]
+    for token in (world.admin.token, unsigned(world.admin.id.partition("~")[2])):
+        refused = exchange(world, bridge.token, subject_token=token)
+        assert (refused.status_code, refused.json()["error"]) == (400, "unauthorized_client")
+    world.grant("delegate", bridge, "warehouse", world.warehouse)
+    person = acting(world, bridge, world.admin, proven=False)
+    assert person.get(table.path).status_code == 200
+    world.revoke("delegate", bridge, "warehouse", world.warehouse)
+    assert told(person.get(table.path))[0] == 404, "a token from before does not live on by the narrower privilege"
+    assert [each["allowed"] for each in _batch(bridge, check, delegated=True)] == [True]
+    world.strip(bridge)
 
 
 def test_the_audit_says_whose_rights_somebody_asked_for(world: World, ns: str) -> None:
@@ -135,10 +159,10 @@ def test_the_audit_says_whose_rights_somebody_asked_for(world: World, ns: str) -
     assert told == [f"user:{each}" for each in sorted((world.analyst.id, world.bob.id))]
 
 
-def test_a_delegate_of_one_warehouse_is_told_nothing_of_another(world: World, ns: str) -> None:
+def test_an_inspector_of_one_warehouse_is_told_nothing_of_another(world: World, ns: str) -> None:
     table, engine = world.table(ns), world.steward
     world.strip(engine)
-    world.grant("delegate", engine, "warehouse", world.warehouse)
+    world.grant("inspector", engine, "warehouse", world.warehouse)
     about = {"identity": {"user": world.admin.id}}
     here = {**_on(world, "table", "read_data", **{"table-id": table.uuid}), **about}
     there = {"operation": {"project": {"project-id": world.project, "action": "get_metadata"}}, **about}
@@ -256,6 +280,7 @@ def test_access_tells_all_actions_and_authorizer_actions_those_of_the_model_alon
         "grant_select",
         "include_in_list",
         "read_assignments",
+        "read_columns",
         "read_data",
         "read_grants",
     }

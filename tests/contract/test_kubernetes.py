@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.cluster import AUDIENCE, StubCluster, stub_cluster
+from tests.contract.cluster import AUDIENCE, OWN_AUDIENCE, StubCluster, stub_cluster
 from tests.contract.test_token_groups import give, of_group
 from tests.contract.world import Person, World, told, unique
 from tests.integration.toxic import second_gateway
@@ -190,8 +190,17 @@ def test_a_deleted_account_is_out_when_the_review_is_old(two: Two) -> None:
 def test_a_legacy_token_counts_where_that_is_set(two: Two) -> None:
     name = unique("old").replace("_", "-")
     claims = {"iss": "kubernetes/serviceaccount", "exp": ..., "iat": ...}
-    token = two.mill.account("etl", name, uid=unique("u"), **claims)
+    token = two.mill.account("etl", name, uid=unique("u"), audience=None, **claims)
     assert two.who(token).json()["id"] == f"mill~system:serviceaccount:etl:{name}"
+    named = two.mill.account("etl", name, uid=unique("u"), audience=OWN_AUDIENCE, **claims)
+    assert told(two.who(named))[0] == 401, "a token for the API server that only calls itself one of those"
+
+
+def test_a_token_for_the_api_server_itself_opens_nothing(two: Two) -> None:
+    """It is in every pod."""
+    for audience in (OWN_AUDIENCE, None):
+        token = two.mill.account("etl", unique("own").replace("_", "-"), uid=unique("u"), audience=audience)
+        assert told(two.who(token))[0] == 401
 
 
 def test_the_gateways_own_token_is_read_anew_when_it_was_replaced(two: Two) -> None:

@@ -95,7 +95,8 @@ def status(world: World, id: str) -> str:
     return str(world.sql("select status from tasks where id = $1", id)[0]["status"])
 
 
-def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
+    # Tasks of projects are planned every half minute.
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

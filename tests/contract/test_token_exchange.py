@@ -173,6 +173,8 @@ def test_a_client_that_renews_its_own_token_is_told_where_tokens_come_from(world
         ({"audience": "another"}, (400, "invalid_target")),
         ({"resource": "https://other.example"}, (400, "invalid_target")),
         ({"actor_token": "x"}, (400, "invalid_request")),
+        # As a token a name proves nothing: a user of Trino can hand one in as an extra credential.
+        ({"subject_token_type": ACCESS_TOKEN}, (400, "invalid_request")),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.contract.columns import give
 from tests.contract.test_views import create as create_view
 from tests.contract.trino import ENTRY, KEY, Bridge, bridged, recorded
 from tests.contract.world import Person, World, unique
@@ -28,11 +29,11 @@ from tests.security.test_role_policies import contractors, make_role, put_in
 
 @pytest.fixture(scope="module")
 def bridge(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
-    """The bridge, whose service is a delegate on the warehouse."""
-    world.grant("delegate", world.etl, "warehouse", world.warehouse)
+    """The bridge, whose service is an inspector on the warehouse."""
+    world.grant("inspector", world.etl, "warehouse", world.warehouse)
     with bridged(world, tmp_path_factory.mktemp("bridge")) as running:
         yield running
-    world.revoke("delegate", world.etl, "warehouse", world.warehouse)
+    world.revoke("inspector", world.etl, "warehouse", world.warehouse)
 
 
 @dataclass(frozen=True)
@@ -298,6 +299,89 @@ def test_a_guardrail_binds_in_trino_too(world: World, bridge: Bridge, site: Site
         assert bridge.may(site.owner, "SelectFromColumns", **asked)
 
 
+def _columns_of(person: Person, bridge: Bridge, site: Site, *names: str) -> bool:
+    return bridge.may(person, "SelectFromColumns", **_table(site, "orders", columns=list(names)))
+
+
+@pytest.fixture
+def some(world: World, site: Site) -> Iterator[Person]:
+    """Somebody who may read the column `id` of orders, and nothing else."""
+    world.strip(world.carol)
+    orders = world.admin.get(f"{world.root}/namespaces/{site.sales}/tables/orders").json()["metadata"]["table-uuid"]
+    assert give(world, orders, "id", world.carol).status_code == 204
+    yield world.carol
+    world.strip(world.carol)
+
+
+def test_who_reads_some_columns_is_told_so_in_every_question(
+    world: World, bridge: Bridge, site: Site, some: Person
+) -> None:
+    told = [_columns_of(some, bridge, site, *names) for names in (["id"], ["word"], ["id", "word"], [])]
+    assert told == [True, False, False, True]
+    listed = {
+        "operation": "FilterColumns",
+        "filterResources": [_table(site, "orders", columns=["word", "id", "$path"])],
+    }
+    assert bridge.result("batch", some, listed) == [1]
+    tables = {"operation": "FilterTables", "filterResources": [_table(site, name) for name in ("orders", "t1", "v1")]}
+    assert bridge.result("batch", some, tables) == [0]
+    assert bridge.may(some, "ShowColumns", **_table(site, "orders"))
+    masked = {
+        "operation": "GetColumnMask",
+        "filterResources": [
+            {"column": {**_table(site, name)["table"], "columnName": column, "columnType": "bigint"}}
+            for name, column in (("orders", "id"), ("orders", "word"), ("t1", "id"))
+        ],
+    }
+    null = {"expression": "CAST(NULL AS bigint)"}
+    masks = bridge.result("batch_column_masks", some, masked)
+    assert masks == [{"index": place, "viewExpression": null} for place in (1, 2)]
+    for name, filters in (
+        ("orders", []),
+        ("orders$files", [{"expression": "false"}]),
+        ("t1", [{"expression": "false"}]),
+    ):
+        asked = {"operation": "GetRowFilters", "resource": _table(site, name)}
+        assert bridge.result("row_filters", some, asked) == filters, name
+
+
+def test_who_reads_some_columns_may_nothing_else(bridge: Bridge, site: Site, some: Person) -> None:
+    may = {
+        each.statement
+        for each in recorded()
+        if each.endpoint == "allow"
+        and each.operation not in FREE
+        and "QueryOwnedBy" not in each.operation
+        and bridge.result("allow", some, site.rename(each.action))
+    }
+    assert {"select count(*) from ice.sales.orders"} <= may
+    reading = {each.statement for each in recorded() if each.operation.startswith(("Access", "Show", "SetCatalog"))}
+    reading |= {each.statement for each in recorded() if each.operation == "SelectFromColumns"}
+    assert may <= reading, may - reading
+    assert not any("$" in statement or "table_changes" in statement or "insert" in statement for statement in may)
+
+
+def test_an_old_name_of_another_column_is_not_read(world: World, bridge: Bridge, site: Site) -> None:
+    """Trino reads old snapshots by their own schema and does not say so when it asks."""
+    table = world.table(site.tmp)
+    world.strip(world.carol)
+    fields = [{"id": 1, "name": "WORD", "type": "long", "required": False}]
+    fields.append({"id": 2, "name": "other", "type": "string", "required": False})
+    changed = world.commit(
+        world.admin,
+        table.path,
+        {"action": "add-schema", "schema": {"type": "struct", "fields": fields}, "last-column-id": 2},
+        {"action": "set-current-schema", "schema-id": -1},
+    )
+    assert changed.status_code == 200, changed.text
+    asked = {"table": {"catalogName": "ice", "schemaName": site.tmp, "tableName": table.name, "columns": ["word"]}}
+    assert give(world, table, "WORD", world.carol).status_code == 204
+    assert not bridge.may(world.carol, "SelectFromColumns", **asked), "what was called so once is not granted"
+    assert give(world, table, "other", world.carol).status_code == 204
+    assert bridge.may(world.carol, "SelectFromColumns", **asked), "now that all of that name is granted"
+    world.strip(world.carol)
+
+
 def test_nobody_but_the_engine_asks_and_nothing_but_the_questions_is_answered(bridge: Bridge, site: Site) -> None:
     action = {"operation": "ExecuteQuery"}
     assert bridge.ask("allow", site.owner, action).json()["result"] is True
@@ -329,13 +413,13 @@ def test_the_decision_log_has_the_id_of_the_audit_and_no_secret(world: World, br
     assert rows, "the gateway's audit has the other half"
 
 
-def test_a_service_that_is_no_delegate_answers_no(world: World, bridge: Bridge, site: Site) -> None:
+def test_a_service_that_is_no_inspector_answers_no(world: World, bridge: Bridge, site: Site) -> None:
     asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
-    world.revoke("delegate", world.etl, "warehouse", world.warehouse)
+    world.revoke("inspector", world.etl, "warehouse", world.warehouse)
     try:
         assert not bridge.may(site.owner, "SelectFromColumns", **asked)
     finally:
-        world.grant("delegate", world.etl, "warehouse", world.warehouse)
+        world.grant("inspector", world.etl, "warehouse", world.warehouse)
     assert bridge.may(site.owner, "SelectFromColumns", **asked)
 
 

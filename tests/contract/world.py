@@ -9,24 +9,32 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import os
 import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
 import boto3
 import httpx
+import joserfc.jwk
+import joserfc.jws
 import psutil
 from botocore.config import Config
 
 from gateway.embedded.ready import Ready
 
 Answer = TypeVar("Answer")
+
+#: What the stack gives its people when it comes up, all of it on its warehouse; everybody else holds nothing.
+AT_FIRST = frozenset({("alice", "select"), ("bob", "modify"), ("bob", "create")})
 
 SCHEMA = {
     "type": "struct",
@@ -41,8 +49,10 @@ _STATISTICS = ("endpoint_statistics", "warehouse_statistics", "warehouse_changes
 
 _numbers = itertools.count(1)
 
-# The clean-up of each project's log of tasks comes and goes without anybody's asking.
+# The clean-up of each project's log of tasks comes and goes without anybody's asking, and credentials that others have
+# replaced go when their time is over.
 _BY_ITSELF = {
+    "secrets": "where replaced_at is null",
     "tasks": "where queue <> 'task_log_cleanup'",
     "task_log": "where task_id not in (select id from tasks where queue = 'task_log_cleanup')",
 }
@@ -136,6 +146,7 @@ class World:
         self.base = ready.catalog_uri.removesuffix("/catalog")
         self.people = {name: Person(name, user.id, user.token, self.base) for name, user in ready.users.items()}
         self.nobody = Person("nobody", "", "", self.base)
+        self._met: list[Person] = []
         self._loop = Loop()
         self._connection: asyncpg.Connection | None = None
         self._changes_read = 0
@@ -160,7 +171,7 @@ class World:
             self._loop.run(self._connection.close())
         self._loop.close()
         self._openfga.close()
-        for person in (*self.people.values(), self.nobody):
+        for person in (*self.people.values(), *self._met, self.nobody):
             person.http.close()
 
     def __getattr__(self, name: str) -> Person:
@@ -168,6 +179,28 @@ class World:
             return self.__dict__["people"][name]  # type: ignore[no-any-return]
         except KeyError:
             raise AttributeError(name) from None
+
+    def stranger(self, stem: str = "stranger") -> Person:
+        """Somebody nobody has met, whom the gateway now knows by name and who holds nothing: for one test alone.
+
+        The token is as the stack's provider makes them, for a subject of its own and signed with the provider's key.
+        """
+        subject = unique(stem)
+        issued = joserfc.jws.extract_compact(self.admin.token.encode())
+        claims = json.loads(issued.payload) | {"sub": subject, "client_id": subject, "jti": str(uuid.uuid4())}
+        header = {name: value for name, value in issued.headers().items() if name in ("alg", "kid", "typ")}
+        key = joserfc.jwk.RSAKey.import_key(self._providers_key().read_bytes())
+        token = joserfc.jws.serialize_compact(header, json.dumps(claims).encode(), key)
+        person = Person(subject, f"oidc~{subject}", token, self.base)
+        self._met.append(person)
+        made = person.post("/management/v1/user", {"name": subject, "user-type": "human", "update-if-exists": True})
+        assert made.status_code in (200, 201), made.text
+        return person
+
+    def _providers_key(self) -> Path:
+        """Where the identity provider keeps what it signs with: below the directory it was started with."""
+        command = psutil.Process(self.ready.pids["identity-provider"][0]).cmdline()
+        return Path(command[command.index("--config") + 1]) / "keys" / "rsa_private.pem"
 
     # ---- making things ------------------------------------------------------------------------------------------
 
@@ -227,13 +260,35 @@ class World:
 
     def strip(self, person: Person) -> None:
         """Take away every grant of a person: who comes out of this is a stranger."""
-        held = self.sql(
+        self._take(person, self._held(person))
+
+    def people_as_at_first(self) -> None:
+        """Everybody but the administrator holds what the stack gave them when it came up, and nothing else."""
+        for name, person in self.people.items():
+            if person is self.admin:
+                continue
+            given = {privilege for who, privilege in AT_FIRST if who == name}
+            held = self._held(person)
+            kept = [row for row in held if row["privilege"] in given and row["object_id"] == self.warehouse]
+            self._take(person, [row for row in held if row not in kept])
+            for privilege in given - {row["privilege"] for row in kept}:
+                self.grant(privilege, person, "warehouse", self.warehouse)
+
+    def _held(self, person: Person) -> list[Any]:
+        """The rows of a person's grants, each with the warehouse its object is in when that is a table or a view."""
+        return self.sql(
             "select g.id, g.privilege, g.object_type, g.object_id, t.warehouse_id::text as warehouse from grants g "
             "left join tables t on g.object_type = t.kind and t.id::text = g.object_id "
+            "or g.object_type = 'column' and t.id::text = split_part(g.object_id, '.', 1) "
             "where g.principal_type = 'user' and g.principal_id = $1",
             person.id,
         )
+
+    def _take(self, person: Person, held: list[Any]) -> None:
         for row in held:
+            if row["object_type"] == "column":
+                self._strip_column(person, row["warehouse"], *row["object_id"].split("."))
+                continue
             kind, id = row["object_type"].replace("_", "-"), row["object_id"]
             within = f"warehouse/{row['warehouse']}/{kind}" if row["warehouse"] else kind
             path = f"/management/v1/permissions/{within}/{id}/assignments"
@@ -243,6 +298,13 @@ class World:
                 self.sql("delete from grants where id = $1", row["id"])
                 continue
             assert gone.status_code == 204, gone.text
+
+    def _strip_column(self, person: Person, warehouse: str, table: str, field: str) -> None:
+        # By its field id: the column may be gone, and another may have its name.
+        grants = f"/management/v1/warehouse/{warehouse}/table/{table}/columns/field-id:{field}/grants"
+        select = {"privilege": "select", "principal": {"user": person.id}}
+        gone = self.admin.post(grants, {"deletes": [select]})
+        assert gone.status_code in (204, 404), gone.text
 
     def commit(self, by: Person, path: str, *updates: object, requirements: tuple[object, ...] = ()) -> httpx.Response:
         """A commit to a table."""
@@ -362,6 +424,11 @@ class World:
         deadline = time.monotonic() + 60
         while self.sql(busy)[0]["n"]:
             assert time.monotonic() < deadline, "the background work does not end"
+            time.sleep(0.2)
+        # Grants whose time is over are swept from time to time, unless a test holds that up.
+        ending = "select (select count(*) from grants where expires_at < now()) + (select count(*) from outbox) as n"
+        patience = time.monotonic() + 5
+        while self.sql(ending)[0]["n"] and time.monotonic() < patience:
             time.sleep(0.2)
 
     def snapshot(self) -> Snapshot:

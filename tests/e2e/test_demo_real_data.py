@@ -93,7 +93,13 @@ def show(stack: Ready, home: Path, *, pipeline: bool) -> Shown:
 
 
 @pytest.fixture(scope="module")
-def first(stack: Ready, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+def before() -> set[int]:
+    """The processes of other tests, which have a Spark of their own."""
+    return {process.pid for process in psutil.Process().children(recursive=True)}
+
+
+@pytest.fixture(scope="module")
+def first(stack: Ready, before: set[int], tmp_path_factory: pytest.TempPathFactory) -> Shown:
     return show(stack, tmp_path_factory.mktemp("first"), pipeline=True)
 
 
@@ -146,11 +152,11 @@ def test_the_demonstration_shows_no_token_and_no_secret(stack: Ready, first: Sho
     assert not [secret for secret in secrets if secret in first.text]
 
 
-def test_nothing_of_spark_is_left_running(stack: Ready, first: Shown) -> None:
+def test_nothing_of_spark_is_left_running(stack: Ready, first: Shown, before: set[int]) -> None:
     left = []
     for process in psutil.Process().children(recursive=True):
         line = " ".join(process.cmdline())
-        if "gateway.pipeline" in line or "java" in line:
+        if process.pid not in before and ("gateway.pipeline" in line or "java" in line):
             left.append(line)
     assert not left
 

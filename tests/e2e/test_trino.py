@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of several people on a real Trino that asks the bridge and takes its keys from the catalog.
+"""Statements of several people on a real Trino that asks the bridge and acts for them at the catalog.
 
 Opt-in by `make test-trino`, which sets LAKEGATE_TEST_TRINO: see `tests/e2e/trino.py`.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from tests.contract.trino import bridged
+from tests.contract.exchanging import ACCESS_TOKEN, unsigned
 from tests.contract.world import Person, World, unique
-from tests.e2e.trino import Missing, Refused, Trino, trino_server
+from tests.e2e.trino import Refused
+from tests.e2e.trino_cells import CELLS, Cell, Names, allowed
+from tests.e2e.trino_lake import Lake
 
 pytestmark = [
     pytest.mark.e2e,
@@ -24,118 +31,218 @@ pytestmark = [
 ]
 
 
-@dataclass(frozen=True)
-class Lake:
-    """A schema with a table and a view, and people: who owns it, who may select, who was given nothing."""
-
-    trino: Trino
-    schema: str
-    owner: Person
-    reader: Person
-    stranger: Person
-
-    def may(self, person: Person, sql: str) -> bool:
-        """Whether Trino does it for the person; any other failure than a refusal fails the test."""
-        try:
-            self.trino.run(person, sql.format(s=self.schema))
-        except Refused as refused:
-            text = str(refused)
-            # The catalog refuses as well: who may not see a table is told there that there is none.
-            said = ("Access Denied", "does not exist", "Cannot access", "Failed analyzing stored view")
-            assert any(each in text for each in said), text
-            return False
-        return True
+def _made_for(world: World, lake: Lake, sql: str) -> Names:
+    """The things that this try needs to be there, made by the manager."""
+    table = view = below = ""
+    if "{t}" in sql or "{tn}" in sql:
+        table = world.table(lake.schema).name
+    if "{v}" in sql:
+        view = unique("v")
+        lake.trino.run(world.admin, f"create view {lake.schema}.{view} security invoker as select 1 a")
+    if "{f}" in sql:
+        below = unique("below")
+        made = world.admin.post(f"{world.root}/namespaces", {"namespace": [lake.schema, below]})
+        assert made.status_code == 200, made.text
+    return Names(lake.schema, table, view, below)
 
 
-@pytest.fixture(scope="module")
-def lake(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    """A real Trino, its bridge, and what is asked about."""
-    owner, reader, stranger = world.steward, world.analyst, world.contractor
-    for person in (owner, reader, stranger):
-        world.strip(person)
-    schema = world.namespace(unique("trino"))
-    id = world.namespace_id(schema)
-    world.grant("ownership", owner, "namespace", id)
-    world.grant("select", reader, "namespace", id)
-    world.grant("delegate", world.etl, "warehouse", world.warehouse)
-    # Trino's own service asks the catalog for its configuration, so it has to see the warehouse, and nothing in it.
-    world.grant("describe", world.etl, "namespace", world.namespace_id(world.namespace()))
-    try:
-        with (
-            bridged(world, tmp_path_factory.mktemp("bridge")) as bridge,
-            trino_server(world, bridge, tmp_path_factory.mktemp("trino")) as trino,
-        ):
-            lake = Lake(trino, schema, owner, reader, stranger)
-            assert lake.may(owner, "create table {s}.orders (id bigint, region varchar)")
-            assert lake.may(owner, "insert into {s}.orders values (1, 'EU'), (2, 'US')")
-            yield lake
-    except Missing as missing:
-        pytest.fail(str(missing))
-    finally:
-        world.revoke("delegate", world.etl, "warehouse", world.warehouse)
-
-
-#: (statement, the owner may, the reader may); the stranger may nothing of it.
-STATEMENTS = [
-    ("select * from {s}.orders", True, True),
-    ("select count(*) from {s}.orders", True, True),
-    ('select * from {s}."orders$files"', True, True),
-    ('select * from {s}."orders$partitions"', True, True),
-    ('select * from {s}."orders$snapshots"', True, True),
-    ("show columns from {s}.orders", True, True),
-    ("show create table {s}.orders", True, True),
-    ("insert into {s}.orders values (3, 'EU')", True, False),
-    ("update {s}.orders set region = 'XX' where id = 3", True, False),
-    ("delete from {s}.orders where id = 3", True, False),
-    ("comment on table {s}.orders is 'said'", True, False),
-    ("alter table {s}.orders add column more varchar", True, False),
-    ("alter table {s}.orders execute optimize", True, False),
-    ("create table {s}.others (id bigint)", True, False),
-    ("drop table {s}.others", True, False),
-    ("create table {s}.placed (id bigint) with (location = 's3://elsewhere/placed')", False, False),
-    ("create schema elsewhere with (location = 's3://elsewhere/schema')", False, False),
-    ("set session authorization admin", False, False),
-]
-
-
-@pytest.mark.parametrize(("sql", "owner", "reader"), STATEMENTS, ids=[each[0] for each in STATEMENTS])
-def test_a_statement_is_done_for_who_may(lake: Lake, sql: str, owner: bool, reader: bool) -> None:
-    # The stranger first: what the owner does may be gone afterwards.
-    assert [lake.may(each, sql) for each in (lake.stranger, lake.reader, lake.owner)] == [False, reader, owner]
+@pytest.mark.parametrize("cell", CELLS, ids=repr)
+def test_trino_does_for_each_what_the_gateway_says_of_them(world: World, lake: Lake, cell: Cell) -> None:
+    """The stranger first: what the owner does may be gone afterwards."""
+    found, expected = {}, {}
+    for name, person in lake.people.items():
+        names = _made_for(world, lake, cell.sql)
+        statement = cell.sql.format(
+            s=lake.schema,
+            t=f"{lake.schema}.{names.table}",
+            tn=names.table,
+            v=f"{lake.schema}.{names.view}",
+            f=f'"{lake.schema}.{names.below}"',
+            n=unique("new"),
+            old=lake.snapshots[0],
+            new=lake.snapshots[1],
+        )
+        expected[name] = allowed(world, world.etl, person, cell.needs, names)
+        found[name] = lake.may(person, statement)
+    assert found == expected
+    assert not found["stranger"]
 
 
 def test_what_is_read_is_what_was_written(lake: Lake) -> None:
     rows = lake.trino.run(lake.reader, f"select id, region from {lake.schema}.orders where id < 3 order by id")
     assert rows == [[1, "EU"], [2, "US"]]
+    assert lake.trino.run(lake.other, f"select * from {lake.schema}.lent order by 1")[0] == ["EU"]
 
 
 def test_lists_have_what_each_may_see(lake: Lake) -> None:
-    def listed(person: Person) -> bool:
-        return [lake.schema] in lake.trino.run(person, "show schemas from ice")
+    def listed(person: Person, sql: str) -> set[str]:
+        return {name for (name,) in lake.trino.run(person, sql.format(s=lake.schema))}
 
-    assert [listed(each) for each in (lake.owner, lake.reader)] == [True, True]
-    assert not lake.may(lake.stranger, "show tables from {s}")
-    assert ["orders"] in lake.trino.run(lake.reader, f"show tables from {lake.schema}")
+    for person in (lake.owner, lake.reader, lake.other):
+        assert lake.schema in listed(person, "show schemas from ice")
+    assert {"orders", "lent", "shared"} <= listed(lake.reader, "show tables from {s}")
+    assert listed(lake.other, "show tables from {s}") == {"lent"}
+
+
+# ---- Trino acts for its users by tokens that it exchanges ------------------------------------------------------------
+
+
+def test_without_the_relation_trino_acts_for_nobody(world: World, lake: Lake) -> None:
+    """In the middle of a session, too: the token that Trino holds already is of no use any more."""
+    reading, source = "select id from {s}.orders", unique("session")
+    assert lake.may(lake.reader, reading, source=source)
+    world.revoke("delegate", lake.service, "warehouse", world.warehouse)
+    try:
+        assert not lake.may(lake.reader, reading, source=source), "the session that was there"
+        with pytest.raises(Refused):
+            lake.trino.run(lake.reader, reading.format(s=lake.schema))
+        own = {"token": lake.reader.token}
+        assert lake.may(lake.reader, reading, extra=own), "the user's own token needs no engine"
+    finally:
+        world.grant("delegate", lake.service, "warehouse", world.warehouse)
+    assert lake.may(lake.reader, reading, source=source)
+
+
+def test_the_bearer_of_a_user_as_extra_credential_has_the_users_rights(lake: Lake) -> None:
+    for name, may in (("stranger", False), ("reader", True), ("owner", True)):
+        person = lake.people[name]
+        for way in ("token", ACCESS_TOKEN):
+            # By its own name it goes to the catalog as it is, by the other one Trino exchanges it.
+            assert lake.may(person, "select id from {s}.orders", extra={way: person.token}) is may, (name, way)
+
+
+@pytest.mark.parametrize("name", [ACCESS_TOKEN, "urn:ietf:params:oauth:token-type:id_token", "token"])
+def test_a_user_cannot_say_who_trino_acts_for(world: World, lake: Lake, name: str) -> None:
+    """What a user hands in goes to the catalog before Trino's own word for them. A name alone is nobody's token."""
+    forged = {name: unsigned(lake.owner.id.removeprefix("oidc~"))}
+    before = world.sql("select count(*) as n from tables where name like 'forged%'")[0]["n"]
+    for person in (lake.reader, lake.stranger):
+        with pytest.raises(Refused):
+            lake.trino.run(person, f"create table {lake.schema}.{unique('forged')} (id bigint)", extra=forged)
+        with pytest.raises(Refused):
+            lake.trino.run(person, f"select id from {lake.schema}.orders", extra=forged)
+    # As the owner, whom the bridge allows everything, the catalog is what refuses.
+    with pytest.raises(Refused):
+        lake.trino.run(lake.owner, f"create table {lake.schema}.{unique('forged')} (id bigint)", extra=forged)
+    assert world.sql("select count(*) as n from tables where name like 'forged%'")[0]["n"] == before
+
+
+def test_nobody_lends_a_session_to_somebody_else(lake: Lake) -> None:
+    """Trino would keep the session under the name of whom it was opened for, with the token of who opened it."""
+    source = unique("lent")
+    assert not lake.may(lake.owner, "set session authorization analyst", source=source)
+    assert not lake.may(lake.reader, "insert into {s}.orders values (8, 'EU', '8')", source=source)
+    assert lake.may(lake.reader, "select id from {s}.orders", source=source)
+
+
+# ---- what views lend -------------------------------------------------------------------------------------------------
+
+
+def test_a_view_is_read_with_what_its_owner_has_now(world: World, lake: Lake) -> None:
+    """Whom nothing but the view was given reads it; when the owner loses the right to grant, nobody does."""
+    namespace = world.namespace_id(lake.schema)
+    assert not lake.may(lake.other, "select id from {s}.orders")
+    assert lake.may(lake.other, "select * from {s}.lent")
+    world.revoke("ownership", lake.owner, "namespace", namespace)
+    world.strip(lake.owner)
+    try:
+        assert not lake.may(lake.other, "select * from {s}.lent")
+        world.grant("select", lake.owner, "namespace", namespace)
+        assert not lake.may(lake.other, "select * from {s}.lent"), "reading is not handing out"
+    finally:
+        world.grant("ownership", lake.owner, "namespace", namespace)
+    assert lake.may(lake.other, "select * from {s}.lent")
 
 
 def test_a_view_lends_nobody_what_its_maker_may_not_hand_out(world: World, lake: Lake) -> None:
     """The reader may make views and not grant: run as its owner the view is of use to nobody else."""
     namespace = world.namespace_id(lake.schema)
     world.grant("create", lake.reader, "namespace", namespace)
-    assert lake.may(lake.reader, "create view {s}.lent as select region from {s}.orders")
-    assert lake.may(lake.reader, "create view {s}.shared security invoker as select region from {s}.orders")
-    assert lake.may(lake.reader, "select * from {s}.shared")
-    assert [lake.may(lake.stranger, f"select * from {{s}}.{name}") for name in ("lent", "shared")] == [False, False]
-    view = f"{world.root}/namespaces/{lake.schema}/views/lent"
-    uuid = world.admin.get(view).json()["metadata"]["view-uuid"]
-    world.grant("select", lake.stranger, "view", uuid)
-    assert not lake.may(lake.stranger, "select * from {s}.lent")
+    name = unique("lent")
+    try:
+        assert lake.may(lake.reader, f"create view {{s}}.{name} as select region from {{s}}.orders")
+        assert lake.may(lake.reader, f"select * from {{s}}.{name}")
+        made = world.admin.get(f"{world.root}/namespaces/{lake.schema}/views/{name}").json()
+        world.grant("select", lake.stranger, "view", made["metadata"]["view-uuid"])
+        assert not lake.may(lake.stranger, f"select * from {{s}}.{name}")
+    finally:
+        world.revoke("create", lake.reader, "namespace", namespace)
+        world.strip(lake.stranger)
 
 
 def test_a_revoked_right_is_gone_with_the_next_statement(world: World, lake: Lake) -> None:
-    namespace = world.namespace_id(lake.schema)
-    assert not lake.may(lake.stranger, "select * from {s}.orders")
+    namespace, source = world.namespace_id(lake.schema), unique("session")
+    assert not lake.may(lake.stranger, "select * from {s}.orders", source=source)
     world.grant("select", lake.stranger, "namespace", namespace)
-    assert lake.may(lake.stranger, "select * from {s}.orders")
+    assert lake.may(lake.stranger, "select * from {s}.orders", source=source)
     world.revoke("select", lake.stranger, "namespace", namespace)
-    assert not lake.may(lake.stranger, "select * from {s}.orders")
+    assert not lake.may(lake.stranger, "select * from {s}.orders", source=source)
+
+
+# ---- what a statement costs ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Calls:
+    """What a statement made: questions of Trino to the bridge, questions of the bridge to the gateway (each one
+    `batch-check`), and requests of Trino to the catalog.
+    """
+
+    bridge: int = 0
+    gateway: int = 0
+    catalog: int = 0
+
+
+@contextmanager
+def _counted(world: World, lake: Lake) -> Iterator[Calls]:
+    """Counted by the bridge's decision log and by the gateway's audit, where every request has its record."""
+    calls = Calls()
+    _settled(world, lake)
+    asked = _decisions(lake)
+    (since,) = world.sql("select clock_timestamp() as now")
+    yield calls
+    _settled(world, lake)
+    calls.bridge = _decisions(lake) - asked
+    rows = world.sql(
+        "select operation = 'batch_check' as asking, count(distinct request_id) as n from audit_log "
+        "where at > $1 group by 1",
+        since["now"],
+    )
+    told = {row["asking"]: row["n"] for row in rows}
+    calls.gateway, calls.catalog = told.get(True, 0), told.get(False, 0)
+
+
+def _settled(world: World, lake: Lake) -> None:
+    """Return once nothing more is written down: records and decisions come a moment after the answers."""
+    before: tuple[int, int] | None = None
+    for _ in range(30):
+        now = (_decisions(lake), world.sql("select count(*) as n from audit_log")[0]["n"])
+        if now == before:
+            return
+        before = now
+        time.sleep(2)
+
+
+def _decisions(lake: Lake) -> int:
+    lines = lake.bridge.log.read_text().splitlines()
+    return sum(str(json.loads(line).get("path", "")).startswith("trino/") for line in lines if line.startswith("{"))
+
+
+def _published() -> dict[str, Calls]:
+    """The table of `docs/trino.md`: by the owner, in a new session, so that the exchange of the token is among them."""
+    text = (Path(__file__).parents[2] / "docs" / "trino.md").read_text()
+    rows = re.findall(r"^\| `(.+)` \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    return {statement: Calls(*map(int, counts)) for statement, *counts in rows}
+
+
+COSTS = _published()
+
+
+@pytest.mark.parametrize("sql", COSTS)
+def test_a_statement_makes_so_many_calls(world: World, lake: Lake, sql: str) -> None:
+    lake.may(lake.owner, "select 1")
+    with _counted(world, lake) as calls:
+        assert lake.may(lake.owner, sql)
+    assert (calls.bridge, calls.gateway) == (COSTS[sql].bridge, COSTS[sql].gateway)
+    # Trino tells the catalog afterwards what it read; that may be after we looked.
+    assert calls.catalog in (COSTS[sql].catalog, COSTS[sql].catalog - 1)

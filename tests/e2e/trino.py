@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Trino for the tests: fetched once with Maven and by checksum, trimmed, started on loopback.
 
-It is 800 MB to fetch and needs a Java newer than Spark's, so it is opt-in (`make test-trino`). What is missing is said.
+It is 800 MB to fetch and needs a Java newer than Spark's, so it is opt-in (`make test-trino`). What is missing is said:
+`python -m tests.e2e.trino` fetches nothing, and fails when a run would have to.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import sys
 import tarfile
 import time
 from collections.abc import Iterator, Mapping
@@ -19,8 +21,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
+import psutil
 
 from gateway.embedded import jdk
 from tests.contract.trino import KEY, Bridge
@@ -105,9 +109,14 @@ def java_home() -> Path:
     raise Missing(f"Trino {VERSION} needs Java {_OLDEST_JAVA} or newer: set TRINO_JAVA_HOME")
 
 
+def kept() -> Path | None:
+    """The trimmed server, when it is here already."""
+    return _KEPT if (_KEPT / "bin" / "launcher").is_file() else None
+
+
 def installed() -> Path:
     """The trimmed server, fetched if it is not here yet. Raises Missing."""
-    if (_KEPT / "bin" / "launcher").is_file():
+    if kept() is not None:
         return _KEPT
     maven = shutil.which("mvn")
     if maven is None:
@@ -155,18 +164,35 @@ class Trino:
     """A running server."""
 
     url: str
+    process: psutil.Process
 
-    def run(self, person: Person, sql: str) -> list[list[Any]]:
-        """The rows of a statement of this person, whose token goes to the catalog. Raises Refused."""
+    def run(
+        self,
+        person: Person,
+        sql: str,
+        *,
+        extra: Mapping[str, str] | None = None,
+        source: str = "",
+        session: Mapping[str, str] | None = None,
+    ) -> list[list[Any]]:
+        """The rows of a statement of this person, for whom Trino acts at the catalog by an exchanged token.
+
+        `extra` are further credentials the person hands in; `source` is the name of a session that is to be used again;
+        `session` are properties of the query. Raises Refused.
+        """
         headers = {
             "X-Trino-User": person.id.removeprefix("oidc~"),
             # A session of its own in the catalog: Trino keeps sessions under user and source.
-            "X-Trino-Source": secrets.token_hex(8),
-            "X-Trino-Extra-Credential": f"token={person.token}",
+            "X-Trino-Source": source or secrets.token_hex(8),
             "X-Trino-Catalog": "ice",
             # Else Trino answers that this client cannot act as somebody else, before it asks whether it may.
             "X-Trino-Client-Capabilities": "SESSION_AUTHORIZATION",
         }
+        if extra:
+            told = ",".join(f"{name}={quote(value, safe='')}" for name, value in extra.items())
+            headers["X-Trino-Extra-Credential"] = told
+        if session:
+            headers["X-Trino-Session"] = ",".join(f"{name}={value}" for name, value in session.items())
         rows: list[list[Any]] = []
         deadline = time.monotonic() + _QUERY_SECONDS
         with httpx.Client(trust_env=False, timeout=60, headers=headers) as http:
@@ -175,7 +201,7 @@ class Trino:
                 answer.raise_for_status()
                 body: Mapping[str, Any] = answer.json()
                 if "error" in body:
-                    raise Refused(body["error"]["message"])
+                    raise Refused(_reasons(body["error"]))
                 rows += body.get("data") or []
                 if "nextUri" not in body:
                     return rows
@@ -183,10 +209,25 @@ class Trino:
                     raise Refused("the statement takes too long")
                 answer = http.get(body["nextUri"])
 
+    def peak_mib(self) -> int:
+        """The most memory it has held so far (`VmHWM`), in MiB."""
+        family = [self.process, *self.process.children(recursive=True)]
+        texts = [Path(f"/proc/{each.pid}/status").read_text() for each in family]
+        return max(int(text.partition("VmHWM:")[2].split()[0]) for text in texts) // 1024
+
+
+def _reasons(error: Mapping[str, Any]) -> str:
+    """What Trino says, and what it says that lies behind it: the catalog's own words are there alone."""
+    said, cause = [str(error["message"])], error.get("failureInfo")
+    while cause:
+        said.append(str(cause.get("message")))
+        cause = cause.get("cause")
+    return "; ".join(dict.fromkeys(said))
+
 
 @contextmanager
-def trino_server(world: World, bridge: Bridge, folder: Path) -> Iterator[Trino]:
-    """Trino on the world's warehouse, which asks this bridge. It acts as the service `etl` where no user does."""
+def trino_server(world: World, bridge: Bridge, folder: Path, service: Person) -> Iterator[Trino]:
+    """Trino on the world's warehouse, which asks this bridge. At the catalog it is this service."""
     java, server = java_home(), installed()
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -199,7 +240,7 @@ def trino_server(world: World, bridge: Bridge, folder: Path) -> Iterator[Trino]:
         "catalog/ice.properties": _CATALOG.format(
             catalog=world.ready.catalog_uri,
             warehouse=world.ready.warehouse,
-            token=world.etl.token,
+            token=service.token,
             endpoint=world.ready.s3.endpoint,
             region=world.ready.s3.region,
         ),
@@ -223,7 +264,7 @@ def trino_server(world: World, bridge: Bridge, folder: Path) -> Iterator[Trino]:
                 assert process.poll() is None, log.read_text()[-3000:]
                 assert time.monotonic() < deadline, "Trino does not answer"
                 time.sleep(1)
-            yield Trino(url)
+            yield Trino(url, psutil.Process(process.pid))
         finally:
             process.terminate()
             process.wait(timeout=60)
@@ -235,3 +276,21 @@ def _started(url: str) -> bool:
         return answer.status_code == 200 and answer.json().get("starting") is False
     except httpx.TransportError:
         return False
+
+
+def main() -> int:
+    """0 when all that a run needs is here, else 1 and a line that says what is not."""
+    try:
+        java = java_home()
+    except Missing as missing:
+        print(missing)
+        return 1
+    if kept() is None:
+        print(f"Trino {VERSION} is not in {_KEPT}: `make test-trino` fetches it once")
+        return 1
+    print(f"Trino {VERSION} on {java}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -76,7 +76,7 @@ def test_a_grant_written_into_openfga_opens_nothing_for_longer_than_a_moment(
         ("user:oidc~steward", "traverse"),
         ("user:oidc~never-seen", "ownership"),
         ("user:not!as@we-write", "modify"),
-        (f"role:{uuid4()}#assignee", "manage_grants"),
+        ("role:9a1c5b5e-5f0e-4d5c-8a39-2f1d3c7b6e01#assignee", "manage_grants"),
         ("role:no-uuid#assignee", "manage_grants"),
     ],
 )

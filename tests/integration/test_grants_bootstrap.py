@@ -104,3 +104,35 @@ def test_a_server_that_nobody_can_manage_can_be_bootstrapped_again(begun: Begun)
     assert world.sql("select count(*) as n from projects")[0]["n"] == projects + 1, "the default one is not made again"
     kept = world.sql("select count(*) as n from audit_log where convert_from(record, 'UTF8') like '%reopen_bootstrap%'")
     assert kept[0]["n"] >= 1
+
+
+def test_a_server_can_be_opened_again_for_one_user_alone(begun: Begun) -> None:
+    world = begun.world
+    for wrong in ("carol", "~carol", "oidc~", f"oidc~{'x' * 600}"):
+        refused = world.lakegate("reopen-bootstrap", "--for", wrong, "--yes")
+        assert refused.returncode == 2, wrong
+    assert world.lakegate("reopen-bootstrap", "--for", world.carol.id).returncode == 2
+    done = world.lakegate("reopen-bootstrap", "--for", world.carol.id, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert world.carol.id in done.stdout
+    for other in (world.bob, world.alice, begun.first):
+        assert told(other.post("/management/v1/bootstrap", BODY))[:2] == (403, "BootstrapForbidden")
+    assert world.carol.get("/management/v1/info").json()["bootstrapped"] is False
+    assert world.carol.post("/management/v1/bootstrap", BODY).status_code == 204
+    assert world.carol.post("/management/v1/project", {"project-name": unique("p")}).status_code == 201
+    assert told(world.bob.post("/management/v1/bootstrap", BODY))[:2] == (400, "CatalogAlreadyBootstrapped")
+    # Said again without a name it is for everybody, and for one it is once.
+    assert world.lakegate("reopen-bootstrap", "--for", world.carol.id, "--yes").returncode == 0
+    assert world.lakegate("reopen-bootstrap", "--yes").returncode == 0
+    assert world.alice.post("/management/v1/bootstrap", BODY).status_code == 204
+
+
+def test_who_acts_as_a_role_does_not_bootstrap(begun: Begun) -> None:
+    """The role has no such right, and the person would be the administrator."""
+    world, person = begun.world, begun.first  # who administers the default project
+    role = person.post("/management/v1/role", {"name": unique("r")}).json()["id"]
+    assert world.lakegate("reopen-bootstrap", "--yes").returncode == 0
+    acting = {"x-assume-role": role}
+    refused = person.post("/management/v1/bootstrap", BODY, headers=acting)
+    assert told(refused)[:2] == (403, "AssumeRoleForbidden")
+    assert person.post("/management/v1/bootstrap", BODY).status_code == 204

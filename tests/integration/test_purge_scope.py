@@ -143,7 +143,8 @@ async def test_a_store_that_goes_silent_in_the_middle_is_purged_by_the_next_run(
     assert 0 < len(left) < 1500, "some were deleted and some were not"
     proxy.become(WELL)
     again = _purge(store, sts)
-    assert await again._delete(cast(Any, permit), PLACE, cast(Any, None)) == len(left)
+    # The store may still have been at work on what it was told before it went silent.
+    assert 0 < await again._delete(cast(Any, permit), PLACE, cast(Any, None)) <= len(left)
     assert _there(store, "base/ns/purged/") == set()
     assert await again._delete(cast(Any, permit), PLACE, cast(Any, None)) == 0, "doing it again does nothing"
     assert set(SIBLINGS) <= _there(store, "base/")

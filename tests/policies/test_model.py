@@ -31,6 +31,7 @@ HEIGHT = {
     "tag": 2,
     "namespace": 3,
     "table": 4,
+    "column": 5,
     "view": 4,
     "generic_table": 4,
 }
@@ -211,7 +212,7 @@ def test_everything_grantable_takes_users_and_roles_with_and_without_an_end(mode
     in_roles = [subject for subject in GRANTABLE_SUBJECTS if subject != GRANTABLE_SUBJECTS[-1]]
     for type_name, relations in grantable_of(model).items():
         wanted = in_roles if type_name == "role" else GRANTABLE_SUBJECTS
-        for relation in [*relations, *({"traverse"} & relations_of(model)[type_name])]:
+        for relation in [*relations, *({"traverse", "read_columns"} & relations_of(model)[type_name])]:
             found = subjects(model, type_name, relation)
             assert sorted(map(str, map(sorted, map(dict.items, found)))) == sorted(
                 map(str, map(sorted, map(dict.items, wanted)))
@@ -237,7 +238,11 @@ def test_no_action_can_be_granted(model: Model) -> None:
 
 def test_each_grantable_relation_has_its_own_right_to_hand_it_out(model: Model) -> None:
     for type_name, relations in grantable_of(model).items():
-        actions = actions_of(model)[type_name]
+        # What is granted on a column is handed out by who may hand it out on the table.
+        actions = actions_of(model)["table" if type_name == "column" else type_name]
+        if type_name == "column":
+            assert {f"can_grant_{relation}" for relation in relations} <= actions
+            continue
         for relation in relations:
             right = "can_change_ownership" if relation == "ownership" else f"can_grant_{relation}"
             assert right in actions, f"{type_name}#{relation}"
@@ -249,11 +254,12 @@ def test_grantable_relations_are_those_of_the_reference(model: Model) -> None:
     below = {"ownership", "pass_grants", "manage_grants", "manage_tags", "describe", "select", "create", "modify"}
     on_projects = {"project_admin", "security_admin", "data_admin", "role_creator", "tag_creator"}
     assert grantable_of(model) == {
-        "server": {"admin", "operator"},
-        "project": on_projects | {"describe", "select", "create", "modify", "delegate"},
-        "warehouse": below | {"delegate"},
+        "server": {"admin", "operator", "provisioner"},
+        "project": on_projects | {"describe", "select", "create", "modify", "delegate", "enforcer", "inspector"},
+        "warehouse": below | {"delegate", "enforcer", "inspector"},
         "namespace": below,
         "table": below - {"create"},
+        "column": {"select"},
         "view": below - {"create"},
         "generic_table": below - {"create"},
         "role": {"assignee", "ownership"},

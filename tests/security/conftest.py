@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.conftest import ns, stack, world
+from tests.contract.conftest import ns, people, stack, world
 
-__all__ = ["ns", "stack", "world"]
+__all__ = ["ns", "people", "stack", "world"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

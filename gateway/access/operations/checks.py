@@ -90,22 +90,22 @@ class BatchCheck(Operation):
     """Many checks in one request, each about the caller or about somebody else.
 
     A `delegated` batch is asked by an engine in the name of its users: it is answered about anybody to who holds
-    can_delegate on the warehouse or project that a question lies in. The demands are optional, because one check that
+    can_inspect on the warehouse or project that a question lies in. The demands are optional, because one check that
     may not be asked is told of one by one: see `gateway.governance.checks`.
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/action/batch-check"
     reads_because: ClassVar[str] = "it is many questions"
     open_to_authenticated: ClassVar[str] = (
-        "about oneself; answers about others demand can_read_assignments or can_delegate, one by one"
+        "about oneself; answers about others demand can_read_assignments or can_inspect, one by one"
     )
     checks: tuple[Check, ...]
     error_on_not_found: bool = False
     delegated: bool = False
 
     def __post_init__(self) -> None:
-        """Raise 400 for what cannot be asked: a delegated question has to lie where somebody can be a delegate, and is
-        told nothing of what there is.
+        """Raise 400 for what cannot be asked: a delegated question has to lie where somebody can be an inspector, and
+        is told nothing of what there is.
         """
         if self.delegated and self.error_on_not_found:
             raise BadRequestException("`error-on-not-found` does not go with `delegated`.")
@@ -114,14 +114,14 @@ class BatchCheck(Operation):
         if self.error_on_not_found and any(each.or_on is not None for each in self.checks):
             raise BadRequestException("`error-on-not-found` does not go with `tabular`.")
         if not self.delegated and any(each.or_on is not None and each.principal is not None for each in self.checks):
-            raise BadRequestException("`tabular` about somebody else is asked by a delegate: `delegated`.")
+            raise BadRequestException("`tabular` about somebody else is asked by an inspector: `delegated`.")
 
     def demands(self) -> tuple[Demand, ...]:
         demands: dict[Demand, None] = {}
         for check in self.checks:
             hub = hub_of(check.on) if self.delegated and check.principal is not None else None
             if hub is not None:
-                demands[Demand(Can.DELEGATE, hub, required=False)] = None
+                demands[Demand(Can.INSPECT, hub, required=False)] = None
                 continue
             if check.principal is not None:
                 demands[Demand(Can.READ_ASSIGNMENTS, check.on, required=False)] = None
@@ -157,7 +157,7 @@ def _about(checks: Sequence[Check]) -> Mapping[str, str]:
 
 
 def hub_of(ref: Ref) -> WarehouseRef | ProjectRef | None:
-    """On what somebody has to be a delegate to be told of rights on `ref`; None where nobody can be one."""
+    """On what somebody has to be an inspector to be told of rights on `ref`; None where nobody can be one."""
     if isinstance(ref, ProjectRef):
         return ref
     warehouse: UUID | None = getattr(ref, "warehouse_id", None)

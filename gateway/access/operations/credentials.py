@@ -22,7 +22,7 @@ class VendCredentials(Operation):
 
     def demands(self) -> tuple[Demand, ...]:
         return (
-            Demand(Can.READ_DATA, self.table),
+            Demand(Can.READ_DATA, self.table, restricted=Can.READ_COLUMNS),
             Demand(Can.WRITE_DATA, self.table, required=False, changes=True),
         )
 
@@ -53,4 +53,4 @@ class SignRequest(Operation):
     table: TableRef
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.READ_DATA, self.table),)
+        return (Demand(Can.READ_DATA, self.table, restricted=Can.READ_COLUMNS),)

@@ -64,14 +64,18 @@ class CreateTable(Operation):
 class LoadTable(Operation):
     """A table's metadata. Credentials are another operation: a permit for this one cannot vend keys.
 
-    Whether the caller may read data is asked along, because only readers are told where the store is.
+    Whether the caller may read data is asked along, because only readers are told where the store is. Who may read some
+    columns gets it through an engine that holds back the others, and is told of them.
     """
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     table: TableRef
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.GET_METADATA, self.table), Demand(Can.READ_DATA, self.table, required=False))
+        return (
+            Demand(Can.GET_METADATA, self.table, restricted=Can.READ_COLUMNS),
+            Demand(Can.READ_DATA, self.table, required=False, restricted=Can.READ_COLUMNS),
+        )
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class TableExists(Operation):
     table: TableRef
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.GET_METADATA, self.table),)
+        return (Demand(Can.INCLUDE_IN_LIST, self.table),)
 
 
 @dataclass(frozen=True)

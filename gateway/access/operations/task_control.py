@@ -3,8 +3,8 @@
 
 A task of a warehouse may be about one table or view in it. Who may see (or steer) all tasks of the warehouse is known
 at the door; for everybody else the thing of each task is asked about, and which thing that is stands in the task. So
-they are seen as lists are, filtered; and whoever steers them comes to the door twice: to find the tasks, and then for
-what they are about.
+they are seen as lists are, filtered; and whoever steers them, or asks for one, comes to the door twice: to find the
+tasks, and then for what they are about.
 """
 
 from __future__ import annotations
@@ -48,19 +48,58 @@ class ListTasks(Operation):
 
 
 @dataclass(frozen=True)
-class GetTask(Operation):
-    """One task of a warehouse with its last attempts."""
+class FoundTask:
+    """A task, and the table, view or generic table it is about; None when that is gone, or there never was one."""
 
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/task/by-id/{task_id}"
+    id: UUID
+    about: Kept | None
+
+
+_ONE = "GET /management/v1/warehouse/{warehouse_id}/task/by-id/{task_id}"
+
+
+@dataclass(frozen=True)
+class FindTask(Operation):
+    """What the task is about that somebody wants to see: by that it is decided whether they may."""
+
+    endpoint: ClassVar[str] = _ONE
     warehouse: WarehouseRef
     task_id: UUID
-    attempts: int = 5
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.USE, self.warehouse), Demand(Can.GET_ALL_TASKS, self.warehouse, required=False))
 
     def facts(self) -> Facts:
         return {"task_id": str(self.task_id)}
+
+
+@dataclass(frozen=True)
+class GetTask(Operation):
+    """One task of a warehouse with its last attempts.
+
+    Policies are asked about the thing that it is about, so that what they say of a table binds what its tasks tell of
+    it. It takes the right on the thing; `by_all`, as `FindTask` found, and where the thing is gone, that on the
+    warehouse.
+    """
+
+    endpoint: ClassVar[str] = _ONE
+    warehouse: WarehouseRef
+    task: FoundTask
+    by_all: bool
+    attempts: int = 5
+
+    def demands(self) -> tuple[Demand, ...]:
+        about = self.task.about
+        of_thing = [] if about is None else [Demand(Can.GET_TASKS, about, required=not self.by_all)]
+        of_all = [Demand(Can.GET_ALL_TASKS, self.warehouse)] if self.by_all or about is None else []
+        return (*of_thing, Demand(Can.USE, self.warehouse), *of_all)
+
+    def facts(self) -> Facts:
+        return {"task_id": str(self.task.id)}
+
+    def hidden(self, ref: Ref) -> CatalogError:
+        """As `ControlTasks.hidden`."""
+        return no_task(self.task.id) if ref == self.task.about else super().hidden(ref)
 
 
 _CONTROL = "POST /management/v1/warehouse/{warehouse_id}/task/control"
@@ -86,14 +125,6 @@ class FindTasks(Operation):
 
     def facts(self) -> Facts:
         return _control_facts(self.request.action, self.request.task_ids)
-
-
-@dataclass(frozen=True)
-class FoundTask:
-    """A task, and the table, view or generic table it is about; None when that is gone, or there never was one."""
-
-    id: UUID
-    about: Kept | None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ is in the audit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
@@ -146,8 +147,44 @@ class WithdrawSigningKeys(Operation):
 
 @dataclass(frozen=True)
 class ReopenBootstrap(Operation):
-    """Let the server be bootstrapped once more: who does it first with a token administers it."""
+    """Let the server be bootstrapped once more: who does it first with a token administers it, or only `user_id`."""
 
     endpoint: ClassVar[str] = "TASK /tasks/reopen_bootstrap"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"reopen_bootstrap"})
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    user_id: str | None = None
+
+    def facts(self) -> Facts:
+        return {} if self.user_id is None else {"user_id": self.user_id}
+
+    def told(self) -> Mapping[str, str]:
+        return {} if self.user_id is None else {"bootstrap_for": self.user_id}
+
+
+@dataclass(frozen=True)
+class IssueScimToken(Operation):
+    """Make a token with which a provider's directory comes (SCIM). It gives no right: that is granted to its user."""
+
+    endpoint: ClassVar[str] = "TASK /tasks/issue_scim_token"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"scim_tokens"})
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    provider_id: str
+    project_id: str
+    days: int
+
+    def facts(self) -> Facts:
+        return {"provider_id": self.provider_id, "project_id": self.project_id, "days": self.days}
+
+
+@dataclass(frozen=True)
+class RevokeScimToken(Operation):
+    """End a token for provisioning, with the next request that comes with it."""
+
+    endpoint: ClassVar[str] = "TASK /tasks/revoke_scim_token"
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"scim_tokens"})
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    goes_on_because: ClassVar[str] = "it only takes away, and a leaked token is urgent"
+    id: UUID
+
+    def facts(self) -> Facts:
+        return {"about": str(self.id)}

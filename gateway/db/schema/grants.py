@@ -3,7 +3,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, DateTime, Identity, Index, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Identity,
+    Index,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    literal_column,
+)
 from sqlalchemy.dialects.postgresql import UUID
 
 from gateway.db.schema.base import metadata, now
@@ -30,6 +42,15 @@ grants = Table(
 """What was granted, to whom, by whom. OpenFGA's tuples are made from these rows (section 5 of the design): one tuple of
 all rows that agree but for `granted_by`.
 """
+
+Index(
+    "grants_on_columns_idx",
+    func.split_part(grants.c.object_id, literal_column("'.'"), literal_column("1")),
+    grants.c.principal_type,
+    grants.c.principal_id,
+    postgresql_where=grants.c.object_type == "column",
+)
+"""By table: the id of a column is that of its table, a dot and the field id (`gateway.access.refs.column_key`)."""
 
 Index("grants_ending_idx", grants.c.expires_at, postgresql_where=grants.c.expires_at.is_not(None))
 

@@ -14,6 +14,7 @@ server = Table(
     Column("id", UUID(as_uuid=True), primary_key=True),
     Column("singleton", Boolean, nullable=False, server_default="true", unique=True),
     Column("bootstrapped_at", DateTime(timezone=True)),
+    Column("bootstrap_for", Text),
     Column("revision", UUID(as_uuid=True), nullable=False),
     Column("time_boxes", UUID(as_uuid=True), nullable=False, server_default=func.gen_random_uuid()),
     Column("home", Text),
@@ -21,4 +22,5 @@ server = Table(
 )
 """One row. `revision` moves whenever something outside a warehouse may take an allow away, `time_boxes` in the
 transaction that makes a grant with an expiry: an answer that was asked for before knows nothing of its end.
+`bootstrap_for` is the only user who may bootstrap the server, null when anybody may.
 """

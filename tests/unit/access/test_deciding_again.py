@@ -41,7 +41,7 @@ async def test_a_permit_can_be_decided_again_and_tells_what_it_stands_on_now() -
 async def test_what_was_taken_away_meanwhile_is_refused_and_the_refusal_is_told() -> None:
     house = House()
     permit = await house.door.admit(entrance(), DROP)
-    house.judge.answer = lambda question: question.relation is Can.GET_METADATA
+    house.judge.answer = lambda question: question.relation is Can.INCLUDE_IN_LIST
     with pytest.raises(CatalogError) as refused:
         await permit.decide_again()
     assert refused.value.code == 403

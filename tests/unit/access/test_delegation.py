@@ -47,7 +47,7 @@ class ByActor(Judge):
         if actor.id == ENGINE:
             assert actor.engine is None
             return [self.engine_has] * len(questions)
-        return [self.user_has or question.relation is Can.GET_METADATA for question in questions]
+        return [self.user_has or question.relation is Can.INCLUDE_IN_LIST for question in questions]
 
 
 def house(judge: ByActor) -> House:
@@ -140,6 +140,37 @@ async def test_who_acts_for_somebody_may_act_as_a_role_and_is_an_engine_still() 
     judge.engine_has = False
     with pytest.raises(NoSuchTableException):
         await where.door.admit(come, LoadTable(world.TABLE))
+
+
+@pytest.mark.parametrize("case", ["in no such role", "not in the role", "not seeing the role", "in another project"])
+async def test_an_engine_learns_by_no_role_to_act_as_who_is_in_it(case: str) -> None:
+    """Whatever is wrong with the role, the answer is that of what was asked for, as to a member of a role without
+    rights.
+    """
+
+    class Members(ByActor):
+        async def check(
+            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        ) -> list[bool]:
+            if actor.assumed_role is not None:
+                return [False] * len(questions)
+            sees = {"not in the role": [Can.READ], "not seeing the role": []}.get(case, [Can.READ, Can.ASSUME])
+            return [question.relation in sees or actor.id == ENGINE for question in questions]
+
+    where, come = house(Members()), entrance(FOR_ALICE)
+    role = RoleRef(uuid4() if case == "in no such role" else world.ROLE_ID)
+    await where.door.assume(come, role, project="another" if case == "in another project" else None)
+    assert come.assumption is None
+    assert come.actor.assumed_role not in (None, world.ROLE_ID)
+    with pytest.raises(NoSuchTableException) as refused:
+        await where.door.admit(come, LoadTable(world.TABLE))
+    member = entrance(FOR_ALICE)
+    case = "in the role"
+    await where.door.assume(member, RoleRef(world.ROLE_ID))
+    assert member.actor.assumed_role == world.ROLE_ID
+    with pytest.raises(NoSuchTableException) as empty:
+        await where.door.admit(member, LoadTable(world.TABLE))
+    assert (refused.value.message, refused.value.code) == (empty.value.message, empty.value.code)
 
 
 def test_an_engine_has_no_part_in_administration_and_a_guise_of_its_own() -> None:

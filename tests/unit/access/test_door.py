@@ -37,7 +37,7 @@ CREATE = CreateTable(
 )
 KEYS = VendCreationCredentials(world.NAMESPACE, "t")
 
-SEES = Can.GET_METADATA
+SEES = Can.INCLUDE_IN_LIST
 
 
 def only(*relations: Can) -> Judge:
@@ -260,7 +260,7 @@ async def test_the_strictest_durability_of_what_was_allowed_counts() -> None:
     assert keys is not None
     assert permit.trail is keys.trail
     assert not permit.trail.settled
-    refused = House(judge=only(SEES))
+    refused = House(judge=only(SEES, Can.GET_METADATA))
     permit, keys = await refused.door.admit_with(entrance(), LOAD, VEND)
     assert keys is None
     assert permit.trail.settled, "no keys, no commit to wait for"
@@ -270,7 +270,7 @@ async def test_the_strictest_durability_of_what_was_allowed_counts() -> None:
 
 
 async def test_an_optional_operation_that_is_refused_grants_nothing_and_breaks_nothing() -> None:
-    house, at = House(judge=only(SEES)), entrance()
+    house, at = House(judge=only(SEES, Can.GET_METADATA)), entrance()
     permit, keys = await house.door.admit_with(at, LOAD, VEND)
     assert permit.operation is LOAD
     assert keys is None
@@ -356,13 +356,17 @@ async def test_without_a_token_nothing_is_looked_up() -> None:
 
 
 @settings(max_examples=60)
-@given(st.sets(st.sampled_from([SEES, Can.READ_DATA, Can.WRITE_DATA, Can.DROP])), st.booleans(), st.booleans())
+@given(
+    st.sets(st.sampled_from([SEES, Can.GET_METADATA, Can.READ_DATA, Can.WRITE_DATA, Can.DROP])),
+    st.booleans(),
+    st.booleans(),
+)
 async def test_no_mixture_of_answers_opens_more_than_it_says(held: set[Can], there: bool, allowed: bool) -> None:
     house = House(judge=only(*held))
     house.rules.answer = PolicyAnswer(allow=allowed)
     if not there:
         house.resolver.rows.clear()
-    for operation, needs in ((LOAD, SEES), (VEND, Can.READ_DATA), (DROP, Can.DROP)):
+    for operation, needs in ((LOAD, Can.GET_METADATA), (VEND, Can.READ_DATA), (DROP, Can.DROP)):
         try:
             permit: object = await house.door.admit(entrance(), operation)
         except CatalogError:

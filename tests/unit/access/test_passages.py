@@ -17,7 +17,7 @@ from gateway.access.passages import AmbiguousViewOwner, owner_of
 from gateway.access.ports import Pin, Question
 from gateway.access.refusals import unavailable
 from gateway.access.resolved import ResolvedView
-from gateway.catalog.protected_owners import ProtectedPropertyModification, require_owner_kept
+from gateway.catalog.view_owners import ProtectedPropertyModification, require_owner_kept
 from gateway.iceberg.errors import CatalogError, NoSuchViewException, ViewActionForbidden
 from tests.access import world
 from tests.access.world import NOW, House, Judge, entrance

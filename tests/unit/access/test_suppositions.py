@@ -72,6 +72,21 @@ async def test_either_engine_can_say_no() -> None:
     assert await _would(house, DROP, READ) == [False, True]
 
 
+async def test_who_was_deactivated_is_told_no_whatever_the_engines_still_say() -> None:
+    house, other = House(), House()
+    permit = await house.door.admit(entrance(), BatchCheck((Check(ON, Can.DROP),)))
+    house.resolver.standing = {**house.resolver.standing, "deactivated": True}
+    mine = Supposition(permit.actor, Can.DROP, ON)
+    house.rules.asked.clear()
+    house.judge.asked.clear()
+    assert await house.door.would(permit, [READ, mine, DROP]) == [False, True, False]
+    permit = await other.door.admit(entrance(), BatchCheck((Check(ON, Can.DROP),)))
+    other.rules.asked.clear()
+    other.judge.asked.clear()
+    assert await other.door.would(permit, [READ, mine, DROP]) == [True, True, True]
+    assert (len(house.rules.asked), len(house.judge.asked)) == (len(other.rules.asked), len(other.judge.asked))
+
+
 async def test_what_is_not_there_is_a_no_after_the_questions_that_what_is_there_costs() -> None:
     house, empty = House(), House()
     empty.resolver.rows.clear()

@@ -14,6 +14,8 @@ import pytest
 import gateway.api.build  # noqa: F401 - importing it serves every operation
 from gateway.access.operation import OPERATIONS
 from gateway.api import openapi
+from gateway.api.errors import OAuthError
+from gateway.api.forms import FORM
 from gateway.api.openapi_examples import decodes, example_of
 from gateway.api.openapi_texts import HEADERS
 from gateway.api.serves import SERVED
@@ -50,11 +52,27 @@ def test_every_body_has_an_example_that_the_gateway_would_take() -> None:
         assert decodes(body, example_of(body)), (body, example_of(body))
     for method, path, each in DESCRIBED:
         if "requestBody" in each:
-            assert each["requestBody"]["content"]["application/json"]["example"] is not None, (method, path)
+            (content,) = each["requestBody"]["content"].values()
+            assert content["example"] is not None, (method, path)
 
 
 def _body(handler: Any) -> Any:
-    return openapi._reads(openapi._function(handler)).body
+    reads = openapi._reads(openapi._function(handler))
+    return reads.body or reads.form
+
+
+def test_what_is_sent_as_a_form_is_told_as_one_and_refused_in_oauths_own_words() -> None:
+    forms = {path: each for _, path, each in DESCRIBED if FORM in each.get("requestBody", {"content": {}})["content"]}
+    assert set(forms) == {"/catalog/v1/oauth/tokens"}
+    (exchange,) = forms.values()
+    schema = exchange["requestBody"]["content"][FORM]["schema"]
+    fields = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    assert fields["required"] == ["grant_type", "subject_token", "subject_token_type"]
+    assert all("description" in each for each in fields["properties"].values())
+    for status in ("400", "401"):
+        told = exchange["responses"][status]["content"]["application/json"]
+        assert told["schema"] == {"$ref": "#/components/schemas/OAuthError"}
+        assert decodes(OAuthError, told["example"])
 
 
 def test_every_refusal_has_its_form_and_an_example_of_its_status() -> None:
@@ -67,7 +85,14 @@ def test_every_refusal_has_its_form_and_an_example_of_its_status() -> None:
             if method == "head":
                 assert "content" not in told
                 continue
+            if path.startswith("/scim/"):
+                content = told["content"]["application/scim+json"]
+                assert content["schema"] == {"$ref": "#/components/schemas/ErrorBody"}
+                assert content["example"]["status"] == ("500" if status == "5XX" else status)
+                continue
             content = told["content"]["application/json"]
+            if FORM in each.get("requestBody", {"content": {}})["content"] and status in ("400", "401"):
+                continue
             assert content["schema"] == {"$ref": "#/components/schemas/ErrorResponse"}
             assert content["example"]["error"]["code"] == (500 if status == "5XX" else int(status))
 
@@ -116,13 +141,13 @@ async def test_the_page_is_served_whole_from_here() -> None:
         assert "//" not in re.sub(r"<!DOCTYPE html>", "", page.text), "no other address"
         assert "<script>" not in page.text
         loaded = re.findall(r'(?:src|href)="([^"]+)"', page.text)
-        assert len(loaded) == 5
+        assert len(loaded) == 6
         for path in loaded:
             part = await app.client.get(path)
             assert (part.status_code, part.headers["x-content-type-options"]) == (200, "nosniff"), path
             # With `nosniff` a browser runs no script and heeds no style of another type.
             assert part.headers["content-type"].split(";")[0] == TYPES[path.rsplit(".", 1)[1]], path
-            assert len(part.content) > 100
+            assert len(part.content) > 80
             if path.endswith(".css"):
                 asked = re.findall(r"(?:url\(|@import)\s*['\"]?([^'\")]{1,20})", part.text)
                 assert all(each.startswith(("data:", "#")) for each in asked), "styles load nothing from elsewhere"

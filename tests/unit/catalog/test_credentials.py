@@ -76,6 +76,7 @@ async def test_a_committed_creation_answers_without_credentials_whatever_fails_t
     vend = SimpleNamespace(
         operation=operation,
         obligations=Obligations(),
+        restrictions=(),
         trail=part,
         actor=Actor.user("oidc~a"),
         resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC)),

@@ -93,6 +93,14 @@ def test_a_star_confirms_only_answers_that_do_not_age() -> None:
     assert replace(ANSWER, access=METADATA_ONLY).confirmed(None, NOW) is not None
 
 
+def test_a_star_confirms_no_answer_that_tells_what_to_hold_back() -> None:
+    """The client may have been told before that nothing is."""
+    for access in (METADATA_ONLY, CLIENT_MANAGED):
+        told = replace(ANSWER, access=access, restrictions=b"{}")
+        assert told.confirmed(None, NOW) is None
+        assert told.confirmed([told.tag(NOW, None)], NOW) is not None
+
+
 def test_one_of_many_tags_is_enough_and_the_strong_form_compares_equal() -> None:
     tag = _tag()
     strong = tag.removeprefix("W/")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,6 +28,7 @@ class Provider:
     answers: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     discovery: dict[str, Any] = field(default_factory=dict)
     code: dict[str, Any] = field(default_factory=dict)
+    code_status: int = 200
     forms: list[dict[str, str]] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
     now: float = 1000.0
@@ -47,7 +50,7 @@ class Provider:
                 "verification_uri": f"{ISSUER}/enter",
                 "expires_in": 600,
             }
-            return httpx.Response(200, json={**told, **self.code})
+            return httpx.Response(self.code_status, json={**told, **self.code})
         status, body = self.answers.pop(0)
         if status == 0:
             raise httpx.ReadTimeout("slow")
@@ -74,8 +77,32 @@ async def test_it_shows_the_code_and_waits_for_somebody_to_enter_it() -> None:
     assert [code.user_code for code in shown] == ["WDJB-MJHT"]
     assert tokens == Tokens("good", provider.now + 300, "again")
     assert provider.slept == [5.0, 5.0, 10.0, 10.0], "slow_down counts from then on (section 3.5)"
-    assert provider.forms[0] == {"client_id": "cli", "scope": "openid"}
-    assert provider.forms[1] == {"grant_type": DEVICE, "device_code": "the-device", "client_id": "cli"}
+    begun, asked = provider.forms[0], provider.forms[1]
+    verifier = asked.pop("code_verifier")
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    assert begun == {
+        "client_id": "cli",
+        "scope": "openid",
+        "code_challenge": challenge,
+        "code_challenge_method": "S256",
+    }
+    assert asked == {"grant_type": DEVICE, "device_code": "the-device", "client_id": "cli"}
+    assert {form["code_verifier"] for form in provider.forms[2:]} == {verifier}, "one and the same all along"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"error": "unauthorized_client"}, r"HTTP 400, unauthorized_client\)"),
+        ({"error": "\x1b[2J"}, r"HTTP 400\)"),
+        ({"error_description": "hello"}, r"HTTP 400\)"),
+    ],
+)
+async def test_a_provider_that_begins_no_login_is_told_with_its_error_code_alone(
+    body: dict[str, str], told: str
+) -> None:
+    with pytest.raises(LoginFailed, match=told):
+        await Provider(code_status=400, code=body).login().run(lambda code: None)
 
 
 async def test_a_provider_that_does_not_answer_is_asked_less_often() -> None:

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked by SCIM: the users of one identity provider, and its groups as roles of a project."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import Durability, Operation
+from gateway.access.refs import ProjectRef, Ref, ServerRef
+from gateway.access.relations import Can
+from gateway.scim.reading import Group, User
+from gateway.scim.wire import PatchRequest
+
+
+@dataclass(frozen=True)
+class _Synchronising:
+    """Part of all: the right to keep what a provider keeps here. Whose it is follows from who asks."""
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.SYNCHRONIZE_IDENTITIES, ServerRef()),)
+
+
+@dataclass(frozen=True)
+class GetScimConfig(_Synchronising, Operation):
+    """What of SCIM is supported."""
+
+    endpoint: ClassVar[str] = "GET /scim/v2/ServiceProviderConfig"
+
+
+@dataclass(frozen=True)
+class ListScimResourceTypes(_Synchronising, Operation):
+    """The kinds of resources."""
+
+    endpoint: ClassVar[str] = "GET /scim/v2/ResourceTypes"
+
+
+@dataclass(frozen=True)
+class ListScimSchemas(_Synchronising, Operation):
+    """The attributes that are kept."""
+
+    endpoint: ClassVar[str] = "GET /scim/v2/Schemas"
+
+
+@dataclass(frozen=True)
+class _Listing(_Synchronising):
+    """Part of lists. `filter` is as it was sent; `start` counts from 1."""
+
+    filter: str | None = None
+    start: int = 1
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class _OfOne(_Synchronising):
+    """Part of what is about one user or group, by SCIM's id."""
+
+    id: UUID
+
+    def facts(self) -> Facts:
+        return {"about": str(self.id)}
+
+
+@dataclass(frozen=True)
+class _InProject(_Synchronising):
+    """Part of what is about the groups of one project."""
+
+    project: ProjectRef
+
+    def looks_up(self) -> tuple[Ref, ...]:
+        return (self.project,)
+
+
+@dataclass(frozen=True)
+class _OfGroup(_InProject):
+    """Part of what is about one group."""
+
+    id: UUID
+
+    def facts(self) -> Facts:
+        return {"about": str(self.id)}
+
+
+@dataclass(frozen=True)
+class ListScimUsers(_Listing, Operation):
+    """The provider's users that a filter takes."""
+
+    endpoint: ClassVar[str] = "GET /scim/v2/Users"
+
+
+@dataclass(frozen=True)
+class GetScimUser(_OfOne, Operation):
+    """One of the provider's users."""
+
+    endpoint: ClassVar[str] = "GET /scim/v2/Users/{scim_id}"
+
+
+@dataclass(frozen=True)
+class CreateScimUser(_Synchronising, Operation):
+    """A user of the provider, before or after they first come. It gives no right."""
+
+    endpoint: ClassVar[str] = "POST /scim/v2/Users"
+    returns: ClassVar[int] = 201
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    user: User
+
+    def facts(self) -> Facts:
+        return {"user_name": self.user.user_name, "active": self.user.active}
+
+
+@dataclass(frozen=True)
+class ReplaceScimUser(_OfOne, Operation):
+    """All that is kept of a user; who is not `active` is refused from the next request on."""
+
+    endpoint: ClassVar[str] = "PUT /scim/v2/Users/{scim_id}"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    user: User
+
+    def facts(self) -> Facts:
+        return {"user_name": self.user.user_name, "active": self.user.active}
+
+
+@dataclass(frozen=True)
+class PatchScimUser(_OfOne, Operation):
+    """Some of what is kept of a user; who is not `active` is refused from the next request on."""
+
+    endpoint: ClassVar[str] = "PATCH /scim/v2/Users/{scim_id}"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    patch: PatchRequest
+
+
+@dataclass(frozen=True)
+class DeleteScimUser(_OfOne, Operation):
+    """The user's record goes, with every grant to the user."""
+
+    endpoint: ClassVar[str] = "DELETE /scim/v2/Users/{scim_id}"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+
+
+@dataclass(frozen=True)
+class ListScimGroups(_Listing, Operation):
+    """The provider's groups in the project that a filter takes."""
+
+    endpoint: ClassVar[str] = "GET /scim/v2/Groups"
+    project: ProjectRef = ProjectRef("")
+
+    def looks_up(self) -> tuple[Ref, ...]:
+        return (self.project,)
+
+
+@dataclass(frozen=True)
+class GetScimGroup(_OfGroup, Operation):
+    """One of the provider's groups, with its members."""
+
+    endpoint: ClassVar[str] = "GET /scim/v2/Groups/{scim_id}"
+
+
+@dataclass(frozen=True)
+class CreateScimGroup(_InProject, Operation):
+    """A group of the provider: a new role, which has no right until somebody gives it one."""
+
+    endpoint: ClassVar[str] = "POST /scim/v2/Groups"
+    returns: ClassVar[int] = 201
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    group: Group
+
+    def facts(self) -> Facts:
+        return {"role_name": self.group.display_name, "joining": len(self.group.joining)}
+
+
+@dataclass(frozen=True)
+class ReplaceScimGroup(_OfGroup, Operation):
+    """All of a group: its name and its members."""
+
+    endpoint: ClassVar[str] = "PUT /scim/v2/Groups/{scim_id}"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    group: Group
+
+    def facts(self) -> Facts:
+        return {"about": str(self.id), "role_name": self.group.display_name, "joining": len(self.group.joining)}
+
+
+@dataclass(frozen=True)
+class PatchScimGroup(_OfGroup, Operation):
+    """Some of a group: members come and go, or it gets another name."""
+
+    endpoint: ClassVar[str] = "PATCH /scim/v2/Groups/{scim_id}"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    group: Group
+
+    def facts(self) -> Facts:
+        return {"about": str(self.id), "role_name": self.group.display_name, "joining": len(self.group.joining)}
+
+
+@dataclass(frozen=True)
+class DeleteScimGroup(_OfGroup, Operation):
+    """The role goes, with every grant on it and to it."""
+
+    endpoint: ClassVar[str] = "DELETE /scim/v2/Groups/{scim_id}"
+    returns: ClassVar[int] = 204
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE

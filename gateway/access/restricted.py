@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever may read some columns of a table and not all: which those are, and whether who acts for them holds back the
+others.
+
+Nothing here costs anybody who reads all of a table or none of it. What an engine holds back is its own affair, so it is
+trusted by its own identity alone: the one that a token of the gateway's names beside the user's, and only where that
+engine is related as `enforcer` at this moment. A header, or a bearer token that an engine passes on, proves none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gateway.access.actor import Actor
+from gateway.access.decision import DemandAnswer, Restriction
+from gateway.access.engines import Engines
+from gateway.access.policy import PolicyAnswer
+from gateway.access.ports import Question, Resolver
+from gateway.access.questions import engine_pin_of, pin_of
+from gateway.access.refs import Ref, column_key
+from gateway.access.relations import Can
+from gateway.access.resolved import Resolution, ResolvedTable
+from gateway.obligations.columns import Inexpressible, columns_of, held_back
+from gateway.obligations.restrictions import read_restrictions
+
+Judged = tuple[list[DemandAnswer], PolicyAnswer, bool]
+"""What both engines say of one operation, and whether who asks in the caller's name may."""
+
+#: From so many bytes on a document is taken apart beside the requests of others.
+_LARGE = 262_144
+
+
+class Restrictions:
+    """Settles demands that hold of some columns only."""
+
+    def __init__(self, resolver: Resolver, engines: Engines) -> None:
+        self._resolver = resolver
+        self._engines = engines
+
+    async def settle(self, actor: Actor, judged: Sequence[Judged], resolution: Resolution) -> list[Judged]:
+        """The answers, and on those that hold of some columns what is held back where an engine is trusted to do so.
+
+        Raises DecisionEngineUnavailable.
+        """
+        partly = {answer.demand.on for answers, _, _ in judged for answer in answers if answer.partly}
+        engine = actor.engine_itself()
+        if not partly or engine is None:
+            return list(judged)
+        rows = {ref: row for ref in partly if isinstance(row := resolution.get(ref), ResolvedTable)}
+        trusted = await self._trusted(engine, rows, resolution)
+        granted = await self._granted(actor, trusted, resolution)
+        found = {ref: await _restriction(row, granted.get(ref, frozenset())) for ref, row in trusted.items()}
+        return [
+            ([replace(a, restriction=found.get(a.demand.on)) if a.partly else a for a in answers], policy, delegated)
+            for answers, policy, delegated in judged
+        ]
+
+    async def _trusted(
+        self, engine: Actor, rows: dict[Ref, ResolvedTable], resolution: Resolution
+    ) -> dict[Ref, ResolvedTable]:
+        """The tables where the engine is an enforcer."""
+        asked = {ref: enforcing(row) for ref, row in rows.items()}
+        ordered = list(dict.fromkeys(asked.values()))
+        if not ordered:
+            return {}
+        answers = await self._engines.check(engine, ordered, resolution.now, engine_pin_of(resolution))
+        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
+        return {ref: rows[ref] for ref, question in asked.items() if question in yes}
+
+    async def _granted(
+        self, actor: Actor, rows: dict[Ref, ResolvedTable], resolution: Resolution
+    ) -> dict[Ref, frozenset[int]]:
+        """The field ids that both PostgreSQL and OpenFGA call granted."""
+        if not rows:
+            return {}
+        recorded = await self._resolver.columns(actor, [row.id for row in rows.values()])
+        questions = {
+            Question(Can.READ_DATA, column_key(row.id, field), row.warehouse.revision): (ref, field)
+            for ref, row in rows.items()
+            for field in sorted(recorded.get(row.id, frozenset()))
+        }
+        ordered = list(questions)
+        if not ordered:
+            return {}
+        who = resolution.acting(actor)
+        answers = await self._engines.check(who, ordered, resolution.now, pin_of(resolution))
+        found: dict[Ref, set[int]] = {}
+        for question, yes in zip(ordered, answers, strict=True):
+            if yes:
+                ref, field = questions[question]
+                found.setdefault(ref, set()).add(field)
+        return {ref: frozenset(fields) for ref, fields in found.items()}
+
+
+def enforcing(row: ResolvedTable) -> Question:
+    """What an engine must hold to be trusted with what is held back of this table."""
+    return Question(Can.ENFORCE, row.warehouse.key, row.warehouse.revision)
+
+
+async def _restriction(row: ResolvedTable, granted: frozenset[int]) -> Restriction | None:
+    """What is owed for reading these columns of the table alone; None where it cannot be told, or nothing is left."""
+    if not granted:
+        return None
+    if len(row.metadata) > _LARGE:
+        return await asyncio.to_thread(_told, row.metadata, granted)
+    return _told(row.metadata, granted)
+
+
+def _told(document: bytes, granted: frozenset[int]) -> Restriction | None:
+    try:
+        columns = columns_of(document)
+        readable = columns.readable(granted)
+        return Restriction(readable, read_restrictions(held_back(readable, columns))) if readable else None
+    except Inexpressible:
+        return None

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page at `/ui`: sign in with a browser, see who one is here, and which projects and warehouses one sees.
+
+It is three files of the package, without a framework, a build or another server. The sign-in is a redirect and back
+(authorization code with PKCE, state and nonce); the token is kept by the browser for this tab alone. Everything the
+page shows it asks of the interface with that token, so the page itself decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from litestar import Response
+
+from gateway.access.operations.ui import GetUiAsset, ShowUi
+from gateway.api import pages
+from gateway.api.context import Ctx
+from gateway.api.errors import NoSuchRoute
+from gateway.api.serves import serves
+from gateway.identity.sign_in import SignIn
+
+_FILES: Final = Path(__file__).with_name("ui_files")
+_ASSETS: Final = {"ui.js": "text/javascript", "ui.css": "text/css", "mark.svg": "image/svg+xml"}
+
+
+class _Told(msgspec.Struct, frozen=True, rename="camel"):
+    """What the page is told: whether sign-in is set up, where it is, and whether there is a page of the interface."""
+
+    set_up: bool
+    sign_in: SignIn | None
+    interface: bool
+
+
+@serves(ShowUi)
+async def show_ui(ctx: Ctx) -> Response[str]:
+    """The page; 404 when it is switched off."""
+    _require_shown(ctx)
+    sign_in = await pages.sign_in_of(ctx)
+    told = msgspec.json.encode(_Told(ctx.parts.sign_in is not None, sign_in, ctx.parts.swagger_ui)).decode()
+    # In an attribute and not in a script: the page may run no text of its own (`script-src 'self'`).
+    text = (await asyncio.to_thread(_read, "ui.html")).decode().replace("{{told}}", html.escape(told, quote=True))
+    return pages.page(text, sign_in=sign_in, styles="'self'", opener=pages.ALONE)
+
+
+@serves(GetUiAsset)
+async def get_ui_asset(ctx: Ctx, asset: str) -> Response[bytes]:
+    """A file of the page, by a name of the list."""
+    _require_shown(ctx)
+    if asset not in _ASSETS:
+        raise NoSuchRoute("There is no such endpoint.")
+    return pages.file(await asyncio.to_thread(_read, asset), _ASSETS[asset])
+
+
+def _require_shown(ctx: Ctx) -> None:
+    if not ctx.parts.ui:
+        raise NoSuchRoute("There is no such endpoint.")
+
+
+@cache
+def _read(name: str) -> bytes:
+    return (_FILES / name).read_bytes()

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sign in by redirect: authorization code with PKCE (RFC 7636), state and nonce, as a public client. What comes back is
+// kept in sessionStorage, which is this tab's alone and ends with it. Nothing here decides anything: each list is asked
+// of the interface with the token. Text from anywhere is only ever set as text.
+"use strict";
+
+const told = JSON.parse(document.body.dataset.told);
+const here = window.location.origin + "/ui";
+const PENDING = "lakegate.sign-in";
+const SESSION = "lakegate.session";
+
+// A sign-in that was begun is good for as long as people may need for their password.
+const PENDING_MS = 15 * 60 * 1000;
+
+class Ended extends Error {}
+
+function at(id) {
+  return document.getElementById(id);
+}
+
+function show(part) {
+  at("welcome").hidden = part !== "welcome";
+  at("inside").hidden = part !== "inside";
+  at("sign-out").hidden = part !== "inside";
+}
+
+function say(text) {
+  at("status").textContent = text;
+}
+
+function complain(text) {
+  at("problem").textContent = text;
+  at("problem").hidden = text === "";
+}
+
+function element(name, text, attributes = {}) {
+  const made = document.createElement(name);
+  if (text !== undefined) {
+    made.textContent = text;
+  }
+  for (const [key, value] of Object.entries(attributes)) {
+    made.setAttribute(key, value);
+  }
+  return made;
+}
+
+function base64url(bytes) {
+  return btoa(String.fromCharCode(...bytes)).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+}
+
+function random() {
+  return base64url(crypto.getRandomValues(new Uint8Array(32)));
+}
+
+async function challengeOf(verifier) {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
+  return base64url(new Uint8Array(digest));
+}
+
+function take(key) {
+  const kept = sessionStorage.getItem(key);
+  sessionStorage.removeItem(key);
+  try {
+    return kept === null ? null : JSON.parse(kept);
+  } catch {
+    return null;
+  }
+}
+
+// ---- to the provider and back -----------------------------------------------------------------------------------
+
+async function signIn() {
+  const pending = { state: random(), nonce: random(), verifier: random(), begun: Date.now() };
+  sessionStorage.setItem(PENDING, JSON.stringify(pending));
+  const to = new URL(told.signIn.authorizationEndpoint);
+  const asked = {
+    response_type: "code",
+    client_id: told.signIn.clientId,
+    redirect_uri: here,
+    scope: told.signIn.scope,
+    state: pending.state,
+    nonce: pending.nonce,
+    code_challenge: await challengeOf(pending.verifier),
+    code_challenge_method: "S256",
+  };
+  for (const [name, value] of Object.entries(asked)) {
+    to.searchParams.set(name, value);
+  }
+  window.location.assign(to.href);
+}
+
+function claimsOf(token) {
+  const part = token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/");
+  const bytes = Uint8Array.from(atob(part), (character) => character.charCodeAt(0));
+  return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+// The ID token came over TLS from the token endpoint itself, so its claims are checked and not its signature (OpenID
+// Connect Core 3.1.3.7, point 6). It only binds the answer to this tab; who somebody is, the gateway finds out.
+function requireOurs(idToken, pending) {
+  const claims = claimsOf(idToken);
+  const audience = [].concat(claims.aud);
+  if (claims.nonce !== pending.nonce || claims.iss !== told.signIn.issuer || !audience.includes(told.signIn.clientId)) {
+    throw new Error("The provider's answer is to another sign-in. Nothing of it was kept.");
+  }
+}
+
+async function comeBack(given) {
+  const pending = take(PENDING);
+  const fresh = pending !== null && Date.now() - pending.begun < PENDING_MS;
+  if (!fresh || given.get("state") !== pending.state) {
+    throw new Error("This sign-in was not begun in this tab, or too long ago. Begin again.");
+  }
+  // RFC 9207: a provider that names itself here is the one that was asked.
+  if (given.has("iss") && given.get("iss") !== told.signIn.issuer) {
+    throw new Error("Another provider answered than the one that was asked. Begin again.");
+  }
+  if (given.has("error")) {
+    throw new Error("The provider did not sign you in: " + (given.get("error_description") || given.get("error")));
+  }
+  const form = {
+    grant_type: "authorization_code",
+    code: given.get("code"),
+    redirect_uri: here,
+    client_id: told.signIn.clientId,
+    code_verifier: pending.verifier,
+  };
+  const answer = await fetch(told.signIn.tokenEndpoint, {
+    method: "POST",
+    body: new URLSearchParams(form),
+    headers: { Accept: "application/json" },
+    credentials: "omit",
+    cache: "no-store",
+    redirect: "error",
+  });
+  const tokens = await answer.json();
+  if (!answer.ok || typeof tokens.access_token !== "string" || !/^bearer$/i.test(tokens.token_type)) {
+    throw new Error("The provider gave no token" + (tokens.error ? ": " + tokens.error : "."));
+  }
+  if (told.signIn.scope.split(" ").includes("openid")) {
+    requireOurs(tokens.id_token, pending);
+  }
+  // Neither the ID token nor a refresh token is kept: nobody needs them here.
+  const ends = Date.now() + 1000 * (Number(tokens.expires_in) || 300);
+  sessionStorage.setItem(SESSION, JSON.stringify({ token: tokens.access_token, ends }));
+}
+
+function signOut(why) {
+  sessionStorage.removeItem(SESSION);
+  for (const id of ["me", "roles", "projects"]) {
+    at(id).replaceChildren();
+  }
+  if (told.signIn !== null && told.signIn.endSessionEndpoint !== null) {
+    const end = new URL(told.signIn.endSessionEndpoint);
+    end.searchParams.set("client_id", told.signIn.clientId);
+    at("end-session").href = end.href;
+    at("elsewhere").hidden = false;
+  }
+  show("welcome");
+  say(why);
+  at("sign-in").focus();
+}
+
+// ---- what the interface tells -----------------------------------------------------------------------------------
+
+async function ask(path, { method = "GET", project, body } = {}) {
+  const session = JSON.parse(sessionStorage.getItem(SESSION));
+  if (session === null || session.ends <= Date.now()) {
+    throw new Ended();
+  }
+  const headers = { Authorization: "Bearer " + session.token, Accept: "application/json" };
+  if (project !== undefined) {
+    headers["x-project-id"] = project;
+  }
+  if (body !== undefined) {
+    headers["Content-Type"] = "application/json";
+  }
+  const answer = await fetch(path, {
+    method,
+    headers,
+    body: body === undefined ? undefined : JSON.stringify(body),
+    credentials: "omit",
+    redirect: "error",
+  });
+  if (answer.status === 401) {
+    throw new Ended();
+  }
+  return answer;
+}
+
+async function read(path, more) {
+  const answer = await ask(path, more);
+  const found = await answer.json();
+  if (!answer.ok) {
+    throw new Error(found.error ? found.error.message : "The gateway answered " + answer.status + ".");
+  }
+  return found;
+}
+
+async function whoAmI() {
+  const answer = await ask("/management/v1/whoami");
+  if (answer.status !== 404) {
+    return answer.ok ? answer.json() : read("/management/v1/whoami");
+  }
+  // The first visit: one's own record, which gives no right.
+  return read("/management/v1/user", { method: "POST", body: {} });
+}
+
+function tellWho(me) {
+  const provider = me.id.slice(0, me.id.indexOf("~"));
+  const rows = [["Name", me.name], ["User id", me.id], ["Provider", provider], ["Kind", me["user-type"]]];
+  if (me.email) {
+    rows.push(["Address", me.email]);
+  }
+  if (me["is-instance-admin"]) {
+    rows.push(["Office", "instance admin"]);
+  }
+  for (const [name, value] of rows) {
+    const cell = element("dd");
+    cell.append(name === "User id" ? element("code", value) : value);
+    at("me").append(element("dt", name), cell);
+  }
+}
+
+function tellRoles(roles) {
+  for (const role of roles) {
+    const line = element("li", role.name + " ");
+    line.append(element("code", role.ident));
+    at("roles").append(line);
+  }
+  if (roles.length === 0) {
+    at("roles").append(element("li", "none", { class: "quiet" }));
+  }
+}
+
+function tellProject(project, warehouses) {
+  if (warehouses.length === 0) {
+    at("projects").append(element("p", project["project-name"] + ": no warehouse that you see", { class: "quiet" }));
+    return;
+  }
+  const table = element("table");
+  table.append(element("caption", project["project-name"]));
+  const head = table.createTHead().insertRow();
+  for (const name of ["Warehouse", "Status", "Id"]) {
+    head.append(element("th", name, { scope: "col" }));
+  }
+  const body = table.createTBody();
+  for (const each of warehouses) {
+    const row = body.insertRow();
+    row.insertCell().textContent = each.name;
+    row.insertCell().textContent = each.status;
+    row.insertCell().append(element("code", each["warehouse-id"]));
+  }
+  at("projects").append(table);
+}
+
+async function tellAll() {
+  say("Asking who you are …");
+  const me = await whoAmI();
+  tellWho(me);
+  const own = "/management/v1/user/" + encodeURIComponent(me.id) + "/roles/transitive";
+  const [{ roles }, { projects }] = await Promise.all([read(own), read("/management/v1/project-list")]);
+  tellRoles(roles);
+  const all = await Promise.all(
+    projects.map((each) => read("/management/v1/warehouse?warehouseStatus=active,inactive", { project: each["project-id"] })),
+  );
+  projects.forEach((each, number) => tellProject(each, all[number].warehouses));
+  if (projects.length === 0) {
+    at("projects").append(element("p", "None. Somebody who may give rights has to give you some.", { class: "quiet" }));
+  }
+  show("inside");
+  say("Signed in as " + me.name + ".");
+}
+
+// ---- the page ---------------------------------------------------------------------------------------------------
+
+async function begin() {
+  at("interface").hidden = !told.interface;
+  at("sign-out").addEventListener("click", () => signOut("You are signed out here."));
+  at("sign-in").addEventListener("click", () => signIn().catch((error) => complain(error.message)));
+  const given = new URLSearchParams(window.location.search);
+  if (given.size > 0) {
+    // At once, before anything can fail: a code stays in no history and no bookmark.
+    window.history.replaceState(null, "", "/ui");
+  }
+  if (!told.setUp) {
+    say("Nobody can sign in here with a browser: no public client of a provider is set (UI__OPENID_CLIENT_ID).");
+    return;
+  }
+  if (told.signIn === null) {
+    say("The identity provider does not answer. Try again in a while.");
+    return;
+  }
+  if (!window.isSecureContext) {
+    say("Signing in needs https, or a page of this very machine.");
+    return;
+  }
+  try {
+    if (given.has("state")) {
+      say("Signing in …");
+      await comeBack(given);
+    }
+    if (sessionStorage.getItem(SESSION) === null) {
+      show("welcome");
+      say("You are not signed in.");
+      return;
+    }
+    await tellAll();
+  } catch (error) {
+    if (error instanceof Ended) {
+      signOut("Your sign-in has ended.");
+      return;
+    }
+    signOut("You are not signed in.");
+    complain(error.message);
+  }
+}
+
+begin();

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What identity providers keep here by SCIM: users, groups, and the tokens they come with."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects.postgresql import UUID
+
+from gateway.db.schema.base import metadata, now
+
+scim_users = Table(
+    "scim_users",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, unique=True),
+    Column("provider_id", Text, nullable=False),
+    Column("user_name", Text, nullable=False),
+    Column("user_name_key", Text, nullable=False),
+    Column("external_id", Text),
+    Column("active", Boolean, nullable=False),
+    Column("document", LargeBinary, nullable=False),
+    Column("version", Integer, nullable=False, server_default="1"),
+    now("created_at"),
+    now("updated_at"),
+    UniqueConstraint("provider_id", "user_name_key"),
+    UniqueConstraint("provider_id", "external_id"),
+)
+"""A user as the provider tells it. `id` is SCIM's, `user_id` the gateway's; `document` (JSON) has what only describes.
+Who is not `active` is refused at the door and holds nothing that is in force.
+"""
+
+scim_groups = Table(
+    "scim_groups",
+    metadata,
+    Column("role_id", UUID(as_uuid=True), ForeignKey("roles.id", ondelete="CASCADE"), primary_key=True),
+    Column("provider_id", Text, nullable=False),
+    Column("external_id", Text),
+    Column("version", Integer, nullable=False, server_default="1"),
+    now("created_at"),
+    now("updated_at"),
+)
+"""Which roles are groups of a provider's: name, source and members are the provider's to say."""
+
+scim_tokens = Table(
+    "scim_tokens",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("provider_id", Text, nullable=False),
+    Column("project_id", Text, ForeignKey("projects.id", ondelete="CASCADE"), nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    now("created_at"),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("revoked_at", DateTime(timezone=True)),
+    CheckConstraint("length(digest) = 32", name="digest"),
+)
+"""Tokens that providers come with: the SHA-256 of each, never the token. Rows are kept when a token is revoked."""

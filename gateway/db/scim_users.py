@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on the users that identity providers keep here. Each is about one provider's users alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.db.rows import AnyRow
+from gateway.db.schema.scim import scim_users
+from gateway.db.schema.users import users
+from gateway.iceberg.identifiers import fold
+
+
+class UserTaken(Exception):
+    """Another user of the provider has this name or id; the transaction it happened in is lost."""
+
+
+@contextmanager
+def _clashes() -> Iterator[None]:
+    try:
+        yield
+    except IntegrityError as error:
+        if "scim_users_" in str(error.orig) and "_key" in str(error.orig):
+            raise UserTaken("another user of the provider has this name or id") from error
+        raise
+
+
+async def create(
+    connection: AsyncConnection, *, id: UUID, user_id: str, provider_id: str, values: Mapping[str, Any]
+) -> AnyRow:
+    """Insert a user whose record in `users` is there; its row. `values` as `values_of` makes them. Raises UserTaken."""
+    new = insert(scim_users).values(id=id, user_id=user_id, provider_id=provider_id, **values)
+    with _clashes():
+        row: AnyRow = (await connection.execute(new.returning(scim_users))).one()
+    return row
+
+
+def values_of(*, user_name: str, external_id: str | None, active: bool, document: bytes) -> dict[str, Any]:
+    """What is written of a user."""
+    return {
+        "user_name": user_name,
+        "user_name_key": fold(user_name),
+        "external_id": external_id,
+        "active": active,
+        "document": document,
+    }
+
+
+async def change(connection: AsyncConnection, id: UUID, values: Mapping[str, Any]) -> AnyRow:
+    """Write a user that is held; its row. Raises UserTaken."""
+    changed = (
+        update(scim_users)
+        .where(scim_users.c.id == id)
+        .values(**values, version=scim_users.c.version + 1, updated_at=func.clock_timestamp())
+    )
+    with _clashes():
+        row: AnyRow = (await connection.execute(changed.returning(scim_users))).one()
+    return row
+
+
+async def get(connection: AsyncConnection, provider_id: str, id: UUID) -> AnyRow | None:
+    """The provider's user of this id."""
+    found = select(scim_users).where(scim_users.c.id == id, scim_users.c.provider_id == provider_id)
+    return (await connection.execute(found)).one_or_none()
+
+
+async def hold(connection: AsyncConnection, provider_id: str, id: UUID) -> AnyRow | None:
+    """As `get`, kept to this transaction until it ends, with the record in `users`: nothing is given to the user
+    meanwhile (`users.exist`).
+    """
+    row = await get(connection, provider_id, id)
+    if row is None:
+        return None
+    await connection.execute(select(users.c.id).where(users.c.id == row.user_id).with_for_update())
+    return await get(connection, provider_id, id)
+
+
+async def is_kept(connection: AsyncConnection, user_id: str) -> bool:
+    """Whether a provider keeps the user; that stays so until the transaction ends, where there is a record."""
+    # Two statements: the second one sees what somebody wrote whom the first one waited for.
+    await connection.execute(select(users.c.id).where(users.c.id == user_id).with_for_update())
+    found = select(scim_users.c.id).where(scim_users.c.user_id == user_id)
+    return (await connection.execute(found)).one_or_none() is not None
+
+
+async def page(
+    connection: AsyncConnection, provider_id: str, conditions: Mapping[str, Any], *, offset: int, limit: int
+) -> tuple[int, Sequence[AnyRow]]:
+    """(how many of the provider's users meet the conditions, some of them in the order of their making). Conditions
+    are by attribute in lower case.
+    """
+    where = [scim_users.c.provider_id == provider_id, *(_condition(*each) for each in conditions.items())]
+    total = (await connection.execute(select(func.count()).select_from(scim_users).where(*where))).scalar_one()
+    if limit == 0:
+        return total, ()
+    rows = select(scim_users).where(*where).order_by(scim_users.c.id).offset(offset).limit(limit)
+    return total, (await connection.execute(rows)).all()
+
+
+def _condition(attribute: str, value: Any) -> ColumnElement[bool]:
+    condition: ColumnElement[bool]
+    match attribute:
+        case "id":
+            condition = scim_users.c.id == value
+        case "username":
+            condition = scim_users.c.user_name_key == fold(value)
+        case "externalid":
+            condition = scim_users.c.external_id == value
+        case "active":
+            condition = scim_users.c.active == value
+        case "displayname":
+            named = select(users.c.id).where(func.lower(users.c.name) == value.lower())
+            condition = scim_users.c.user_id.in_(named)
+        case _:
+            raise LookupError(attribute)
+    return condition
+
+
+async def ids_of(connection: AsyncConnection, provider_id: str, ids: Sequence[UUID]) -> dict[UUID, str]:
+    """The gateway's ids of the provider's users among these, by SCIM id. Their records stay until the transaction ends:
+    nothing is given to whom a deletion has just swept the grants of.
+    """
+    if not ids:
+        return {}
+    found = (
+        select(scim_users.c.id, scim_users.c.user_id)
+        .join(users, users.c.id == scim_users.c.user_id)
+        .where(scim_users.c.provider_id == provider_id, scim_users.c.id.in_(ids))
+        .order_by(users.c.id)
+        .with_for_update(read=True, key_share=True, of=users)
+    )
+    return {row.id: row.user_id for row in await connection.execute(found)}

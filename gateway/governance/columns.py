@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns that requests about grants name, and how grants on columns are told."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from gateway.access.operation import Operation
+from gateway.access.operations.column_grants import OfColumn
+from gateway.access.refs import ObjectKey, ObjectType, column_key, field_of
+from gateway.access.resolved import Resolved, ResolvedTable
+from gateway.governance.errors import ColumnNotFound
+from gateway.iceberg.errors import BadRequestException
+from gateway.obligations.columns import Columns, Inexpressible, columns_of
+
+#: A column by its field id, whatever it is or was called. What cannot be named could not be taken away: a column may
+#: get a name that stands in no path, a dropped one's name may be another column's by now, and its schema may be gone.
+_BY_ID: Final = re.compile(r"field-id:(0|[1-9][0-9]{0,9})", re.ASCII)
+
+
+def object_of(operation: Operation, row: Resolved, *, dropped: bool) -> ObjectKey:
+    """What the grants of an operation are on: what it was admitted on, or the column of it that it names.
+
+    With `dropped` a name that the current schema does not have may be that of a column that was dropped: its grants can
+    be read and taken away, and new ones are not given. So it is with `field-id:<id>`, which names any column. Raises
+    ColumnNotFound, and 400 for a field below the top and for giving by field id.
+    """
+    if not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
+        return row.key
+    return column_key(row.id, field_named(known_columns(row.metadata), operation.column, dropped=dropped))
+
+
+def name_at(key: ObjectKey, row: ResolvedTable) -> str | None:
+    """What a column of the table is called, or was at last; None for what is no column, or is in no schema any more."""
+    return known_columns(row.metadata).name_of(field_of(key))[0] if key.type is ObjectType.COLUMN else None
+
+
+def known_columns(document: bytes) -> Columns:
+    """The columns of a table's document. Raises ColumnNotFound when it tells of none."""
+    try:
+        return columns_of(document)
+    except Inexpressible as unreadable:
+        raise ColumnNotFound(f"The table has no columns to name: {unreadable}.") from None
+
+
+def field_named(columns: Columns, name: str, *, dropped: bool) -> int:
+    """The field id of the column with this name; raises as `object_of`."""
+    if (by_id := _BY_ID.fullmatch(name)) is not None:
+        # Policies are told what is given on by its name, so it is not given by anything else.
+        if not dropped:
+            raise BadRequestException(f"{name} is a field id: by it rights are read and taken away, by names given.")
+        return int(by_id[1])
+    found = columns.named(name)
+    if found is None and columns.nested(name):
+        raise BadRequestException(f"{name} lies within a column: rights are given on whole columns.")
+    if found is None and dropped:
+        found = columns.dropped(name)
+    if found is None:
+        raise ColumnNotFound(f"The table has no column {name}.")
+    return found

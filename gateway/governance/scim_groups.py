@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of SCIM groups: a provider's directory says which groups there are and who is in them.
+
+A group is a role of the project with the provider as its provider and the group's `externalId`, else its name, as its
+source: the same role that the group stands for where it comes in a token. Its members are ordinary grants of
+`assignee`. The role has no right until somebody gives it one, and no owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from msgspec import UNSET
+from uuid_utils.compat import uuid7
+
+from gateway.access.door import Door
+from gateway.access.operation import Operation
+from gateway.access.operations.scim import (
+    CreateScimGroup,
+    DeleteScimGroup,
+    GetScimGroup,
+    ListScimGroups,
+    PatchScimGroup,
+    ReplaceScimGroup,
+)
+from gateway.access.permit import Permit
+from gateway.access.privileges import Privilege
+from gateway.access.refs import ObjectKey, ObjectType, ProjectRef
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db import grants, outbox, roles, scim_groups, scim_users
+from gateway.db.delivery import TupleDelivery
+from gateway.db.drift import move_revisions
+from gateway.db.engine import Connection, Database, retry_serialization
+from gateway.db.outbox import Pending
+from gateway.db.ownership import record_gone, record_principal_gone
+from gateway.db.role_nesting import leads_to_the_server
+from gateway.db.rows import AnyRow
+from gateway.db.server_offices import somebody_stays
+from gateway.governance.errors import last_admin_kept, pending_when_out
+from gateway.governance.offices import refuse_higher_office
+from gateway.governance.scim_users import ScimSources, conditions_of, etag_of, page_size, require_version
+from gateway.scim import filters
+from gateway.scim.errors import InvalidValue, NoSuchResource, NotUnique, TooMany
+from gateway.scim.reading import Group
+from gateway.scim.wire import GROUP, LIST, Meta, ScimGroup, ScimGroupList, ScimMember
+
+MAX_LISTED_MEMBERS = 10_000
+_NOT_YET = "The members are taken out; what they had by the group is not yet taken away everywhere."
+
+
+@dataclass
+class _Written:
+    """What is to be delivered of a change, and whether another group of tokens stands for the role now."""
+
+    given: list[Pending] = field(default_factory=list)
+    lost: list[Pending] = field(default_factory=list)
+    moved: bool = False
+
+
+class ScimGroups:
+    """The groups of one provider in one project."""
+
+    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery, sources: ScimSources) -> None:
+        self._database = database
+        self._door = door
+        self._delivery = delivery
+        self._sources = sources
+
+    async def list(self, permit: Permit[ListScimGroups], *, with_members: bool = True) -> ScimGroupList:
+        """The groups that the filter takes. Raises InvalidFilter, and TooMany when they have too many members."""
+        operation = permit.operation
+        provider = self._sources.provider_of(permit.actor)
+        conditions = conditions_of(filters.parse(operation.filter, filters.GROUPS))
+        project_id = _project(permit, operation.project)
+        total, start = 0, max(operation.start, 1)
+        rows: Sequence[AnyRow] = ()
+        inside: dict[UUID, list[AnyRow]] = {}
+        if conditions is not None:
+            async with self._database.read() as connection:
+                total, rows = await scim_groups.page(
+                    connection,
+                    provider,
+                    project_id,
+                    conditions,
+                    offset=start - 1,
+                    limit=page_size(operation.count),
+                )
+                if with_members:
+                    inside = await _inside(connection, [row.id for row in rows], most=MAX_LISTED_MEMBERS)
+        found = tuple(_told(row, inside.get(row.id)) for row in rows)
+        return ScimGroupList(
+            schemas=(LIST,), total_results=total, start_index=start, items_per_page=len(found), resources=found
+        )
+
+    async def get(self, permit: Permit[GetScimGroup], *, with_members: bool = True) -> ScimGroup:
+        """One group. Raises NoSuchResource."""
+        operation = permit.operation
+        provider = self._sources.provider_of(permit.actor)
+        project_id = _project(permit, operation.project)
+        async with self._database.read() as connection:
+            return await _read(connection, provider, project_id, operation.id, with_members=with_members)
+
+    async def create(self, permit: Permit[CreateScimGroup]) -> ScimGroup:
+        """A new role with these members. Raises NotUnique when the project has a role of this name or source, and
+        InvalidValue for a member nobody knows.
+        """
+        operation = permit.operation
+        provider = self._sources.provider_of(permit.actor)
+        project_id = _project(permit, operation.project)
+        group = operation.group
+        name, external_id = group.display_name or "", group.external_id or None
+        id = uuid7()
+        role = ObjectKey(ObjectType.ROLE, str(id))
+        permit.trail.tell(scim_id=str(id), joined=str(len(group.joining)))
+        with _unique():
+            async with self._database.change(permit) as connection:
+                await roles.create(
+                    connection,
+                    id=id,
+                    project_id=project_id,
+                    name=name,
+                    description=None,
+                    provider_id=provider,
+                    source_id=external_id or name,
+                )
+                await scim_groups.create(connection, role_id=id, provider_id=provider, external_id=external_id)
+                users = await _users(connection, provider, group.joining, known=True)
+                await grants.give_users(
+                    connection, privilege=Privilege.ASSIGNEE, users=users, on=role, by=permit.actor.id
+                )
+                edge = TupleKey(ObjectKey(ObjectType.PROJECT, project_id), "project", role)
+                pending = await outbox.enqueue(connection, [edge, *_keys(users, role)], takes_away=False)
+                made = await _read(connection, provider, project_id, id, with_members=True)
+        await self._delivery.deliver_or_leave(pending)
+        return made
+
+    async def replace(self, permit: Permit[ReplaceScimGroup], if_match: str | None) -> ScimGroup:
+        """All of a group. Raises as `patch`."""
+        await self._change(permit, permit.operation.id, permit.operation.project, permit.operation.group, if_match)
+        provider = self._sources.provider_of(permit.actor)
+        async with self._database.read() as connection:
+            return await _read(
+                connection, provider, permit.operation.project.project_id, permit.operation.id, with_members=True
+            )
+
+    async def patch(self, permit: Permit[PatchScimGroup], if_match: str | None) -> None:
+        """Some of a group, all operations or none; answered when whoever left has lost what the group gave.
+
+        Raises NoSuchResource, VersionChanged, NotUnique, InvalidValue for a member nobody knows, RoleActionForbidden
+        when somebody would join a role with an office, LastServerAdmin, and RevocationPending when what was taken is
+        recorded but OpenFGA has not confirmed it yet: sent again, it is answered when it is so.
+        """
+        await self._change(permit, permit.operation.id, permit.operation.project, permit.operation.group, if_match)
+
+    async def delete(self, permit: Permit[DeleteScimGroup], if_match: str | None) -> None:
+        """The role with every grant on it and to it. Raises NoSuchResource, VersionChanged, LastServerAdmin, and
+        RevocationPending when OpenFGA has not confirmed it yet.
+        """
+        operation = permit.operation
+        provider = self._sources.provider_of(permit.actor)
+        project_id = _project(permit, operation.project)
+        by = permit.actor.id
+        role = ObjectKey(ObjectType.ROLE, str(operation.id))
+        with last_admin_kept():
+            async with self._database.change(permit) as connection, somebody_stays(connection):
+                await _held(connection, provider, project_id, operation.id, if_match)
+                await roles.delete(connection, operation.id)
+                parent = ObjectKey(ObjectType.PROJECT, project_id)
+                pending = await record_gone(connection, role, parent, above=(), warehouse_id=None, by=by)
+                pending += await record_principal_gone(connection, Principal(PrincipalType.ROLE, role.id), by=by)
+        with pending_when_out("The group is deleted; what it gave is not yet taken away everywhere."):
+            await self._delivery.deliver(pending)
+
+    async def _change(
+        self, permit: Permit[Any], id: UUID, project: ProjectRef, group: Group, if_match: str | None
+    ) -> None:
+        provider = self._sources.provider_of(permit.actor)
+        project_id = _project(permit, project)
+
+        async def attempt() -> _Written:
+            with last_admin_kept(), _unique():
+                return await self._write(permit, provider, project_id, id, group, if_match)
+
+        written = await retry_serialization(attempt)
+        if written.moved:
+            # Afterwards: the change itself stands on the revisions as they were when it was allowed.
+            async with self._database.transaction() as connection:
+                await move_revisions(connection, within=(), server_too=True)
+        if written.lost:
+            with pending_when_out(_NOT_YET):
+                await self._delivery.deliver(written.lost)
+        await self._delivery.deliver_or_leave(written.given)
+
+    async def _write(
+        self, permit: Permit[Any], provider: str, project_id: str, id: UUID, group: Group, if_match: str | None
+    ) -> _Written:
+        role = ObjectKey(ObjectType.ROLE, str(id))
+        written = _Written()
+        async with (
+            self._database.change(permit) as connection,
+            somebody_stays(connection, concerned=partial(leads_to_the_server, connection, role.id)),
+        ):
+            await grants.lock_object(connection, role)
+            row = await _held(connection, provider, project_id, id, if_match)
+            external_id = row.external_id if group.external_id is UNSET else group.external_id
+            written.moved = await self._rename(connection, permit, row, group, external_id)
+            before = set(await scim_groups.member_ids(connection, id))
+            joining = await _users(connection, provider, group.joining, known=True)
+            leaving = await _users(connection, provider, group.remove, known=False)
+            after = {*joining} if group.only is not None else (before - {*leaving}) | {*joining}
+            joined, left = sorted(after - before), sorted(before - after)
+            permit.trail.tell(joined=str(len(joined)), left=str(len(left)))
+            if joined:
+                await refuse_higher_office(connection, role.id, partial(self._door.visible, permit))
+            by = permit.actor.id
+            await grants.take_users(connection, privilege=Privilege.ASSIGNEE, users=left, on=role, by=by)
+            await grants.give_users(connection, privilege=Privilege.ASSIGNEE, users=joined, on=role, by=by)
+            await scim_groups.changed(connection, id, external_id=external_id)
+            written.given = await outbox.enqueue(connection, _keys(joined, role), takes_away=False)
+            await outbox.enqueue(connection, _keys(left, role), takes_away=True)
+            # With what an earlier request left: who repeats it after RevocationPending waits for the same.
+            written.lost = await outbox.revocations_on(connection, role)
+        return written
+
+    async def _rename(
+        self, connection: Connection, permit: Permit[Operation], row: AnyRow, group: Group, external_id: str | None
+    ) -> bool:
+        """Another name and source, where they differ; whether the source does: then another group of tokens stands for
+        the role. Raises RoleActionForbidden when the role has an office, as a change of its source by hand.
+        """
+        name = group.display_name or row.name
+        if name != row.name:
+            await roles.update(connection, row.id, name=name, description=row.description)
+        source = external_id or name
+        if source == row.source_id:
+            return False
+        await refuse_higher_office(connection, str(row.id), partial(self._door.visible, permit))
+        await roles.update_source(connection, row.id, provider_id=row.provider_id, source_id=source)
+        return True
+
+
+def _project(permit: Permit[Any], ref: ProjectRef) -> str:
+    """The id of the project. Raises NoSuchResource."""
+    if permit.resolution.get(ref) is None:
+        raise NoSuchResource("There is no such project.")
+    return ref.project_id
+
+
+async def _held(connection: Connection, provider: str, project_id: str, id: UUID, if_match: str | None) -> AnyRow:
+    row = await scim_groups.hold(connection, provider, project_id, id)
+    if row is None:
+        raise NoSuchResource("There is no such group.")
+    require_version(row.version, if_match)
+    return row
+
+
+async def _read(connection: Connection, provider: str, project_id: str, id: UUID, *, with_members: bool) -> ScimGroup:
+    row = await scim_groups.get(connection, provider, project_id, id)
+    if row is None:
+        raise NoSuchResource("There is no such group.")
+    inside = await _inside(connection, [id]) if with_members else {}
+    return _told(row, inside.get(id))
+
+
+async def _inside(connection: Connection, ids: Sequence[UUID], *, most: int | None = None) -> dict[UUID, list[AnyRow]]:
+    """The members of these groups. Raises TooMany: a list is complete or fails."""
+    found = await scim_groups.members(connection, ids, most=most)
+    if found is None:
+        raise TooMany(f"These groups have more than {most} members; ask for fewer, or with excludedAttributes=members.")
+    return found
+
+
+async def _users(connection: Connection, provider: str, ids: Iterable[str], *, known: bool) -> list[str]:
+    """The gateway's ids of the provider's users among these. Raises InvalidValue, where they have to be `known`, for
+    one that is none: the provider's directory and this server would mean different people.
+    """
+    wanted = {each: _uuid(each) for each in ids}
+    found = await scim_users.ids_of(connection, provider, [id for id in wanted.values() if id is not None])
+    missing = [each for each, id in wanted.items() if id not in found]
+    if known and missing:
+        raise InvalidValue(f"{len(missing)} of the members are no users of this provider here. Nothing was changed.")
+    return sorted(found.values())
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _keys(users: Iterable[str], role: ObjectKey) -> list[TupleKey]:
+    return [TupleKey(Principal(PrincipalType.USER, user), Privilege.ASSIGNEE.value, role) for user in users]
+
+
+@contextmanager
+def _unique() -> Any:
+    """Tells what a role of the project has already as NotUnique."""
+    try:
+        yield
+    except roles.ProjectGone as gone:
+        raise NoSuchResource("There is no such project.") from gone
+    except roles.RoleClash as clash:
+        raise NotUnique("Another role of the project has this displayName, in whatever letter case, or source.") from (
+            clash
+        )
+
+
+def _told(row: AnyRow, inside: Sequence[AnyRow] | None) -> ScimGroup:
+    return ScimGroup(
+        schemas=(GROUP,),
+        id=str(row.id),
+        meta=Meta(
+            resource_type="Group",
+            location=f"/scim/v2/Groups/{row.id}",
+            created=row.created_at,
+            last_modified=row.updated_at,
+            version=etag_of(row.version),
+        ),
+        display_name=row.name,
+        external_id=UNSET if row.external_id is None else row.external_id,
+        members=UNSET
+        if not inside
+        else tuple(
+            ScimMember(value=str(each.id), ref=f"/scim/v2/Users/{each.id}", display=each.user_name, type="User")
+            for each in inside
+        ),
+    )

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens for provisioning, made and ended: `lakegate secrets scim-token`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from gateway.access.door import Door
+from gateway.access.operations.tasks import IssueScimToken, RevokeScimToken
+from gateway.access.provisioning import provisioner_of
+from gateway.db import projects, scim_tokens, users
+from gateway.db.engine import Database
+from gateway.tasks.visits import admitted
+
+TASK: Final = "scim_tokens"
+MOST_DAYS: Final = 730
+
+
+class NoSuchProject(Exception):
+    """The project of a token does not exist."""
+
+
+class Issued(msgspec.Struct, frozen=True, kw_only=True):
+    """A token that was made: shown once, and kept nowhere."""
+
+    id: UUID
+    user_id: str
+    expires_at: datetime
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a token."""
+
+    id: UUID
+    provider_id: str
+    project_id: str
+    expires_at: datetime
+    state: str
+
+
+async def issue(
+    *, database: Database, door: Door, id: UUID, digest: bytes, provider_id: str, project_id: str, days: int
+) -> Issued:
+    """Keep the digest of a new token, and make the record of the user that comes with it.
+
+    Raises NoSuchProject, the refusal of policies and the outages of the door.
+    """
+    user_id = provisioner_of(provider_id)
+    operation = IssueScimToken(provider_id, project_id, days)
+    async with (
+        admitted(door, TASK, str(uuid7()), operation) as permit,
+        database.change(permit) as connection,
+    ):
+        if not await projects.exists_with(connection, project_id):
+            raise NoSuchProject(f"There is no project {project_id}.")
+        permit.trail.tell(scim_token=str(id), user_id=user_id)
+        await users.upsert(
+            connection,
+            id=user_id,
+            name=f"Directory of {provider_id} (SCIM)",
+            email=None,
+            user_type="application",
+            by="scim",
+            update_if_exists=False,
+        )
+        ends = await scim_tokens.keep(
+            connection, id=id, provider_id=provider_id, project_id=project_id, digest=digest, days=days
+        )
+    return Issued(id=id, user_id=user_id, expires_at=ends)
+
+
+async def revoke(*, database: Database, door: Door, id: UUID) -> bool:
+    """End a token, from the next request on; False when no such token is good. Raises as `issue`."""
+    async with (
+        admitted(door, TASK, str(uuid7()), RevokeScimToken(id)) as permit,
+        database.change(permit) as connection,
+    ):
+        ended = await scim_tokens.revoke(connection, id)
+        permit.trail.tell(revoked=str(ended).lower())
+    return ended
+
+
+async def every(database: Database) -> list[Known]:
+    """All tokens that were issued, the newest first. Raises DatabaseUnavailable."""
+    async with database.read() as connection:
+        rows = await scim_tokens.every(connection)
+    return [
+        Known(
+            id=row.id,
+            provider_id=row.provider_id,
+            project_id=row.project_id,
+            expires_at=row.expires_at,
+            state="good" if row.good else "over" if row.revoked_at is None else "revoked",
+        )
+        for row in rows
+    ]

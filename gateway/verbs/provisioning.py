@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lakegate secrets scim-token``: the tokens with which directories keep users and groups here (SCIM)."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from uuid import UUID
+
+import click
+
+from gateway.verbs.edge import settings_for, start_failures
+
+_DAYS = 180
+_MOST_DAYS = 730
+
+
+@click.group("scim-token")
+def scim_token() -> None:
+    """Tokens for provisioning (SCIM): they open /scim/v2 and nothing else."""
+
+
+@scim_token.command()
+@click.option("--provider", required=True, help="Id of the identity provider whose directory comes with it.")
+@click.option("--project", required=True, help="Id of the project that the provider's groups become roles of.")
+@click.option(
+    "--days", type=click.IntRange(1, _MOST_DAYS), default=_DAYS, show_default=True, help="How long it is good."
+)
+def issue(provider: str, project: str, days: int) -> None:
+    """Make a token and print it, once: it is kept nowhere. The token alone goes to standard output.
+
+    Tokens made before stay good, so that the provider can be given the new one before the old one is revoked. The
+    token's user needs the privilege `provisioner` on the server.
+    """
+    from gateway import app
+    from gateway.identity.provisioning import made
+    from gateway.settings import Settings
+    from gateway.tasks.scim_tokens import NoSuchProject
+
+    _quiet()
+    settings = settings_for(Settings.write_url)
+    found = settings.identity_providers().get(provider)
+    if found is None or found.scim_subject is None:
+        raise click.ClickException(f"the provider {provider!r} keeps nobody here: set its SCIM_SUBJECT first")
+    failures: tuple[type[Exception], ...] = (NoSuchProject, *start_failures())
+    try:
+        text, issued = asyncio.run(app.issue_scim_token(settings, made, provider, project, days))
+    except failures as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"token {issued.id} of {issued.user_id}, good until {issued.expires_at.isoformat()}:", err=True)
+    click.echo(text)
+
+
+@scim_token.command("list")
+def list_tokens() -> None:
+    """Tell which tokens were issued; not the tokens, which nobody knows."""
+    from gateway import app
+    from gateway.settings import Settings
+
+    _quiet()
+    try:
+        found = asyncio.run(app.scim_tokens(settings_for(Settings.write_url)))
+    except start_failures() as error:
+        raise click.ClickException(str(error)) from None
+    for each in found:
+        click.echo(f"{each.id}  {each.state:<8} {each.expires_at.isoformat()}  {each.provider_id} -> {each.project_id}")
+
+
+@scim_token.command()
+@click.argument("id", type=click.UUID)
+def revoke(id: UUID) -> None:
+    """End a token: the next request that comes with it is refused, in every process."""
+    from gateway import app
+    from gateway.settings import Settings
+
+    _quiet()
+    try:
+        ended = asyncio.run(app.revoke_scim_token(settings_for(Settings.write_url), id))
+    except start_failures() as error:
+        raise click.ClickException(str(error)) from None
+    if not ended:
+        raise click.ClickException("there is no such token that is still good")
+    click.echo(f"revoked: {id}")
+
+
+def _quiet() -> None:
+    from gateway.telemetry.logs import configure_logging
+
+    configure_logging(level="WARNING", stream=sys.stderr.buffer)

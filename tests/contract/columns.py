@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Granting single columns and asking about them, as tests do."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from tests.contract.world import Person, Table, World
+
+BATCH = "/management/v1/action/batch-check"
+#: Field ids of a table from `wide`: 1 id, 2 name, 3 card (required), 4 address (a struct with the field street).
+WIDE = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "id", "type": "long", "required": True},
+        {"id": 2, "name": "name", "type": "string", "required": False},
+        {"id": 3, "name": "card", "type": "string", "required": True},
+        {
+            "id": 4,
+            "name": "address",
+            "required": False,
+            "type": {
+                "type": "struct",
+                "fields": [{"id": 5, "name": "street", "type": "string", "required": False}],
+            },
+        },
+    ],
+}
+
+
+def wide(world: World, namespace: str, **more: Any) -> Table:
+    """A table of four columns, one of them required and one nested."""
+    return world.table(namespace, **{"schema": WIDE, **more})
+
+
+def assignments_path(world: World, table: Table | str, column: str) -> str:
+    """Where the assignments of a column are read and written."""
+    id = table if isinstance(table, str) else table.uuid
+    rights = f"/management/v1/permissions/warehouse/{world.warehouse}/table/{id}"
+    return f"{rights}/columns/{quote(column, safe='')}/assignments"
+
+
+def grants_path(world: World, table: Table | str, column: str | None = None) -> str:
+    """The same of the grants API; without a column all columns of the table."""
+    id = table if isinstance(table, str) else table.uuid
+    columns = f"/management/v1/warehouse/{world.warehouse}/table/{id}/columns"
+    return f"{columns}/grants" if column is None else f"{columns}/{quote(column, safe='')}/grants"
+
+
+def give(
+    world: World, table: Table | str, column: str, *to: Person, by: Person | None = None, **more: Any
+) -> httpx.Response:
+    """`select` on a column; `more` are a reason and an end."""
+    writes = [{"privilege": "select", "principal": {"user": each.id}, **more} for each in to]
+    return (by or world.admin).post(grants_path(world, table, column), {"writes": writes})
+
+
+def take(world: World, table: Table | str, column: str, *of: Person, by: Person | None = None) -> httpx.Response:
+    """Take it away again."""
+    deletes = [{"privilege": "select", "principal": {"user": each.id}} for each in of]
+    return (by or world.admin).post(grants_path(world, table, column), {"deletes": deletes})
+
+
+def readable(person: Person, world: World, *tables: Table, **about: Any) -> list[Any]:
+    """For each table what `read_columns` answers: True for all columns, False for none, or the names of some."""
+    checks = [
+        {
+            "operation": {"table": {"warehouse-id": world.warehouse, "table-id": each.uuid, "action": "read_columns"}},
+            **({"identity": about["identity"]} if "identity" in about else {}),
+        }
+        for each in tables
+    ]
+    more = {"delegated": True} if about.get("delegated") else {}
+    answer = person.post(BATCH, {"checks": checks, **more})
+    assert answer.status_code == 200, answer.text
+    return [each.get("columns", True) if each["allowed"] else False for each in answer.json()["results"]]

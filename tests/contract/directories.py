@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A company's directory as tests play it: it comes by SCIM, with a token that the command line made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import psutil
+
+from tests.contract.providers import StubProvider
+from tests.contract.world import Person, World, unique
+
+USERS, GROUPS = "/scim/v2/Users", "/scim/v2/Groups"
+CORE_USER = "urn:ietf:params:scim:schemas:core:2.0:User"
+CORE_GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
+PATCH_OP = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+
+
+@dataclass
+class Directory:
+    """One provider's directory. `scim` comes with its token; its people come with tokens of the provider."""
+
+    id: str
+    world: World
+    base: str
+    gateway: psutil.Process
+    provider: StubProvider
+    audience: str
+    scim: Person
+
+    def comes(self, subject: str, **claims: Any) -> Person:
+        """Somebody of the provider with a token."""
+        token = self.provider.token(subject, aud=self.audience, **claims)
+        return Person(subject, f"{self.id}~{subject}", token, self.base)
+
+    def user(self, subject: str | None = None, **more: Any) -> dict[str, Any]:
+        """A new user; the answer."""
+        subject = subject or unique("ann")
+        body = {"schemas": [CORE_USER], "userName": f"{subject}@example.com", "externalId": subject, "active": True}
+        made = self.scim.post(USERS, body | more)
+        assert made.status_code == 201, made.text
+        return dict(made.json())
+
+    def group(self, *members: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """A new group with these users in it; the answer."""
+        name = unique("Group")
+        body = {"schemas": [CORE_GROUP], "displayName": name, "externalId": f"{name}-id"}
+        made = self.scim.post(GROUPS, body | {"members": [{"value": each["id"]} for each in members]} | more)
+        assert made.status_code == 201, made.text
+        return dict(made.json())
+
+    def patch(self, resource: dict[str, Any], *operations: dict[str, Any], expect: int | None = None) -> httpx.Response:
+        """A patch; with `expect` it must have that status."""
+        group = resource["meta"]["resourceType"] == "Group"
+        path = f"{GROUPS if group else USERS}/{resource['id']}"
+        answer = self.scim.ask("PATCH", path, json={"schemas": [PATCH_OP], "Operations": list(operations)})
+        assert answer.status_code == (expect or (204 if group else 200)), answer.text
+        return answer
+
+    def give(self, privilege: str, group: dict[str, Any], kind: str, id: str, *, expect: int = 204) -> None:
+        """A grant to the role that a group is."""
+        entry = {"writes": [{"type": privilege, "role": group["id"]}]}
+        answer = self.world.admin.post(self.world.grants_path(kind, id), entry)
+        assert answer.status_code == expect, answer.text
+
+
+def lakegate(process: psutil.Process, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A verb of the command line, by the settings of this gateway."""
+    return subprocess.run(
+        [sys.executable, "-m", "gateway.cli", *arguments],
+        env=process.environ(),
+        cwd=os.sep,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def issued(process: psutil.Process, provider: str, project: str) -> str:
+    """A new token for provisioning."""
+    done = lakegate(process, "secrets", "scim-token", "issue", "--provider", provider, "--project", project)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def scim_error(answer: httpx.Response) -> tuple[int, str]:
+    """(status, scimType) of a refusal of SCIM, whose form is looked at."""
+    body = answer.json()
+    assert answer.headers["content-type"].startswith("application/scim+json"), answer.text
+    assert body["schemas"] == ["urn:ietf:params:scim:api:messages:2.0:Error"], answer.text
+    assert body["status"] == str(answer.status_code) and body["detail"], answer.text
+    return answer.status_code, body.get("scimType", "")

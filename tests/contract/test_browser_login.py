@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signing in on a page of ours, against the embedded provider: the requests are those that the page's script makes."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.signing_in import (
+    PUBLIC_CLIENT,
+    Attempt,
+    browser,
+    came_back,
+    claims_of,
+    fill_in,
+    form_with,
+    signed_in,
+)
+from tests.contract.world import World
+
+SCOPE = "openid profile email"
+
+
+@pytest.fixture
+def http() -> Iterator[httpx.Client]:
+    with browser() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def told(world: World) -> dict[str, Any]:
+    """What the page is told of the provider."""
+    page = httpx.get(f"{world.base}/ui", trust_env=False)
+    found = re.search(r'data-told="([^"]*)"', page.text)
+    assert found is not None
+    settings: dict[str, Any] = json.loads(html.unescape(found[1]))
+    assert settings["setUp"] is True
+    sign_in: dict[str, Any] = settings["signIn"]
+    return sign_in
+
+
+def _redeem(http: httpx.Client, told: dict[str, Any], **form: str) -> httpx.Response:
+    fields = {"grant_type": "authorization_code", "client_id": PUBLIC_CLIENT} | form
+    return http.post(told["tokenEndpoint"], data={name: value for name, value in fields.items() if value})
+
+
+def _code(http: httpx.Client, world: World, told: dict[str, Any], attempt: Attempt, name: str = "carol") -> str:
+    """A code for somebody who signed in."""
+    back = f"{world.base}/ui"
+    page = http.get(told["authorizationEndpoint"], params=attempt.asked(PUBLIC_CLIENT, back, SCOPE))
+    given = came_back(fill_in(http, page, name, world.ready.users[name].client_secret), back)
+    assert given["state"] == attempt.state
+    return given["code"]
+
+
+def test_the_page_is_told_where_to_sign_in_and_no_secret(world: World, told: dict[str, Any]) -> None:
+    assert told == {
+        "issuer": world.ready.issuer,
+        "clientId": PUBLIC_CLIENT,
+        "scope": SCOPE,
+        "authorizationEndpoint": f"{world.ready.issuer}/authorize",
+        "tokenEndpoint": world.ready.token_endpoint,
+        "endSessionEndpoint": told["endSessionEndpoint"],
+    }
+
+
+@pytest.mark.parametrize("path", ["/ui", "/ui/", "/swagger-ui/"])
+def test_a_page_may_ask_this_server_and_the_token_endpoint_and_nobody_else(world: World, path: str) -> None:
+    page = httpx.get(f"{world.base}{path}", trust_env=False)
+    rules = dict(rule.strip().split(" ", 1) for rule in page.headers["content-security-policy"].split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"] == "'self'"
+    assert rules["connect-src"] == f"'self' {world.ready.issuer}", "the provider's origin, which is its issuer here"
+    assert rules["frame-ancestors"] == rules["form-action"] == rules["base-uri"] == "'none'"
+    opener = {"/swagger-ui/": "same-origin-allow-popups"}.get(path, "same-origin")
+    assert page.headers["cross-origin-opener-policy"] == opener, "only Swagger UI opens a window"
+    assert page.headers["referrer-policy"] == "no-referrer"
+
+
+def test_who_signs_in_is_who_they_are_with_any_other_token(
+    world: World, told: dict[str, Any], http: httpx.Client
+) -> None:
+    attempt = Attempt()
+    code = _code(http, world, told, attempt)
+    answer = _redeem(
+        http, told, code=code, redirect_uri=f"{world.base}/ui", code_verifier=attempt.verifier
+    ).raise_for_status()
+    tokens = answer.json()
+    # What the page insists on before it keeps anything.
+    about = claims_of(tokens["id_token"])
+    assert (about["nonce"], about["iss"]) == (attempt.nonce, told["issuer"])
+    assert PUBLIC_CLIENT in ([about["aud"]] if isinstance(about["aud"], str) else about["aud"])  # type: ignore[operator]
+    assert tokens["token_type"].lower() == "bearer"
+    headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+    whoami = httpx.get(f"{world.base}/management/v1/whoami", headers=headers, trust_env=False)
+    assert whoami.json()["id"] == "oidc~carol"
+    id_token = {"Authorization": f"Bearer {tokens['id_token']}"}
+    refused = httpx.get(f"{world.base}/management/v1/whoami", headers=id_token, trust_env=False)
+    assert refused.status_code == 401, "an ID token is for the page and opens nothing"
+
+
+@pytest.mark.parametrize("verifier", ["", "x" * 43])
+def test_a_code_that_was_stolen_is_worth_nothing_without_the_verifier(
+    world: World, told: dict[str, Any], http: httpx.Client, verifier: str
+) -> None:
+    code = _code(http, world, told, Attempt())
+    answer = _redeem(http, told, code=code, redirect_uri=f"{world.base}/ui", code_verifier=verifier)
+    assert answer.status_code in (400, 401) and "access_token" not in answer.text
+
+
+def test_a_code_is_good_once(world: World, told: dict[str, Any], http: httpx.Client) -> None:
+    attempt = Attempt()
+    form = {
+        "code": _code(http, world, told, attempt),
+        "redirect_uri": f"{world.base}/ui",
+        "code_verifier": attempt.verifier,
+    }
+    assert [_redeem(http, told, **form).status_code for _ in range(2)] == [200, 400]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"redirect_uri": "http://127.0.0.1:1/elsewhere"},
+        {"redirect_uri": "https://attacker.example/ui"},
+        {"response_type": "token"},
+        {"response_type": "id_token token"},
+        {"code_challenge": ""},
+        {"code_challenge_method": "plain"},
+    ],
+)
+def test_a_sign_in_without_proof_or_to_elsewhere_never_gets_a_code(
+    world: World, told: dict[str, Any], http: httpx.Client, change: dict[str, str]
+) -> None:
+    asked = Attempt().asked(PUBLIC_CLIENT, f"{world.base}/ui", SCOPE) | change
+    page = http.get(told["authorizationEndpoint"], params={name: value for name, value in asked.items() if value})
+    assert page.status_code in (302, 303, 400), page.text[:500]
+    location = page.headers.get("location", "")
+    assert "code=" not in location and "access_token" not in location
+    assert "attacker.example" not in location and "127.0.0.1:1/" not in location
+    if page.status_code != 400:
+        assert "error=" in location
+
+
+def test_a_wrong_password_gets_no_code_and_a_program_no_way_in(
+    world: World, told: dict[str, Any], http: httpx.Client
+) -> None:
+    asked = Attempt().asked(PUBLIC_CLIENT, f"{world.base}/ui", SCOPE)
+    page = http.get(told["authorizationEndpoint"], params=asked)
+    for name, password in (("carol", "wrong"), ("etl", world.ready.users["etl"].client_secret)):
+        answer = fill_in(http, page, name, password)
+        assert "location" not in answer.headers and form_with(answer, "password")
+
+
+def test_the_public_client_gets_no_token_in_its_own_name(told: dict[str, Any], http: httpx.Client) -> None:
+    for more in ({}, {"client_secret": "x"}):
+        asked = {"grant_type": "client_credentials", "client_id": PUBLIC_CLIENT, **more}
+        answer = http.post(told["tokenEndpoint"], data=asked)
+        assert answer.status_code in (400, 401) and "access_token" not in answer.text
+
+
+def test_the_provider_lets_our_pages_ask_it_and_no_others(world: World, told: dict[str, Any]) -> None:
+    """Without it a browser would not let the page read the token."""
+    allowed = {}
+    for origin in (world.base, "https://attacker.example", "http://127.0.0.1:1"):
+        headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+        answer = httpx.options(told["tokenEndpoint"], headers=headers, trust_env=False)
+        allowed[origin] = answer.headers.get("access-control-allow-origin")
+    assert allowed == {world.base: world.base, "https://attacker.example": None, "http://127.0.0.1:1": None}
+
+
+def test_what_the_page_shows_is_what_its_reader_may_see(world: World) -> None:
+    """The requests of the page, of somebody who holds nothing and of the administrator."""
+    world.strip(world.contractor)
+    contractor, admin = signed_in(world, "contractor"), signed_in(world, "admin")
+    try:
+        mine = contractor.post("/management/v1/user", {})
+        assert mine.status_code in (200, 201) and mine.json()["id"] == contractor.id
+        assert contractor.get("/management/v1/whoami").json()["id"] == contractor.id
+        roles = contractor.get(f"/management/v1/user/{contractor.id}/roles/transitive")
+        assert roles.status_code == 200
+        assert contractor.get("/management/v1/project-list").json() == {"projects": []}
+        projects = admin.get("/management/v1/project-list").json()["projects"]
+        assert world.project in {each["project-id"] for each in projects}
+        listed = admin.get(
+            "/management/v1/warehouse?warehouseStatus=active,inactive", headers={"x-project-id": world.project}
+        )
+        assert world.warehouse in {each["warehouse-id"] for each in listed.json()["warehouses"]}
+    finally:
+        contractor.http.close()
+        admin.http.close()
+
+
+def test_who_signs_in_at_the_development_provider_cannot_change_its_people(world: World) -> None:
+    """A password of it opens the gateway's pages; it makes nobody an administrator of the provider."""
+    issuer = world.ready.issuer
+    with browser() as http:
+        page = http.get(f"{issuer}/login")
+        password = world.ready.users["carol"].client_secret
+        assert fill_in(http, page, "carol", password).status_code == 302
+        made = http.post(f"{issuer}/users/create", data={"username": "mallory", "password": "mallory-mallory"})
+        assert made.status_code in (302, 303, 401, 403)
+        assert http.post(f"{issuer}/api/users/admin/token").status_code in (401, 403)
+        entered = http.post(f"{issuer}/login", data={"username": "mallory", "password": "mallory-mallory"})
+        assert "error" in entered.headers.get("location", "error")

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grants on single columns: given by name, kept by field id, and what `batch-check` tells of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.contract.columns import WIDE, assignments_path, give, grants_path, readable, take, wide
+from tests.contract.lifecycle import soft_world, undrop
+from tests.contract.test_checks import known_role
+from tests.contract.world import Person, Table, World, told
+from tests.security.test_role_policies import put_in
+
+
+@pytest.fixture(autouse=True)
+def strangers(world: World) -> Iterator[None]:
+    """The analyst, the steward and carol hold nothing, before and after."""
+    people = (world.analyst, world.steward, world.carol)
+    for person in people:
+        world.strip(person)
+    yield
+    for person in people:
+        world.strip(person)
+
+
+@pytest.fixture
+def table(world: World, ns: str) -> Table:
+    """A table of four columns."""
+    return wide(world, ns)
+
+
+def evolve(world: World, table: Table, fields: list[dict[str, Any]], last: int) -> None:
+    """Give a table another current schema."""
+    schema = {"type": "struct", "fields": fields}
+    updates = (
+        {"action": "add-schema", "schema": schema, "last-column-id": last},
+        {"action": "set-current-schema", "schema-id": -1},
+    )
+    done = world.commit(world.admin, table.path, *updates)
+    assert done.status_code == 200, done.text
+
+
+def test_a_column_is_given_and_taken_by_name_and_told_with_its_field_id(world: World, table: Table) -> None:
+    path = assignments_path(world, table, "name")
+    entry = {"type": "select", "user": world.carol.id}
+    assert world.admin.get(path).json() == {"assignments": [], "column": "name", "field-id": 2}
+    assert world.admin.post(path, {"writes": [entry]}).status_code == 204
+    assert world.admin.get(path).json()["assignments"] == [entry]
+    again = world.admin.post(path, {"writes": [entry]})
+    assert told(again)[:2] == (409, "TupleAlreadyExistsError") or again.status_code == 409, again.text
+    assert world.admin.post(path, {"deletes": [entry]}).status_code == 204
+    assert world.admin.get(path).json()["assignments"] == []
+    assert world.admin.post(path, {"deletes": [entry]}).status_code == 404
+
+
+def test_the_grants_api_tells_who_gave_it_why_and_until_when_and_what_ended(world: World, table: Table) -> None:
+    end = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    given = give(world, table, "name", world.carol, **{"reason": "monthly report", "expires-at": end})
+    assert given.status_code == 204, given.text
+    assert give(world, table, "name", world.carol, **{"reason": "monthly report", "expires-at": end}).status_code == 204
+    [grant] = world.admin.get(grants_path(world, table, "name")).json()["grants"]
+    assert grant["reason"] == "monthly report"
+    assert grant["granted-by"] == world.admin.id
+    assert grant["resource"] == {
+        "type": "column",
+        "project-id": world.project,
+        "warehouse-id": world.warehouse,
+        "table-id": table.uuid,
+        "column": "name",
+        "field-id": 2,
+    }
+    assert world.admin.get(grants_path(world, table)).json()["grants"] == [grant]
+    own = world.carol.get("/management/v1/grants").json()["grants"]
+    assert [each["resource"] for each in own] == [grant["resource"]]
+    assert take(world, table, "name", world.carol).status_code == 204
+    [ended] = world.admin.get(f"{grants_path(world, table, 'name')}/history").json()["grants"]
+    assert (ended["ended-because"], ended["resource"]["column"]) == ("revoked", "name")
+
+
+@pytest.mark.parametrize(
+    ("column", "code", "type"),
+    [
+        ("address.street", 400, "BadRequestException"),
+        ("nobody", 404, "ColumnNotFound"),
+        ("NAME", 404, "ColumnNotFound"),
+    ],
+)
+def test_what_is_no_top_level_column_is_told_to_who_may_grant_and_to_nobody_else(
+    world: World, table: Table, column: str, code: int, type: str
+) -> None:
+    body = {"writes": [{"type": "select", "user": world.carol.id}]}
+    path = assignments_path(world, table, column)
+    assert told(world.admin.post(path, body))[:2] == (code, type)
+    assert told(world.admin.get(path))[:2] == (code, type)
+    assert told(world.analyst.post(path, body))[:2] == (404, "NoSuchTableException")
+    world.grant("select", world.analyst, "table", table.uuid)
+    assert told(world.analyst.post(path, body))[:2] == (403, "TableActionForbidden")
+    assert told(world.analyst.get(path))[:2] == (403, "TableActionForbidden")
+
+
+def test_a_table_that_is_not_there_and_a_privilege_that_columns_do_not_have(world: World, table: Table) -> None:
+    body = {"writes": [{"type": "select", "user": world.carol.id}]}
+    absent = assignments_path(world, str(uuid4()), "name")
+    assert told(world.admin.post(absent, body))[:2] == (404, "NoSuchTableException")
+    modify = {"writes": [{"type": "modify", "user": world.carol.id}]}
+    assert told(world.admin.post(assignments_path(world, table, "name"), modify))[:2] == (400, "InvalidGrantPrivilege")
+    unknown = {"writes": [{"type": "select", "user": "oidc~nobody-knows"}]}
+    assert world.admin.post(assignments_path(world, table, "name"), unknown).status_code in (400, 404)
+
+
+def test_who_passes_on_what_they_read_passes_on_a_column(world: World, table: Table) -> None:
+    assert give(world, table, "name", world.carol, by=world.analyst).status_code == 404
+    world.grant("select", world.analyst, "table", table.uuid)
+    assert told(give(world, table, "name", world.carol, by=world.analyst))[:2] == (403, "TableActionForbidden")
+    world.grant("pass_grants", world.analyst, "table", table.uuid)
+    assert give(world, table, "name", world.carol, by=world.analyst).status_code == 204
+    assert readable(world.carol, world, table) == [["name"]]
+    assert told(give(world, table, "id", world.steward, by=world.carol))[:2] == (403, "TableActionForbidden"), (
+        "who reads some columns hands out none"
+    )
+
+
+def test_batch_check_tells_all_columns_some_or_none(world: World, ns: str, table: Table) -> None:
+    whole, other = wide(world, ns), wide(world, ns)
+    world.grant("select", world.carol, "table", whole.uuid)
+    for column in ("card", "id"):
+        assert give(world, table, column, world.carol).status_code == 204
+    assert readable(world.carol, world, table, whole, other) == [["id", "card"], True, False]
+    assert readable(world.steward, world, table, whole, other) == [False, False, False]
+    assert readable(world.admin, world, table, whole, other) == [True, True, True]
+
+
+def test_a_delegate_is_told_the_columns_of_others(world: World, table: Table) -> None:
+    assert give(world, table, "name", world.carol).status_code == 204
+    world.grant("delegate", world.steward, "warehouse", world.warehouse)
+    about = {"identity": {"user": world.carol.id}, "delegated": True}
+    assert readable(world.steward, world, table, **about) == [["name"]]
+    assert take(world, table, "name", world.carol).status_code == 204
+    assert readable(world.steward, world, table, **about) == [False], "revoked is refused with the next question"
+
+
+def test_who_reads_a_column_sees_the_table_and_neither_its_metadata_nor_its_data(
+    world: World, ns: str, table: Table
+) -> None:
+    listed = f"{world.root}/namespaces/{ns}/tables"
+    assert world.carol.get(listed).status_code == 404
+    assert give(world, table, "name", world.carol).status_code == 204
+    assert [each["name"] for each in world.carol.get(listed).json()["identifiers"]] == [table.name]
+    assert [ns] in world.carol.get(f"{world.root}/namespaces").json()["namespaces"]
+    assert world.carol.head(table.path).status_code == 204
+    search = world.carol.post(f"/management/v1/warehouse/{world.warehouse}/search-tabular", {"search": table.name})
+    assert [each["tabular-name"] for each in search.json()["tabulars"]] == [table.name]
+    assert world.carol.get(table.path).status_code == 403
+    assert world.carol.get(f"{table.path}/credentials").status_code == 403
+    assert world.carol.delete(table.path).status_code == 403
+    assert take(world, table, "name", world.carol).status_code == 204
+    assert world.carol.head(table.path).status_code == 404
+    assert world.carol.get(listed).status_code == 404
+    assert world.tuples(f"table:{table.uuid}") >= {(f"user:{world.admin.id.replace('~', '~')}", "ownership")}
+    assert not world.tuples(f"column:{table.uuid}.2"), "nothing is left in OpenFGA"
+
+
+def test_a_grant_ends_to_the_instant(world: World, table: Table) -> None:
+    end = datetime.now(UTC) + timedelta(seconds=4)
+    assert give(world, table, "name", world.carol, **{"expires-at": end.isoformat()}).status_code == 204
+    assert give(world, table, "id", world.carol).status_code == 204
+    assert readable(world.carol, world, table) == [["id", "name"]]
+    before = readable(world.carol, world, table)
+    time.sleep(max(0.0, (end - datetime.now(UTC)).total_seconds()) + 0.05)
+    assert (before, readable(world.carol, world, table)) == ([["id", "name"]], [["id"]])
+
+
+def test_a_role_reads_what_it_was_granted_and_its_members_by_it(world: World, table: Table) -> None:
+    role = known_role(world)
+    put_in(world, role, "user", world.carol.id)
+    entry = {"writes": [{"type": "select", "role": role}]}
+    assert world.admin.post(assignments_path(world, table, "name"), entry).status_code == 204
+    assert readable(world.carol, world, table) == [["name"]]
+    assert world.carol.head(table.path).status_code == 204
+    gone = world.admin.post(assignments_path(world, table, "name"), {"deletes": entry["writes"]})
+    assert gone.status_code == 204
+    assert readable(world.carol, world, table) == [False]
+
+
+def test_a_column_keeps_its_grants_under_a_new_name_and_not_when_it_is_made_anew(world: World, table: Table) -> None:
+    assert give(world, table, "name", world.carol).status_code == 204
+    fields: list[dict[str, Any]] = [dict(each) for each in WIDE["fields"]]  # type: ignore[call-overload]
+    renamed = [{**each, "name": "called"} if each["id"] == 2 else each for each in fields]
+    evolve(world, table, renamed, 5)
+    assert readable(world.carol, world, table) == [["called"]]
+    [grant] = world.admin.get(grants_path(world, table, "called")).json()["grants"]
+    assert (grant["resource"]["column"], grant["resource"]["field-id"]) == ("called", 2)
+    evolve(world, table, [each for each in fields if each["id"] != 2], 5)
+    assert readable(world.carol, world, table) == [False]
+    evolve(world, table, [*(e for e in fields if e["id"] != 2), {**fields[1], "id": 6, "name": "called"}], 6)
+    assert readable(world.carol, world, table) == [False], "the same name is another column"
+    assert world.admin.get(grants_path(world, table, "called")).json()["grants"] == []
+    [left] = world.admin.get(grants_path(world, table)).json()["grants"]
+    assert left["resource"]["field-id"] == 2
+    assert left["resource"]["dropped"] is True
+
+
+def test_the_grant_of_a_dropped_column_is_read_and_taken_away_by_its_last_name_and_none_is_given(
+    world: World, table: Table
+) -> None:
+    assert give(world, table, "name", world.carol).status_code == 204
+    evolve(world, table, [each for each in WIDE["fields"] if each["id"] != 2], 5)  # type: ignore[index]
+    [grant] = world.admin.get(grants_path(world, table, "name")).json()["grants"]
+    assert grant["resource"]["dropped"] is True
+    assert told(give(world, table, "name", world.steward))[:2] == (404, "ColumnNotFound")
+    assert take(world, table, "name", world.carol).status_code == 204
+    assert world.admin.get(grants_path(world, table)).json()["grants"] == []
+
+
+def test_a_dropped_table_takes_its_column_grants_with_it_and_a_new_one_has_none(world: World, ns: str) -> None:
+    table = wide(world, ns)
+    assert give(world, table, "name", world.carol).status_code == 204
+    assert world.admin.delete(table.path).status_code == 204
+    assert (
+        world.sql("select 1 from grants where object_type = 'column' and object_id like $1 || '.%'", table.uuid) == []
+    )
+    world.delivered()
+    assert not world.tuples(f"column:{table.uuid}.2")
+    assert not world.tuples(f"table:{table.uuid}")
+    again = wide(world, ns, name=table.name)
+    assert readable(world.carol, world, again) == [False]
+
+
+def test_a_namespace_that_is_dropped_with_all_in_it_takes_them_too(world: World) -> None:
+    space = world.namespace()
+    table = wide(world, space)
+    assert give(world, table, "name", world.carol).status_code == 204
+    gone = world.admin.delete(f"{world.root}/namespaces/{space}?recursive=true&force=true")
+    assert gone.status_code == 204, gone.text
+    assert (
+        world.sql("select 1 from grants where object_type = 'column' and object_id like $1 || '.%'", table.uuid) == []
+    )
+    world.delivered()
+    assert not world.tuples(f"column:{table.uuid}.2")
+
+
+def test_a_table_that_comes_back_has_its_column_grants_as_before(world: World) -> None:
+    soft = soft_world(world)
+    try:
+        table = wide(soft, soft.namespace())
+        [row] = soft.sql("select id::text from tables where table_uuid = $1::text::uuid", table.uuid)
+        assert give(soft, row["id"], "name", soft.carol).status_code == 204
+        assert soft.admin.delete(table.path).status_code == 204
+        assert soft.carol.head(table.path).status_code == 404
+        assert undrop(soft.admin, soft, ("table", row["id"])).status_code == 204
+        assert soft.carol.head(table.path).status_code == 204
+        assert readable(soft.carol, soft, table) == [["name"]]
+        assert take(soft, row["id"], "name", soft.carol).status_code == 204
+    finally:
+        soft.close()
+
+
+def test_a_user_who_is_deleted_leaves_no_grant_on_a_column(world: World, table: Table) -> None:
+    made = Person("gone", f"oidc~gone-{uuid4().hex[:8]}", "", world.base)
+    created = world.admin.post(
+        "/management/v1/user", {"id": made.id, "name": "Gone", "email": "gone@example.com", "user-type": "human"}
+    )
+    assert created.status_code in (200, 201), created.text
+    assert give(world, table, "name", made).status_code == 204
+    assert world.admin.delete(f"/management/v1/user/{made.id}").status_code in (200, 204)
+    assert world.admin.get(grants_path(world, table)).json()["grants"] == []
+    world.delivered()
+    assert not world.tuples(f"column:{table.uuid}.2")
+
+
+def test_a_column_grant_that_somebody_wrote_into_openfga_is_drift_and_found(world: World, table: Table) -> None:
+    world.write_tuple(f"user:{world.carol.id}", "select", f"column:{table.uuid}.2")
+    world.write_tuple(f"user:{world.carol.id}", "read_columns", f"table:{table.uuid}")
+    assert readable(world.carol, world, table) == [False], "PostgreSQL knows of no grant"
+    deadline = time.monotonic() + 30
+    while world.tuples(f"column:{table.uuid}.2") and time.monotonic() < deadline:
+        time.sleep(0.3)
+    assert not world.tuples(f"column:{table.uuid}.2")
+    assert (f"user:{world.carol.id}", "read_columns") not in world.tuples(f"table:{table.uuid}")
+
+
+def test_a_rename_and_a_move_keep_the_way_to_a_column(world: World, table: Table) -> None:
+    assert give(world, table, "name", world.carol).status_code == 204
+    other = world.namespace()
+    body = {
+        "source": {"namespace": [table.namespace], "name": table.name},
+        "destination": {"namespace": [other], "name": table.name},
+    }
+    assert world.admin.post(f"{world.root}/tables/rename", body).status_code == 204
+    assert world.carol.head(f"{world.root}/namespaces/{other}/tables/{table.name}").status_code == 204
+    assert world.carol.get(f"{world.root}/namespaces/{table.namespace}").status_code == 404
+    assert readable(world.carol, world, table) == [["name"]]

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lakegate login` against the embedded provider: a code at a terminal, approved on the provider's page, kept, used,
+forgotten. What a provider can do wrong is in `tests/unit/identity/test_device.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.contract.signing_in import PUBLIC_CLIENT, browser, form_with
+from tests.contract.world import World
+
+_SECONDS = 60.0
+
+
+class Terminal:
+    """The verbs of the command line, as somebody at home in `home`, without a keyring."""
+
+    def __init__(self, world: World, home: Path) -> None:
+        self._environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "XDG_STATE_HOME": str(home / "state"),
+            "PYTHONUNBUFFERED": "1",
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+            "LAKEGATE__OPENID_PROVIDER_URI": world.ready.issuer,
+            "LAKEGATE__UI__OPENID_CLIENT_ID": PUBLIC_CLIENT,
+        }
+
+    def start(self, verb: str) -> subprocess.Popen[str]:
+        """The verb, running."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "gateway.cli", verb],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, verb: str) -> tuple[int, str, str]:
+        """(exit code, output, errors) of the verb."""
+        process = self.start(verb)
+        out, err = process.communicate(timeout=_SECONDS)
+        return process.returncode, out.strip(), err.strip()
+
+
+@pytest.fixture
+def terminal(world: World, tmp_path: Path) -> Iterator[Terminal]:
+    yield Terminal(world, tmp_path)
+
+
+def _shown(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """(the page, the code) that the terminal shows."""
+    assert process.stdout is not None
+    deadline = time.monotonic() + _SECONDS
+    while time.monotonic() < deadline:
+        if not select.select([process.stdout], [], [], 1.0)[0]:
+            assert process.poll() is None, process.communicate()
+            continue
+        found = re.fullmatch(r"Open (\S+) and enter the code (\S+)\n", process.stdout.readline())
+        if found:
+            return found[1], found[2]
+    raise AssertionError("no code is shown")
+
+
+def _answer(page: str, code: str, action: str, name: str = "", password: str = "") -> httpx.Response:
+    """What somebody enters on the provider's page."""
+    with browser() as http:
+        form = form_with(http.get(page), "user_code")
+        fields = {"user_code": code, "username": name, "password": password, "action": action}
+        return http.post(form.action, data=form.values | fields)
+
+
+def test_who_enters_the_code_is_logged_in_at_the_terminal_until_they_log_out(world: World, terminal: Terminal) -> None:
+    process = terminal.start("login")
+    page, code = _shown(process)
+    assert page.startswith(world.ready.issuer)
+    assert _answer(page, code, "authorize", "alice", world.ready.users["alice"].client_secret).status_code == 200
+    out, err = process.communicate(timeout=_SECONDS)
+    assert (process.returncode, err) == (0, ""), (out, err)
+    assert "You are logged in" in out and not re.search(r"eyJ", out), "a token is shown when it is asked for"
+    status, token, _ = terminal.run("token")
+    assert status == 0
+    headers = {"Authorization": f"Bearer {token}"}
+    whoami = httpx.get(f"{world.base}/management/v1/whoami", headers=headers, trust_env=False)
+    assert whoami.json()["id"] == "oidc~alice", "the same person as with any other token of theirs"
+    assert terminal.run("logout")[1] == "You are logged out."
+    status, out, err = terminal.run("token")
+    assert (status, out) == (1, "") and "not logged in" in err
+
+
+def test_a_wrong_password_logs_nobody_in_and_a_refusal_ends_the_waiting(world: World, terminal: Terminal) -> None:
+    process = terminal.start("login")
+    page, code = _shown(process)
+    wrong = _answer(page, code, "authorize", "alice", "wrong")
+    assert form_with(wrong, "user_code"), "the code is still to be entered"
+    assert process.poll() is None
+    assert _answer(page, code, "deny").status_code == 200
+    out, err = process.communicate(timeout=_SECONDS)
+    assert process.returncode == 1 and "refused at the provider" in err, (out, err)
+    assert terminal.run("token")[0] == 1
+
+
+def test_a_program_cannot_approve_a_login_and_a_client_with_a_secret_cannot_begin_one(world: World) -> None:
+    endpoint = httpx.get(f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False).json()[
+        "device_authorization_endpoint"
+    ]
+    begun = httpx.post(endpoint, data={"client_id": PUBLIC_CLIENT, "scope": "openid"}, trust_env=False).json()
+    password = world.ready.users["etl"].client_secret
+    refused = _answer(begun["verification_uri"], begun["user_code"], "authorize", "etl", password)
+    assert form_with(refused, "user_code")
+    unproven = httpx.post(endpoint, data={"client_id": "alice", "scope": "openid"}, trust_env=False)
+    assert unproven.status_code == 401

@@ -1,0 +1,564 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SCIM 2.0 with the messages that Entra ID and Okta send: who there is, who is in which group, and who no longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+import pytest
+
+from tests.contract.directories import (
+    CORE_GROUP,
+    CORE_USER,
+    GROUPS,
+    PATCH_OP,
+    USERS,
+    Directory,
+    issued,
+    lakegate,
+    scim_error,
+)
+from tests.contract.providers import AUDIENCE, stub_provider
+from tests.contract.world import Person, Table, World, told, unique
+from tests.integration.relations import soon
+from tests.integration.toxic import second_gateway
+
+
+@pytest.fixture(scope="module")
+def directories(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Directory]]:
+    """A gateway with two providers that keep users here: one names them by `externalId`, one by `userName`."""
+    with stub_provider() as provider:
+        settings = {
+            "OPENID_PROVIDERS__ENTRA__URI": provider.issuer,
+            "OPENID_PROVIDERS__ENTRA__AUDIENCE": AUDIENCE,
+            "OPENID_PROVIDERS__ENTRA__ROLES_CLAIM": "groups",
+            "OPENID_PROVIDERS__ENTRA__SCIM_SUBJECT": "externalId",
+            "OPENID_PROVIDERS__OKTA__URI": provider.issuer,
+            "OPENID_PROVIDERS__OKTA__AUDIENCE": "okta",
+            "OPENID_PROVIDERS__OKTA__SCIM_SUBJECT": "userName",
+            "OPENID_PROVIDERS__PLAIN__URI": provider.issuer,
+            "OPENID_PROVIDERS__PLAIN__AUDIENCE": "plain",
+        }
+        log = tmp_path_factory.mktemp("scim") / "gateway.log"
+        with second_gateway(world.ready, log, **settings) as (base, process):
+            found = {}
+            for id, audience in (("entra", AUDIENCE), ("okta", "okta")):
+                token = issued(process, id, world.project)
+                scim = Person(f"scim-{id}", f"lakegate~scim-{id}", token, base)
+                world.grant("provisioner", scim, "server", "")
+                found[id] = Directory(id, world, base, process, provider, audience, scim)
+            yield found
+            for each in found.values():
+                world.revoke("provisioner", each.scim, "server", "")
+                each.scim.http.close()
+            text = log.read_text()
+            assert not any(each.scim.token in text or each.scim.token[40:] in text for each in found.values())
+
+
+@pytest.fixture
+def entra(directories: dict[str, Directory]) -> Directory:
+    return directories["entra"]
+
+
+@pytest.fixture
+def okta(directories: dict[str, Directory]) -> Directory:
+    return directories["okta"]
+
+
+@pytest.fixture
+def table(world: World, ns: str) -> Table:
+    return world.table(ns)
+
+
+def reads(person: Person, table: Table) -> int:
+    """The status of the attempt to load a table."""
+    return person.get(table.path).status_code
+
+
+# ---- the life of a user and a group, as Entra ID tells it -----------------------------------------------------------
+
+
+def test_what_entra_sends_from_the_first_day_to_the_last(world: World, entra: Directory, table: Table) -> None:
+    oid = unique("oid")
+    asked = entra.scim.get(f'{USERS}?filter=externalId eq "{oid}"')
+    assert (asked.status_code, asked.json()["totalResults"]) == (200, 0)
+    assert asked.headers["content-type"].startswith("application/scim+json")
+    body = {
+        "schemas": [CORE_USER, "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"],
+        "externalId": oid,
+        "userName": f"{oid}@Example.com",
+        "active": True,
+        "displayName": "Ann Other",
+        "emails": [{"primary": True, "type": "work", "value": f"{oid}@example.com"}],
+        "meta": {"resourceType": "User"},
+        "name": {"formatted": "Ann Other", "familyName": "Other", "givenName": "Ann"},
+        "roles": [],
+        "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User": {"department": "Lake"},
+    }
+    made = entra.scim.post(USERS, body)
+    assert made.status_code == 201, made.text
+    user = made.json()
+    assert made.headers["location"].endswith(user["id"]) and made.headers["etag"] == user["meta"]["version"]
+    record = world.admin.get(f"/management/v1/user/entra~{oid}").json()
+    assert (record["name"], record["email"]) == ("Ann Other", f"{oid}@example.com")
+    found = entra.scim.get(f'{USERS}?filter=userName eq "{oid.upper()}@example.COM"').json()
+    assert [each["id"] for each in found["Resources"]] == [user["id"]], "userName is not case-exact"
+    entra.patch(
+        user,
+        {"op": "Replace", "path": 'emails[type eq "work"].value', "value": "new@example.com"},
+        {"op": "Add", "path": "name.familyName", "value": "Else"},
+        {
+            "op": "Replace",
+            "path": "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department",
+            "value": "x",
+        },
+    )
+    changed = entra.scim.get(f"{USERS}/{user['id']}").json()
+    assert changed["emails"][0]["value"] == "new@example.com" and changed["name"]["familyName"] == "Else"
+
+
+def test_what_entra_sends_about_a_group_until_somebody_leaves(world: World, entra: Directory, table: Table) -> None:
+    oid = unique("oid")
+    user = entra.user(oid)
+    group = entra.scim.post(GROUPS, {"schemas": [CORE_GROUP], "displayName": unique("Eng"), "externalId": unique("g")})
+    assert group.status_code == 201, group.text
+    made_group = group.json()
+    entra.give("select", made_group, "table", table.uuid)
+    ann = entra.comes(oid)
+    assert reads(ann, table) == 404
+    add = {"op": "Add", "path": "members", "value": [{"$ref": None, "value": user["id"]}]}
+    entra.patch(made_group, add)
+    assert reads(ann, table) == 200
+    member = entra.scim.get(f'{GROUPS}?filter=id eq "{made_group["id"]}" and members[value eq "{user["id"]}"]').json()
+    assert member["totalResults"] == 1
+    brief = entra.scim.get(f"{GROUPS}/{made_group['id']}?excludedAttributes=members").json()
+    assert "members" not in brief and brief["displayName"] == made_group["displayName"]
+    whole = entra.scim.get(f"{GROUPS}/{made_group['id']}").json()
+    assert [each["value"] for each in whole["members"]] == [user["id"]]
+    roles = world.admin.get(f"/management/v1/user/entra~{oid}/roles").json()["roles"]
+    assert [each["id"] for each in roles] == [made_group["id"]]
+    transitive = world.admin.get(f"/management/v1/user/entra~{oid}/roles/transitive").json()["roles"]
+    assert [each["id"] for each in transitive] == [made_group["id"]]
+
+    entra.patch(made_group, {"op": "Remove", "path": "members", "value": [{"$ref": None, "value": user["id"]}]})
+    assert reads(ann, table) == 404, "who left the group is refused with the next request"
+    entra.patch(made_group, add)
+    assert reads(ann, table) == 200
+    off = entra.patch(user, {"op": "Replace", "path": "active", "value": "False"})
+    assert off.json()["active"] is False
+    assert told(ann.get(table.path))[:2] == (403, "UserDeactivated")
+    entra.patch(user, {"op": "Replace", "path": "active", "value": "True"})
+    assert reads(ann, table) == 200, "reactivation brings back"
+
+    assert entra.scim.delete(f"{USERS}/{user['id']}").status_code == 204
+    assert scim_error(entra.scim.get(f"{USERS}/{user['id']}"))[0] == 404
+    assert reads(ann, table) == 404
+    assert world.sql("select 1 from grants where principal_id = $1", f"entra~{oid}") == []
+    assert entra.scim.delete(f"{GROUPS}/{made_group['id']}").status_code == 204
+    assert world.tuples(f"role:{made_group['id']}") == set()
+
+
+def test_what_okta_sends_from_the_first_day_to_the_last(world: World, okta: Directory, table: Table) -> None:
+    login = f"{unique('ben')}@example.com"
+    assert okta.scim.get(f'{USERS}?filter=userName eq "{login}"&startIndex=1&count=100').json()["totalResults"] == 0
+    body = {
+        "schemas": [CORE_USER],
+        "userName": login,
+        "name": {"givenName": "Ben", "familyName": "Case"},
+        "emails": [{"primary": True, "value": login, "type": "work"}],
+        "displayName": "Ben Case",
+        "locale": "en-US",
+        "externalId": unique("00u"),
+        "groups": [],
+        "password": "not-kept",
+        "active": True,
+    }
+    user = okta.scim.post(USERS, body).json()
+    assert "password" not in user and user["userName"] == login
+    ben = okta.comes(login)
+    pushed = okta.scim.post(
+        GROUPS,
+        {"schemas": [CORE_GROUP], "displayName": unique("Push"), "members": [{"value": user["id"], "display": login}]},
+    )
+    assert pushed.status_code == 201, pushed.text
+    group = pushed.json()
+    role = world.admin.get(f"/management/v1/role/{group['id']}").json()
+    assert (role["provider-id"], role["source-id"]) == ("okta", group["displayName"])
+    okta.give("select", group, "table", table.uuid)
+    assert reads(ben, table) == 200
+    name = unique("Renamed")
+    okta.patch(group, {"op": "replace", "value": {"id": group["id"], "displayName": name}})
+    role = world.admin.get(f"/management/v1/role/{group['id']}").json()
+    assert (role["name"], role["source-id"]) == (name, name), "what names the group in tokens goes along"
+    okta.patch(group, {"op": "remove", "path": f'members[value eq "{user["id"]}"]'})
+    assert reads(ben, table) == 404
+    okta.patch(group, {"op": "replace", "path": "members", "value": [{"value": user["id"], "display": login}]})
+    assert reads(ben, table) == 200
+    put = okta.scim.ask("PUT", f"{USERS}/{user['id']}", json=body | {"active": False, "displayName": "Ben"})
+    assert (put.status_code, put.json()["active"], put.json()["displayName"]) == (200, False, "Ben")
+    assert told(ben.get(table.path))[:2] == (403, "UserDeactivated")
+    okta.patch(user, {"op": "replace", "value": {"active": True}})
+    assert reads(ben, table) == 200
+    okta.patch(user, {"op": "replace", "value": {"active": False}})
+    assert reads(ben, table) == 403
+    assert okta.scim.ask("PUT", f"{GROUPS}/{group['id']}", json={"displayName": name, "members": []}).status_code == 200
+    assert "members" not in okta.scim.get(f"{GROUPS}/{group['id']}").json()
+
+
+# ---- who is not active ----------------------------------------------------------------------------------------------
+
+
+def test_who_is_not_active_holds_nothing_for_anybody_who_asks(world: World, entra: Directory, table: Table) -> None:
+    oid = unique("oid")
+    user = entra.user(oid)
+    person = entra.comes(oid)
+    given = {"writes": [{"type": "select", "user": person.id}]}
+    assert world.admin.post(world.grants_path("table", table.uuid), given).status_code == 204
+    about = {"table": {"warehouse-id": world.warehouse, "table-id": table.uuid, "action": "read_data"}}
+    check = {"checks": [{"operation": about, "identity": {"user": person.id}}]}
+
+    def allowed() -> bool:
+        answer = world.admin.post("/management/v1/action/batch-check", check)
+        assert answer.status_code == 200, answer.text
+        return bool(answer.json()["results"][0]["allowed"])
+
+    assert allowed() and reads(person, table) == 200
+    entra.patch(user, {"op": "replace", "path": "active", "value": False})
+    assert not allowed(), "engines that ask about users are told no as well"
+    assert world.tuples(f"table:{table.uuid}").isdisjoint({(f"user:{person.id.replace('~', '%7E')}", "select")})
+    for path in (
+        table.path,
+        "/management/v1/whoami",
+        f"/catalog/v1/config?warehouse={world.ready.warehouse}",
+        "/management/v1/project-list",
+    ):
+        assert told(person.get(path))[:2] == (403, "UserDeactivated"), path
+    held = world.sql("select 1 from grants where principal_id = $1", person.id)
+    assert len(held) == 1, "the grant is kept, and not in force"
+    records = "select convert_from(record, 'UTF8') as text from audit_log where convert_from(record, 'UTF8') like $1"
+    # Refusals are written within 200 ms of their answer.
+    soon(lambda: any("UserDeactivated" in row["text"] for row in world.sql(records, f"%{person.id}%")))
+    late = {"writes": [{"type": "describe", "user": person.id}]}
+    assert (
+        world.admin.post(world.grants_path("namespace", world.namespace_id(table.namespace)), late).status_code == 204
+    )
+    assert not allowed()
+    entra.patch(user, {"op": "replace", "path": "active", "value": True})
+    assert allowed() and reads(person, table) == 200
+
+
+def test_groups_in_the_token_do_not_help_who_is_not_active(world: World, entra: Directory, table: Table) -> None:
+    group = entra.group()
+    entra.give("select", group, "table", table.uuid)
+    oid = unique("oid")
+    user = entra.user(oid)
+    person = entra.comes(oid, groups=[group["externalId"]])
+    assert reads(person, table) == 200, "the group of the token and the group of the directory are one role"
+    entra.patch(user, {"op": "replace", "path": "active", "value": False})
+    assert reads(person, table) == 403
+
+
+def test_nobody_gets_out_of_a_directory_by_hand(world: World, entra: Directory, table: Table) -> None:
+    """With the record would go what the directory said, and what it says later would find nobody."""
+    oid = unique("oid")
+    user = entra.user(oid)
+    group = entra.group()
+    entra.give("select", group, "table", table.uuid)
+    person = entra.comes(oid, groups=[group["externalId"]])
+    record = f"/management/v1/user/{person.id}"
+    assert told(person.delete(record))[:2] == (409, "UserSynchronized")
+    entra.patch(user, {"op": "replace", "path": "active", "value": False})
+    assert told(world.admin.delete(record))[:2] == (409, "UserSynchronized")
+    assert told(person.delete(record))[:2] == (403, "UserDeactivated")
+    assert reads(person, table) == 403
+    assert entra.scim.delete(f"{USERS}/{user['id']}").status_code == 204, "the directory lets go whom it keeps"
+    assert world.admin.get(record).status_code == 404
+
+
+# ---- what is refused, and that nothing is changed then ---------------------------------------------------------------
+
+
+def test_a_patch_that_is_half_wrong_changes_nothing(world: World, entra: Directory) -> None:
+    inside, outside = entra.user(), entra.user()
+    group = entra.group(inside)
+    before = world.rows()
+    add = {"op": "add", "path": "members", "value": [{"value": outside["id"]}]}
+    stranger = {"op": "add", "path": "members", "value": [{"value": "0199d0c4-0000-7000-8000-00000000dead"}]}
+    for wrong, expected in (
+        (stranger, (400, "invalidValue")),
+        ({"op": "remove"}, (400, "noTarget")),
+        ({"op": "move", "path": "members"}, (400, "invalidSyntax")),
+        ({"op": "add", "path": "members[", "value": []}, (400, "invalidPath")),
+        ({"op": "replace", "path": "displayName", "value": ""}, (400, "invalidValue")),
+        ({"op": "add", "path": "members", "value": [{"value": inside["id"], "type": "Group"}]}, (400, "invalidValue")),
+    ):
+        assert scim_error(entra.patch(group, add, wrong, expect=expected[0])) == expected
+    wrong = entra.patch(inside, {"op": "replace", "path": "active", "value": "maybe"}, expect=400)
+    assert scim_error(wrong) == (400, "invalidValue")
+    assert world.rows() == before
+
+
+def test_names_are_unique_in_every_letter_case_and_subjects_stay(
+    world: World, entra: Directory, okta: Directory
+) -> None:
+    user = entra.user()
+    for body in (
+        {"userName": user["userName"].upper(), "externalId": unique("x")},
+        {"userName": unique("y"), "externalId": user["externalId"]},
+    ):
+        assert scim_error(entra.scim.post(USERS, body)) == (409, "uniqueness")
+    moved = entra.patch(user, {"op": "replace", "path": "externalId", "value": unique("z")}, expect=400)
+    assert scim_error(moved) == (400, "mutability")
+    renamed = entra.patch(user, {"op": "replace", "path": "userName", "value": unique("new")})
+    assert renamed.status_code == 200, "where externalId names the user, the userName may change"
+    theirs = okta.scim.post(USERS, {"userName": user["userName"]})
+    assert theirs.status_code == 201, "another provider has names of its own"
+    group = entra.group()
+    assert scim_error(entra.scim.post(GROUPS, {"displayName": group["displayName"].upper()})) == (409, "uniqueness")
+    by_hand = world.admin.post("/management/v1/role", {"name": unique("by hand")}).json()
+    clash = entra.patch(group, {"op": "replace", "value": {"displayName": by_hand["name"]}}, expect=409)
+    assert scim_error(clash) == (409, "uniqueness")
+
+
+def test_a_directory_reaches_its_own_users_and_groups_alone(world: World, entra: Directory, okta: Directory) -> None:
+    user, group = okta.user(), okta.group()
+    assert scim_error(entra.scim.get(f"{USERS}/{user['id']}"))[0] == 404
+    assert scim_error(entra.scim.delete(f"{USERS}/{user['id']}"))[0] == 404
+    assert scim_error(entra.scim.delete(f"{GROUPS}/{group['id']}"))[0] == 404
+    mine = entra.group()
+    join = {"op": "add", "path": "members", "value": [{"value": user["id"]}]}
+    assert scim_error(entra.patch(mine, join, expect=400)) == (400, "invalidValue")
+    by_hand = world.admin.post("/management/v1/role", {"name": unique("by hand")}).json()
+    assert scim_error(entra.scim.get(f"{GROUPS}/{by_hand['id']}"))[0] == 404
+    assert scim_error(entra.scim.delete(f"{GROUPS}/{by_hand['id']}"))[0] == 404
+    listed = {each["id"] for each in entra.scim.get(f"{USERS}?count=200").json()["Resources"]}
+    assert user["id"] not in listed
+
+
+def test_a_directory_cannot_make_itself_or_its_users_administrators(world: World, entra: Directory) -> None:
+    user, group = entra.user(), entra.group()
+    entra.give("admin", group, "server", "")
+    try:
+        join = {"op": "add", "path": "members", "value": [{"value": user["id"]}]}
+        assert scim_error(entra.patch(group, join, expect=403))[0] == 403
+    finally:
+        gone = {"deletes": [{"type": "admin", "role": group["id"]}]}
+        assert world.admin.post(world.grants_path("server", ""), gone).status_code == 204
+    entra.patch(group, join)
+    self_made = {"writes": [{"type": "admin", "user": entra.scim.id}]}
+    assert entra.scim.post(world.grants_path("server", ""), self_made).status_code == 401
+
+
+def test_who_leaves_a_group_waits_for_who_ends_an_office_on_the_server(world: World, entra: Directory) -> None:
+    """The group may be given the office in the same moment, and the one who leaves be the last who has it by it."""
+    user = entra.user()
+    group = entra.group(user)
+    leave = {"op": "Remove", "path": "members", "value": [{"value": user["id"]}]}
+    turn = "hashtextextended('server offices', 7)"
+    with ThreadPoolExecutor(1) as aside:
+        world.sql(f"select pg_advisory_lock({turn})")
+        try:
+            leaving = aside.submit(entra.patch, group, leave)
+            assert not wait([leaving], timeout=1).done
+        finally:
+            world.sql(f"select pg_advisory_unlock({turn})")
+        assert leaving.result(20).status_code == 204
+    assert entra.scim.get(f"{GROUPS}/{group['id']}").json().get("members", []) == []
+
+
+def test_roles_of_a_directory_are_not_changed_by_hand(world: World, entra: Directory) -> None:
+    user, group = entra.user(), entra.group()
+    role = f"/management/v1/role/{group['id']}"
+    assert told(world.admin.post(role, {"name": unique("other")}))[:2] == (409, "RoleSynchronized")
+    source = {"provider-id": "lakekeeper", "source-id": "x"}
+    assert told(world.admin.ask("PUT", f"{role}/source-system", json=source))[:2] == (409, "RoleSynchronized")
+    members = {"members": [{"type": "user", "id": f"entra~{user['externalId']}"}]}
+    assert told(world.admin.post(f"{role}/members", members))[:2] == (400, "RoleNotManuallyAssignable")
+    described = world.admin.post(role, {"name": group["displayName"], "description": "who builds"})
+    assert described.status_code == 200, "a description says nothing about who is in it"
+    assert world.admin.delete(role).status_code == 204
+    assert scim_error(entra.scim.get(f"{GROUPS}/{group['id']}"))[0] == 404
+
+
+def test_names_that_look_like_something_else_are_names(world: World, entra: Directory, table: Table) -> None:
+    for subject in ("*", "role:x#assignee", "user:*", f"%2A{unique('')}"):
+        entra.user(subject, userName=unique("odd"))
+        assert reads(entra.comes(subject), table) == 404
+        group = entra.group(displayName=f"{subject} {unique('')}", externalId=f"{subject}{unique('')}")
+        assert entra.scim.delete(f"{GROUPS}/{group['id']}").status_code == 204
+    for body in (
+        {"userName": "a\u0000b", "externalId": unique("x")},
+        {"userName": "a\u200bb", "externalId": unique("x")},
+        {"userName": " blank", "externalId": unique("x")},
+        {"userName": unique("u"), "externalId": "x" * 128},
+        {"userName": unique("u"), "externalId": "ä" * 120},
+        {"userName": unique("u")},
+        {"userName": ""},
+    ):
+        assert scim_error(entra.scim.post(USERS, body)) == (400, "invalidValue"), body
+
+
+# ---- who may --------------------------------------------------------------------------------------------------------
+
+
+def test_without_the_privilege_nobody_comes_in(world: World, entra: Directory, directories: Any) -> None:
+    plain = Directory("plain", world, entra.base, entra.gateway, entra.provider, "plain", entra.scim)
+    nobody = entra.comes(unique("oid"))
+    before = world.rows()
+    for person in (nobody, Person("none", "", "", entra.base)):
+        expected = 401 if person.id == "" else 403
+        for method, path in (
+            ("GET", "/scim/v2/ServiceProviderConfig"),
+            ("GET", USERS),
+            ("POST", USERS),
+            ("GET", GROUPS),
+            ("DELETE", f"{GROUPS}/0199d0c4-0000-7000-8000-00000000dead"),
+        ):
+            more = {"json": {"userName": "x", "externalId": "x"}} if method == "POST" else {}
+            assert scim_error(person.ask(method, path, **more))[0] == expected, (method, path)
+    assert world.rows() == before
+    somebody = plain.comes(unique("sub"))
+    assert somebody.post("/management/v1/user", {}).status_code in (200, 201)
+    world.grant("provisioner", somebody, "server", "")
+    assert scim_error(somebody.get(USERS))[0] == 403, "its provider keeps nobody here"
+    world.revoke("provisioner", somebody, "server", "")
+    assert world.admin.get("/scim/v2/Users").status_code == 403, "administrators are no provisioners"
+
+
+def test_a_provider_can_come_with_its_own_tokens(world: World, entra: Directory) -> None:
+    application = entra.comes(unique("app"))
+    assert application.post("/management/v1/user", {}).status_code in (200, 201)
+    world.grant("provisioner", application, "server", "")
+    body = {"userName": unique("u"), "externalId": unique("x")}
+    made = application.post(USERS, body)
+    assert made.status_code == 201, made.text
+    assert entra.scim.get(f"{USERS}/{made.json()['id']}").status_code == 200, "one directory, however it comes"
+    for path in ("/management/v1/role", "/management/v1/user", "/management/v1/permissions/server/assignments"):
+        assert application.get(path).status_code in (403, 404), "the privilege is for nothing else"
+    world.revoke("provisioner", application, "server", "")
+    assert scim_error(application.get(USERS))[0] == 403
+
+
+def test_tokens_for_provisioning_open_nothing_else_and_end_when_revoked(world: World, entra: Directory) -> None:
+    for path in ("/catalog/v1/config", "/management/v1/whoami", f"{world.root}/namespaces"):
+        assert told(entra.scim.get(path))[0] == 401, path
+    text = issued(entra.gateway, "entra", world.project)
+    other = Person("other", entra.scim.id, text, entra.base)
+    assert other.get(USERS).status_code == 200, "two tokens are good at once, so that one can follow the other"
+    forged = Person("forged", "", text[:-4] + "AAAA", entra.base)
+    assert scim_error(forged.get(USERS))[0] == 401
+    assert scim_error(other.get(GROUPS, headers={"x-project-id": "elsewhere"}))[0] == 404
+    id = text.split("_")[1]
+    assert world.sql("select 1 from scim_tokens where encode(digest, 'escape') like $1", f"%{text[45:60]}%") == []
+    listed = lakegate(entra.gateway, "secrets", "scim-token", "list")
+    assert id[:8] in listed.stdout and text not in listed.stdout
+    assert lakegate(entra.gateway, "secrets", "scim-token", "revoke", id).returncode == 0
+    assert scim_error(other.get(USERS))[0] == 401
+    assert entra.scim.get(USERS).status_code == 200
+    unknown = lakegate(entra.gateway, "secrets", "scim-token", "issue", "--provider", "plain", "--project", "x")
+    assert unknown.returncode == 1 and "SCIM_SUBJECT" in unknown.stderr
+    told_of = world.sql(
+        "select convert_from(record, 'UTF8') as text from audit_log "
+        "where convert_from(record, 'UTF8') like '%issue_scim_token%'"
+    )
+    assert told_of and not any(text in row["text"] for row in told_of)
+
+
+# ---- lists, versions, repeats, bounds -------------------------------------------------------------------------------
+
+
+def test_lists_are_paged_and_filters_that_are_none_are_refused(world: World, okta: Directory) -> None:
+    made = [okta.user()["id"] for _ in range(3)]
+    total = okta.scim.get(USERS + "?count=0").json()
+    assert total["totalResults"] >= 3 and total["Resources"] == []
+    seen: list[str] = []
+    for start in range(1, total["totalResults"] + 1, 2):
+        page = okta.scim.get(f"{USERS}?startIndex={start}&count=2").json()
+        assert page["startIndex"] == start and page["itemsPerPage"] == len(page["Resources"])
+        seen += [each["id"] for each in page["Resources"]]
+    assert set(made) <= set(seen) and len(seen) == len(set(seen)) == total["totalResults"]
+    for text in ('userName co "a"', "userName", 'userName eq "a" or id eq "b"', 'title eq "x"', "(", "x" * 3000):
+        assert scim_error(okta.scim.get(USERS, params={"filter": text})) == (400, "invalidFilter"), text
+    assert scim_error(okta.scim.get(USERS + "?startIndex=one")) == (400, "invalidValue")
+    only = okta.scim.get(f"{USERS}/{made[0]}?attributes=userName").json()
+    assert set(only) == {"schemas", "id", "userName"}
+
+
+def test_versions_keep_two_writers_apart(entra: Directory) -> None:
+    user = entra.user()
+    path, patch = f"{USERS}/{user['id']}", {"Operations": [{"op": "replace", "path": "displayName", "value": "A"}]}
+    first = entra.scim.ask("PATCH", path, json=patch, headers={"If-Match": user["meta"]["version"]})
+    assert first.status_code == 200
+    second = entra.scim.ask("PATCH", path, json=patch, headers={"If-Match": user["meta"]["version"]})
+    assert second.status_code == 412
+    again = entra.scim.ask("PATCH", path, json=patch, headers={"If-Match": first.headers["etag"]})
+    assert again.status_code == 200
+
+
+def test_a_request_that_is_sent_twice_is_done_once(world: World, entra: Directory) -> None:
+    key = {"Idempotency-Key": "8f0a9d0e-0000-4000-8000-0000000000c1"}
+    body = {"userName": unique("twice"), "externalId": unique("twice")}
+    first, second = entra.scim.post(USERS, body, headers=key), entra.scim.post(USERS, body, headers=key)
+    assert (first.status_code, second.status_code) == (201, 201), second.text
+    assert first.json()["id"] == second.json()["id"]
+
+
+def test_what_is_too_much_is_refused_before_it_costs(entra: Directory) -> None:
+    group = entra.group()
+    many = [{"value": "0199d0c4-0000-7000-8000-00000000dead"} for _ in range(5_001)]
+    ids = [{"value": f"0199d0c4-0000-7000-8000-{number:012d}"} for number in range(5_001)]
+    for members in (ids,):
+        answer = entra.patch(group, {"op": "add", "path": "members", "value": members}, expect=413)
+        assert scim_error(answer) == (413, "tooMany")
+    assert scim_error(entra.scim.post(GROUPS, {"displayName": "x", "members": many})) == (413, "tooMany")
+    operations = [{"op": "add", "path": "displayName", "value": "x"}] * 1_001
+    assert scim_error(entra.patch(group, *operations, expect=413)) == (413, "tooMany")
+    for raw in (b"[" * 100_000, b'{"a":' * 5_000, b"{" + b'"a":1,' * 70_000 + b'"b":2}', b"\xff", b"", b"null", b"[]"):
+        answer = entra.scim.ask("POST", USERS, content=raw)
+        assert answer.status_code in (400, 413), answer.text
+        scim_error(answer)
+
+
+def test_a_group_of_five_thousand(world: World, entra: Directory, table: Table) -> None:
+    """Users are written as rows: what is tried is the group."""
+    stem = unique("mass")
+    world.sql(
+        "insert into users (id, name, user_type, last_updated_with) "
+        "select 'entra~' || $1 || n, 'x', 'human', 'scim' from generate_series(1, 5000) n",
+        stem,
+    )
+    world.sql(
+        "insert into scim_users (id, user_id, provider_id, user_name, user_name_key, external_id, active, document) "
+        "select gen_random_uuid(), 'entra~' || $1 || n, 'entra', $1 || n, lower($1 || n), $1 || n, true, '{}' "
+        "from generate_series(1, 5000) n",
+        stem,
+    )
+    rows = world.sql("select id::text, external_id from scim_users where external_id like $1 || '%'", stem)
+    try:
+        group = entra.group(*[{"id": row["id"]} for row in rows])
+        entra.give("select", group, "table", table.uuid)
+        whole = entra.scim.get(f"{GROUPS}/{group['id']}").json()
+        assert len(whole["members"]) == 5000
+        last = entra.comes(rows[-1]["external_id"])
+        half = [{"value": row["id"]} for row in rows[2500:]]
+        entra.patch(group, {"op": "Remove", "path": "members", "value": half})
+        assert reads(last, table) == 404
+        assert len(entra.scim.get(f"{GROUPS}/{group['id']}").json()["members"]) == 2500
+        assert entra.scim.delete(f"{GROUPS}/{group['id']}").status_code == 204
+    finally:
+        world.sql("delete from grants where principal_id like 'entra~' || $1 || '%'", stem)
+        world.sql("delete from users where id like 'entra~' || $1 || '%'", stem)
+
+
+def test_what_is_supported_is_told(entra: Directory) -> None:
+    config = entra.scim.get("/scim/v2/ServiceProviderConfig").json()
+    assert config["patch"]["supported"] and config["filter"]["maxResults"] == 200 and not config["bulk"]["supported"]
+    types = entra.scim.get("/scim/v2/ResourceTypes").json()["Resources"]
+    assert [each["endpoint"] for each in types] == ["/Users", "/Groups"]
+    schemas = entra.scim.get("/scim/v2/Schemas").json()["Resources"]
+    assert [each["id"] for each in schemas] == [CORE_USER, CORE_GROUP]
+    assert scim_error(entra.scim.get("/scim/v2/Nothing"))[0] == 404
+    assert scim_error(entra.scim.get(f"{USERS}/not-an-id"))[0] == 404
+    assert PATCH_OP

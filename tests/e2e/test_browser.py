@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signing in on our pages with a real browser: what the Content-Security-Policy, the opener policy and the provider's
+CORS rules let happen, which no other test can tell.
+
+Opt-in by `make test-browser`, which sets LAKEGATE_TEST_BROWSER; with a folder in LAKEGATE_TEST_PICTURES it leaves
+pictures of what is to be seen there. What the requests are is in `tests/contract/test_browser_login.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.contract.world import World
+from tests.e2e.browser import Browser, Missing, browsing
+
+#: Keeps what is to be seen under a name.
+Picture = Callable[[str], None]
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(
+        not os.environ.get("LAKEGATE_TEST_BROWSER"), reason="a real browser is driven by `make test-browser`"
+    ),
+]
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    try:
+        with browsing(tmp_path) as made:
+            yield made
+    except Missing as missing:
+        pytest.fail(str(missing), pytrace=False)
+
+
+@pytest.fixture
+def picture(browser: Browser) -> Picture:
+    folder = os.environ.get("LAKEGATE_TEST_PICTURES")
+
+    def take(name: str) -> None:
+        if folder:
+            browser.picture(Path(folder) / f"{name}.png")
+
+    return take
+
+
+def _sign_in(browser: Browser, world: World, name: str) -> None:
+    """On the provider's own page."""
+    browser.wait(
+        lambda: True if browser.url.startswith(world.ready.issuer) else None, "the provider's page is not there"
+    )
+    browser.type("#username", name)
+    browser.type("#password", world.ready.users[name].client_secret)
+    browser.click("button[type=submit]")
+
+
+def _stopped(browser: Browser) -> list[str]:
+    """What the page's own policy stopped, or failed in it."""
+    words = ("Content Security Policy", "Uncaught", "CORS", "Cross-Origin")
+    return [each for each in browser.console() if any(word in each for word in words)]
+
+
+def test_somebody_signs_in_on_the_page_sees_who_they_are_and_signs_out(
+    world: World, browser: Browser, picture: Picture
+) -> None:
+    browser.resize(1000, 900)
+    browser.open(f"{world.base}/ui")
+    browser.find("#welcome")
+    picture("ui-welcome")
+    browser.click("#sign-in")
+    browser.wait(lambda: True if "/authorize" in browser.url else None, "it goes nowhere")
+    asked = {name: values[0] for name, values in parse_qs(urlsplit(browser.url).query).items()}
+    if asked:  # a provider may keep the request and show its page at another address
+        assert asked["response_type"] == "code" and asked["code_challenge_method"] == "S256"
+        assert len(asked["code_challenge"]) == 43 and len(asked["state"]) == len(asked["nonce"]) == 43
+        assert "client_secret" not in asked
+    picture("provider")
+    _sign_in(browser, world, "admin")
+    browser.find("#status", "Signed in as")
+    assert browser.url == f"{world.base}/ui", "the code is in no address and no history"
+    assert "oidc~admin" in browser.text(browser.find("#me"))
+    browser.find("#projects caption", "Default Project")
+    assert world.ready.warehouse is not None
+    browser.find("#projects td", world.ready.warehouse)
+    picture("ui-light")
+    browser.dark(True)
+    browser.find("#me")
+    picture("ui-dark")
+    assert browser.run("return [localStorage.length, document.cookie]") == [0, ""]
+    assert browser.run("return Object.keys(sessionStorage)") == ["lakegate.session"], "nothing is left of the way"
+    browser.reload()
+    browser.find("#status", "Signed in as")
+    browser.click("#sign-out")
+    browser.find("#status", "You are signed out here")
+    assert browser.run("return sessionStorage.length") == 0
+    assert browser.run("return document.getElementById('me').textContent") == ""
+    browser.reload()
+    browser.find("#status", "You are not signed in")
+    assert _stopped(browser) == []
+
+
+def test_an_answer_that_nobody_here_asked_for_signs_nobody_in(world: World, browser: Browser) -> None:
+    """A link with a code of somebody else's would make people work under that other name (login CSRF)."""
+    browser.open(f"{world.base}/ui?code=stolen&state=made-up")
+    browser.find("#problem", "was not begun in this tab")
+    assert browser.url == f"{world.base}/ui"
+    assert browser.run("return sessionStorage.length") == 0
+    browser.run(
+        "sessionStorage.setItem('lakegate.sign-in', JSON.stringify({state: 's', nonce: 'n', verifier: 'v', "
+        "begun: Date.now()}))"
+    )
+    browser.open(f"{world.base}/ui?code=stolen&state=s&iss=https%3A%2F%2Fother.example")
+    browser.find("#problem", "Another provider answered")
+    assert browser.run("return sessionStorage.length") == 0, "and it cannot be tried twice"
+
+
+def test_a_token_that_is_no_longer_good_ends_the_stay(world: World, browser: Browser) -> None:
+    browser.open(f"{world.base}/ui")
+    browser.find("#welcome")
+    browser.run(
+        "sessionStorage.setItem('lakegate.session', JSON.stringify({token: 'x.y.z', ends: Date.now() + 60000}))"
+    )
+    browser.reload()
+    browser.find("#status", "Your sign-in has ended")
+    assert browser.run("return sessionStorage.length") == 0
+
+
+def test_the_policy_of_the_page_stops_what_is_foreign(world: World, browser: Browser) -> None:
+    """The test's own scripts get past the policy; what they put into the page does not."""
+    browser.open(f"{world.base}/ui")
+    browser.find("#welcome")
+    browser.run(
+        "const s = document.createElement('script'); s.textContent = 'window.ran = true'; document.head.append(s);"
+    )
+    assert browser.run("return window.ran === undefined")
+    assert _stopped(browser) != []
+    sent = browser.run("return fetch('http://127.0.0.1:1/').then(() => 'sent', (error) => error.name)")
+    assert sent == "TypeError"
+    assert any("connect-src" in each or "Content Security Policy" in each for each in browser.console())
+
+
+def test_swagger_signs_in_by_a_window_and_asks_with_the_token(world: World, browser: Browser, picture: Picture) -> None:
+    browser.resize(1200, 1000)
+    browser.open(f"{world.base}/swagger-ui/?urls.primaryName=Management")
+    browser.click("button.authorize")
+    browser.find(".modal-ux", "authorizationCode")
+    picture("swagger-authorize")
+    asks = (
+        "return [...document.querySelectorAll('[data-name=clientSecret]')].some((each) => each.offsetParent !== null)"
+    )
+    assert browser.run(asks) is False, "nobody is asked for a client secret"
+    first = browser.windows()
+    browser.click(".modal-ux .auth-container:last-child button.authorize")
+    (window,) = browser.wait(lambda: sorted(set(browser.windows()) - set(first)) or None, "no window is opened")
+    browser.to_window(window)
+    _sign_in(browser, world, "carol")
+    browser.wait(lambda: True if browser.windows() == first else None, "the window stays")
+    browser.to_window(first[0])
+    browser.find(".modal-ux button", "Logout")
+    picture("swagger-signed-in")
+    browser.click(".modal-ux .btn-done")
+    assert _stopped(browser) == []

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may read some columns of a table reads those through a Trino that may enforce it, and nothing any other way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyiceberg.exceptions import ForbiddenError
+
+from tests.contract.columns import give, take
+from tests.contract.world import World, unique
+from tests.e2e.lake import catalog_of
+from tests.e2e.test_trino import pytestmark
+from tests.e2e.trino import Refused
+from tests.e2e.trino_lake import Lake
+
+__all__ = ["pytestmark"]
+
+#: What would show `ssn` if columns were not looked at everywhere. Each is refused, or has nothing but nulls there.
+WAYS = [
+    "select ssn from {s}.orders",
+    "select id from {s}.orders where ssn is not null",
+    "select max(ssn) from {s}.orders",
+    "select count(distinct ssn) from {s}.orders",
+    "select id, row_number() over (order by ssn) from {s}.orders",
+    "select id from {s}.orders group by id, ssn",
+    "select o.ssn from (select * from {s}.orders) o",
+    "with o as (table {s}.orders) select ssn from o",
+    "select a.id from {s}.orders a left join {s}.orders b on a.ssn = b.ssn",
+    "select id from {s}.orders a where exists (select 1 from {s}.orders b where b.ssn = '1')",
+    "select ssn from table(exclude_columns(input => table({s}.orders), columns => descriptor(id)))",
+    "select * from {s}.orders match_recognize (order by id measures last(ssn) as s pattern (a+) define a as true)",
+    "explain analyze select ssn from {s}.orders",
+    "show stats for (select ssn from {s}.orders)",
+    'select "$partition" from {s}.orders',
+    'select readable_metrics from {s}."orders$files"',
+    'select data from {s}."orders$partitions"',
+    'select * from {s}."orders$entries"',
+    "select ssn from table(ice.system.table_changes('{s}', 'orders', {old}, {new}))",
+    "insert into {s}.orders select id, region, ssn from {s}.orders",
+    "delete from {s}.orders where ssn = '1'",
+    "update {s}.orders set region = ssn",
+]
+
+
+def _shown(lake: Lake, sql: str) -> list[list[object]] | None:
+    """What the column reader gets; None when it is refused."""
+    old, new = lake.snapshots
+    try:
+        return lake.trino.run(lake.columns, sql.format(s=lake.schema, old=old, new=new))
+    except Refused:
+        return None
+
+
+def test_granted_columns_are_read(lake: Lake) -> None:
+    rows = lake.trino.run(lake.columns, f"select id, region from {lake.schema}.orders where id < 3 order by id")
+    assert rows == [[1, "EU"], [2, "US"]]
+    hidden = {"hide_inaccessible_columns": "true"}
+    rows = lake.trino.run(lake.columns, f"select * from {lake.schema}.orders where id = 1", session=hidden)
+    assert rows == [[1, "EU"]], "with `hide-inaccessible-columns` a star stands for what may be read"
+
+
+def test_names_of_other_columns_are_not_told(lake: Lake) -> None:
+    described = [row[0] for row in lake.trino.run(lake.columns, f"describe {lake.schema}.orders")]
+    assert described == ["id", "region"]
+    listed = lake.trino.run(
+        lake.columns,
+        f"select column_name from information_schema.columns where table_schema = '{lake.schema}' "
+        "and table_name = 'orders' order by 1",
+    )
+    assert listed == [["id"], ["region"]]
+    assert lake.trino.run(lake.columns, f"show tables from {lake.schema}") == [["orders"]]
+
+
+@pytest.mark.parametrize("sql", WAYS)
+def test_there_is_no_way_around(lake: Lake, sql: str) -> None:
+    shown = _shown(lake, sql)
+    assert shown is None or all(row[-1] is None for row in shown), shown
+
+
+def test_a_name_that_once_was_another_column_is_not_read(world: World, lake: Lake) -> None:
+    """Trino reads an old snapshot by the schema of its time, and does not tell so when it asks."""
+    name = unique("renamed")
+    table = f"{lake.schema}.{name}"
+    lake.trino.run(lake.owner, f"create table {table} (a bigint, secret varchar)")
+    lake.trino.run(lake.owner, f"insert into {table} values (1, 'said')")
+    made = world.admin.get(f"{world.root}/namespaces/{lake.schema}/tables/{name}").json()["metadata"]
+    old = made["current-snapshot-id"]
+    lake.trino.run(lake.owner, f"alter table {table} rename column secret to kept")
+    lake.trino.run(lake.owner, f"alter table {table} rename column a to secret")
+    assert give(world, made["table-uuid"], "secret", lake.columns).status_code == 204
+    assert lake.trino.run(lake.owner, f"select secret from {table} for version as of {old}") == [["said"]]
+    assert not lake.may(lake.columns, f"select secret from {table} for version as of {old}")
+
+
+@pytest.fixture
+def unenforcing(world: World, lake: Lake) -> Iterator[None]:
+    """While nobody says that Trino enforces anything."""
+    world.revoke("enforcer", lake.service, "warehouse", world.warehouse)
+    yield
+    world.grant("enforcer", lake.service, "warehouse", world.warehouse)
+
+
+def test_trino_has_to_be_one_that_enforces(world: World, lake: Lake, unenforcing: None) -> None:
+    assert not lake.may(lake.columns, "select id from {s}.orders")
+    assert lake.may(lake.reader, "select id from {s}.orders"), "who may read all of it needs no such engine"
+
+
+def test_the_users_own_token_proves_no_engine(world: World, lake: Lake) -> None:
+    with pytest.raises(Refused, match="enforcer"):
+        lake.trino.run(lake.columns, f"select id from {lake.schema}.orders", extra={"token": lake.columns.token})
+    with pytest.raises(ForbiddenError, match="enforcer"):
+        catalog_of(world, lake.columns).load_table((lake.schema, "orders"))
+
+
+def test_a_column_that_is_taken_away_is_gone_with_the_next_statement(world: World, lake: Lake) -> None:
+    orders = world.admin.get(f"{world.root}/namespaces/{lake.schema}/tables/orders").json()["metadata"]["table-uuid"]
+    source = unique("session")
+    assert lake.may(lake.columns, "select region from {s}.orders", source=source)
+    assert take(world, orders, "region", lake.columns).status_code == 204
+    try:
+        assert not lake.may(lake.columns, "select region from {s}.orders", source=source)
+        assert lake.may(lake.columns, "select id from {s}.orders", source=source)
+    finally:
+        assert give(world, orders, "region", lake.columns).status_code == 204
+    assert lake.may(lake.columns, "select region from {s}.orders", source=source)
+
+
+def test_a_view_lends_no_columns(world: World, lake: Lake) -> None:
+    """Who may read some columns may make a view of them, but it lends them to nobody."""
+    namespace = world.namespace_id(lake.schema)
+    world.grant("create", lake.columns, "namespace", namespace)
+    name = unique("lent")
+    try:
+        lake.may(lake.columns, f"create view {{s}}.{name} as select id from {{s}}.orders")
+        assert not lake.may(lake.stranger, f"select * from {{s}}.{name}")
+        assert not lake.may(lake.reader, f"select * from {{s}}.{name}")
+    finally:
+        world.revoke("create", lake.columns, "namespace", namespace)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Trino, what it asks, and the people who send it statements."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.contract.columns import give
+from tests.contract.exchanging import delegating
+from tests.contract.trino import Bridge, bridged
+from tests.contract.world import Person, World, unique
+from tests.e2e.trino import Refused, Trino, trino_server
+
+#: What a refusal looks like, of Trino or of the catalog: who may not see a thing is told that there is none.
+_SAID = (
+    "Access Denied",
+    "does not exist",
+    "Cannot access",
+    "Failed analyzing stored view",
+    "Forbidden",
+    "not found",
+)
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A schema with a table and two views, a Trino, what it asks, and people by what they are there."""
+
+    trino: Trino
+    bridge: Bridge
+    service: Person
+    schema: str
+    people: Mapping[str, Person]
+    snapshots: list[str] = field(default_factory=list)
+
+    def may(self, person: Person, sql: str, *, extra: Mapping[str, str] | None = None, source: str = "") -> bool:
+        """Whether Trino does it for the person; any other failure than a refusal fails the test."""
+        try:
+            self.trino.run(person, sql.format(s=self.schema), extra=extra, source=source)
+        except Refused as refused:
+            assert any(each in str(refused) for each in _SAID), refused
+            return False
+        return True
+
+    def __getattr__(self, name: str) -> Person:
+        try:
+            return self.__dict__["people"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def _people(world: World, schema: str) -> dict[str, Person]:
+    """Everybody by what they are: the other team has its own schema and was handed one view of this one, `columns` may
+    read two of three columns of `orders`.
+    """
+    people = {
+        "stranger": world.contractor,
+        "other": world.bob,
+        "columns": world.carol,
+        "reader": world.analyst,
+        "owner": world.steward,
+    }
+    for person in people.values():
+        world.strip(person)
+    id = world.namespace_id(schema)
+    world.grant("ownership", people["owner"], "namespace", id)
+    world.grant("select", people["reader"], "namespace", id)
+    world.grant("ownership", people["other"], "namespace", world.namespace_id(world.namespace(unique("others"))))
+    return {**people, "manager": world.admin}
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A real Trino and its bridge."""
+
+    trino: Trino
+    bridge: Bridge
+
+
+@contextmanager
+def running(world: World, folder: Path) -> Iterator[Engine]:
+    """Both of them; they come to the gateway as two services, alice and etl. Raises Missing."""
+    begun = time.monotonic()
+    with bridged(world, folder) as bridge, trino_server(world, bridge, folder, world.alice) as trino:
+        print(f"\nTrino answers after {time.monotonic() - begun:.0f} s")
+        yield Engine(trino, bridge)
+        print(f"\nTrino ran for {time.monotonic() - begun:.0f} s and held {trino.peak_mib()} MiB at most")
+
+
+@contextmanager
+def trino_lake(world: World, engine: Engine) -> Iterator[Lake]:
+    """What people ask a Trino about, and what its services need for that."""
+    bridge_service, service = world.etl, world.alice
+    for each in (bridge_service, service):
+        world.strip(each)
+    schema = world.namespace(unique("trino"))
+    people = _people(world, schema)
+    # Trino asks the catalog for its configuration as itself, so it has to see the warehouse, and nothing in it.
+    world.grant("describe", service, "namespace", world.namespace_id(world.namespace()))
+    with (
+        delegating(world, bridge_service, "warehouse", world.warehouse),
+        delegating(world, service, "warehouse", world.warehouse),
+        _enforcing(world, service),
+    ):
+        lake = Lake(engine.trino, engine.bridge, service, schema, people)
+        _fill(world, lake)
+        yield lake
+    world.strip(service)
+
+
+@contextmanager
+def _enforcing(world: World, service: Person) -> Iterator[None]:
+    """While the service is known to keep columns from people."""
+    world.grant("enforcer", service, "warehouse", world.warehouse)
+    try:
+        yield
+    finally:
+        world.revoke("enforcer", service, "warehouse", world.warehouse)
+
+
+def _fill(world: World, lake: Lake) -> None:
+    """The owner makes a table of two snapshots, a view of each kind, and hands one of them to the other team."""
+    for sql in (
+        "create table {s}.orders (id bigint, region varchar, ssn varchar) with (partitioning = array['region'])",
+        "insert into {s}.orders values (1, 'EU', '1')",
+        "insert into {s}.orders values (2, 'US', '2')",
+        "create view {s}.lent as select region from {s}.orders",
+        "create view {s}.shared security invoker as select region from {s}.orders",
+    ):
+        lake.trino.run(lake.owner, sql.format(s=lake.schema))
+    view = world.admin.get(f"{world.root}/namespaces/{lake.schema}/views/lent").json()
+    assert view["metadata"]["properties"]["trino.run-as-owner"] == "steward"
+    world.grant("select", lake.other, "view", view["metadata"]["view-uuid"])
+    orders = world.admin.get(f"{world.root}/namespaces/{lake.schema}/tables/orders").json()
+    for column in ("id", "region"):
+        assert give(world, orders["metadata"]["table-uuid"], column, lake.columns).status_code == 204
+    written = [each for each in orders["metadata"]["snapshots"] if int(each["summary"].get("added-records", 0))]
+    lake.snapshots.extend(str(each["snapshot-id"]) for each in written)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last two ways to an office on the server, taken in two transactions at the same moment: one is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.privileges import Privilege
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.db import grants
+from gateway.db.engine import Database, Deadlocked
+from gateway.db.role_nesting import leads_to_the_server
+from gateway.db.server_offices import NobodyLeft, anybody, somebody_stays
+from gateway.embedded.ready import Ready
+
+DIRECT = Principal(PrincipalType.USER, "oidc~direct")
+MEMBER = Principal(PrincipalType.USER, "oidc~member")
+ROLE = Principal(PrincipalType.ROLE, str(uuid4()))
+ON_ROLE = ObjectKey(ObjectType.ROLE, ROLE.id)
+
+
+class Ground:
+    """Tables of its own, so that what is committed is seen by nobody else: a server whose only administrator is DIRECT,
+    and a role that leads nowhere yet, with MEMBER in it.
+    """
+
+    def __init__(self, database: Database, schema: str) -> None:
+        self.database = database
+        self.schema = schema
+        self.server = ObjectKey(ObjectType.SERVER, str(uuid4()))
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+        async with self.database.transaction() as connection:
+            await connection.execute(text(f"set local search_path to {self.schema}, public"))
+            yield connection
+
+    async def make(self) -> None:
+        async with self.database.transaction() as connection:
+            await connection.execute(text(f"create schema {self.schema}"))
+            for name in ("server", "grants", "grant_history"):
+                made = f"create table {self.schema}.{name} (like public.{name} including all)"
+                await connection.execute(text(made))
+        async with self.transaction() as connection:
+            added = text("insert into server (id, revision) values (cast(:id as uuid), gen_random_uuid())")
+            await connection.execute(added, {"id": self.server.id})
+            await give(connection, Privilege.ADMIN, DIRECT, self.server)
+            await give(connection, Privilege.ASSIGNEE, MEMBER, ON_ROLE)
+
+    async def swap(self, connection: AsyncConnection) -> None:
+        """The role gets an office in place of the administrator."""
+        async with somebody_stays(connection):
+            await give(connection, Privilege.OPERATOR, ROLE, self.server)
+            await take(connection, Privilege.ADMIN, DIRECT, self.server)
+
+    async def somebody(self) -> bool:
+        async with self.transaction() as connection:
+            return await anybody(connection)
+
+
+async def give(connection: AsyncConnection, privilege: Privilege, to: Principal, on: ObjectKey) -> None:
+    await grants.give(connection, privilege=privilege, principal=to, on=on, by="test")
+
+
+async def take(connection: AsyncConnection, privilege: Privilege, of: Principal, on: ObjectKey) -> None:
+    assert await grants.take(connection, privilege=privilege, principal=of, on=on, by="test")
+
+
+def leaving(connection: AsyncConnection) -> AbstractAsyncContextManager[None]:
+    """Around taking somebody out of the role."""
+    return somebody_stays(connection, concerned=partial(leads_to_the_server, connection, ROLE.id))
+
+
+async def leave(connection: AsyncConnection) -> None:
+    async with leaving(connection):
+        await take(connection, Privilege.ASSIGNEE, MEMBER, ON_ROLE)
+
+
+@pytest.fixture
+async def ground(stack: Ready) -> AsyncIterator[Ground]:
+    url = stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1)
+    database = Database(url, pool_size=3, acquire_timeout=5)
+    made = Ground(database, f"offices_{uuid4().hex}")
+    await made.make()
+    yield made
+    async with database.transaction() as connection:
+        await connection.execute(text(f"drop schema {made.schema} cascade"))
+    await database.close()
+
+
+async def test_who_puts_a_role_in_ones_place_waits_for_who_leaves_the_role(ground: Ground) -> None:
+    async def swap() -> None:
+        async with ground.transaction() as connection:
+            await ground.swap(connection)
+
+    async with ground.transaction() as connection:
+        await leave(connection)
+        swapping = asyncio.create_task(swap())
+        await asyncio.wait([swapping], timeout=0.5)
+        assert not swapping.done(), "the last member may be on the way out of the role"
+    with pytest.raises(NobodyLeft):
+        await swapping
+    assert await ground.somebody()
+
+
+async def test_who_leaves_a_role_that_is_given_the_office_meanwhile_finds_it_out(ground: Ground) -> None:
+    async def go() -> None:
+        async with ground.transaction() as connection:
+            await leave(connection)
+
+    async with ground.transaction() as connection:
+        await ground.swap(connection)
+        going = asyncio.create_task(go())
+        await asyncio.wait([going], timeout=0.5)
+        assert not going.done(), "the role may be given an office"
+    with pytest.raises(Deadlocked):
+        await going
+    with pytest.raises(NobodyLeft):
+        await go()
+    assert await ground.somebody()
+
+
+async def test_those_who_leave_roles_without_an_office_do_not_wait_for_each_other(ground: Ground) -> None:
+    async with ground.transaction() as one, ground.transaction() as other, leaving(one):
+        await asyncio.wait_for(leaving(other).__aenter__(), 2)
+
+
+async def test_of_two_administrators_who_take_each_others_office_one_stays(ground: Ground) -> None:
+    async with ground.transaction() as connection:
+        await give(connection, Privilege.OPERATOR, MEMBER, ground.server)
+
+    async def end(privilege: Privilege, of: Principal) -> None:
+        async with ground.transaction() as connection, somebody_stays(connection):
+            await take(connection, privilege, of, ground.server)
+
+    ended = await asyncio.gather(end(Privilege.ADMIN, DIRECT), end(Privilege.OPERATOR, MEMBER), return_exceptions=True)
+    assert sorted(type(each).__name__ for each in ended) == ["NobodyLeft", "NoneType"]
+    assert await ground.somebody()

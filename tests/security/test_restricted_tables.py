@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of which somebody may read some columns: who is trusted with them, and every door that must not tell more.
+
+Threats D13 to D17 and D29 to D34; each test names those it tries.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.contract.columns import give, readable, take, wide
+from tests.contract.exchanging import acting
+from tests.contract.lifecycle import fill
+from tests.contract.test_views import body as view_body
+from tests.contract.world import Person, Table, World, error_of, told, unique
+
+HELD_BACK = {
+    "required-column-projections": [
+        {"field-id": 1, "action": "mask-to-fixed-value"},
+        {"field-id": 3, "action": "mask-to-fixed-value"},
+        {"field-id": 4, "action": "replace-with-null"},
+    ]
+}
+
+
+@pytest.fixture(autouse=True)
+def strangers(world: World) -> Iterator[None]:
+    """Carol, the steward and the engine hold nothing, before and after."""
+    people = (world.carol, world.steward, world.etl)
+    for person in people:
+        world.strip(person)
+    yield
+    for person in people:
+        world.strip(person)
+
+
+@pytest.fixture
+def table(world: World, ns: str) -> Table:
+    """A table with files, of whose columns carol may read one."""
+    table = wide(world, ns)
+    fill(world, table.location)
+    given = give(world, table, "name", world.carol)
+    assert given.status_code == 204, given.text
+    return table
+
+
+@pytest.fixture
+def engine(world: World) -> Person:
+    """An engine that may act for others in the warehouse, and is trusted to hold back what they may not read."""
+    for privilege in ("delegate", "enforcer"):
+        world.grant(privilege, world.etl, "warehouse", world.warehouse)
+    return world.etl
+
+
+@pytest.fixture
+def carol(world: World, engine: Person) -> Person:
+    """Carol, for whom that engine acts."""
+    return acting(world, engine, world.carol)
+
+
+def config_of(answer: httpx.Response) -> dict[str, str]:
+    """The keys of a load."""
+    assert answer.status_code == 200, answer.text
+    [credential] = answer.json()["storage-credentials"]
+    config: dict[str, str] = credential["config"]
+    return config
+
+
+def refused_with_remedy(answer: httpx.Response) -> None:
+    """403 that tells the way out, and neither keys nor the policy."""
+    error = error_of(answer)
+    assert (error["code"], error["type"]) == (403, "ForbiddenException"), error
+    assert "enforcer" in error["message"]
+    assert "`select`" in error["message"]
+    for secret in ("name", "card", "field", "s3."):
+        assert secret not in error["message"].replace("not allowed", "")
+
+
+def recorded(world: World, answer: httpx.Response) -> dict[str, Any]:
+    """The audit record of a request."""
+    record = "convert_from(record, 'UTF8')"
+    kept = f"select {record} as r from audit_log where {record} like '%' || $1 || '%'"
+    deadline = time.monotonic() + 10
+    while not (rows := world.sql(kept, answer.headers["x-request-id"])) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    found: dict[str, Any] = json.loads(rows[0]["r"])
+    return found
+
+
+DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+CLAIMS = {
+    "User-Agent": "Trino/476 trusted-enforcer",
+    "X-Iceberg-Client-Capabilities": "read-restrictions",
+    "X-Lakegate-Enforcer": "true",
+    "X-Trino-User": "etl",
+}
+
+
+@pytest.mark.parametrize("headers", [{}, DELEGATION, {**DELEGATION, **CLAIMS}], ids=["plain", "vended", "claiming"])
+def test_d33_a_client_that_proves_no_engine_gets_the_remedy_and_no_keys_whatever_it_claims(
+    world: World, table: Table, engine: Person, headers: dict[str, str]
+) -> None:
+    refused_with_remedy(world.carol.get(table.path, headers=headers))
+    refused_with_remedy(world.carol.get(f"{table.path}?snapshots=refs", headers=headers))
+    refused_with_remedy(world.carol.get(f"{table.path}/credentials", headers=headers))
+    refused_with_remedy(world.carol.post(f"{table.path}/sign", {"method": "GET", "uri": "x", "headers": {}}))
+    record = recorded(world, world.carol.get(table.path, headers=headers))
+    assert record["decisions"][0]["failure"] == "RestrictedWithoutEnforcer"
+
+
+def test_d14_a_trusted_engine_gets_the_restrictions_and_keys_that_only_read(
+    world: World, table: Table, carol: Person
+) -> None:
+    loaded = carol.get(table.path)
+    assert loaded.status_code == 200, loaded.text
+    assert loaded.json()["read-restrictions"] == HELD_BACK
+    again = carol.get(f"{table.path}/credentials")
+    key = f"{table.location.removeprefix(f's3://{world.bucket}/')}/data/"
+    for config in (config_of(loaded), config_of(again)):
+        store = world.store_of(config)
+        names = [each["Key"] for each in store.list_objects_v2(Bucket=world.bucket, Prefix=key)["Contents"]]
+        assert store.get_object(Bucket=world.bucket, Key=names[0])["Body"].read() is not None
+        for attempt in (
+            lambda store=store: store.put_object(Bucket=world.bucket, Key=f"{key}written", Body=b"x"),
+            lambda store=store, names=names: store.delete_object(Bucket=world.bucket, Key=names[0]),
+            lambda store=store: store.create_multipart_upload(Bucket=world.bucket, Key=f"{key}written"),
+        ):
+            with pytest.raises(ClientError) as denied:
+                attempt()
+            assert denied.value.response["Error"]["Code"] == "AccessDenied"
+    record = recorded(world, loaded)
+    assert record["actor"]["engine"] == world.etl.id
+    assert {each["obligations"].get("readable_columns") for each in record["decisions"]} == {1}
+    assert record["detail"]["vended"] == "read"
+
+
+def test_d15_who_reads_all_of_it_gets_what_they_got_before_with_and_without_an_engine(
+    world: World, table: Table, engine: Person
+) -> None:
+    world.grant("select", world.steward, "table", table.uuid)
+    for person in (world.steward, acting(world, engine, world.steward)):
+        answer = person.get(table.path)
+        assert "read-restrictions" not in answer.json()
+        assert config_of(answer)["s3.access-key-id"]
+
+
+def test_who_describes_keeps_the_metadata_and_gets_no_keys_but_through_such_an_engine(
+    world: World, table: Table, carol: Person
+) -> None:
+    world.grant("describe", world.carol, "table", table.uuid)
+    own = world.carol.get(table.path)
+    assert own.status_code == 200
+    assert not own.json().get("storage-credentials")
+    assert "read-restrictions" not in own.json()
+    refused_with_remedy(world.carol.get(f"{table.path}/credentials"))
+    through = carol.get(table.path)
+    assert through.json()["read-restrictions"] == HELD_BACK
+    assert config_of(through)
+
+
+def test_d27_an_engine_that_lost_a_relation_is_refused_with_the_next_request(
+    world: World, table: Table, carol: Person
+) -> None:
+    assert carol.get(table.path).status_code == 200
+    world.revoke("enforcer", world.etl, "warehouse", world.warehouse)
+    refused_with_remedy(carol.get(table.path))
+    refused_with_remedy(carol.get(f"{table.path}/credentials"))
+    world.grant("enforcer", world.etl, "project", world.project)
+    assert carol.get(table.path).status_code == 200, "on the project is for all its warehouses"
+    world.revoke("delegate", world.etl, "warehouse", world.warehouse)
+    assert carol.get(table.path).status_code == 404
+
+
+def test_d32_a_column_that_was_taken_away_is_held_back_with_the_next_request(
+    world: World, table: Table, carol: Person
+) -> None:
+    assert give(world, table, "card", world.carol).status_code == 204
+    more = carol.get(table.path).json()["read-restrictions"]["required-column-projections"]
+    assert [each["field-id"] for each in more] == [1, 4]
+    assert take(world, table, "card", world.carol).status_code == 204
+    assert carol.get(table.path).json()["read-restrictions"] == HELD_BACK
+    assert take(world, table, "name", world.carol).status_code == 204
+    assert told(carol.get(table.path))[:2] == (404, "NoSuchTableException")
+    assert carol.get(f"{table.path}/credentials").status_code == 404
+
+
+def test_the_tag_of_an_answer_covers_what_it_holds_back(world: World, table: Table, carol: Person) -> None:
+    first = carol.get(table.path)
+    tag = {"If-None-Match": first.headers["etag"]}
+    assert carol.get(table.path, headers=tag).status_code == 304
+    assert give(world, table, "card", world.carol).status_code == 204
+    changed = carol.get(table.path, headers=tag)
+    assert changed.status_code == 200
+    tag = {"If-None-Match": changed.headers["etag"]}
+    refused_with_remedy(world.carol.get(table.path, headers=tag))
+    world.revoke("enforcer", world.etl, "warehouse", world.warehouse)
+    refused_with_remedy(carol.get(table.path, headers=tag))
+    refused_with_remedy(carol.get(table.path, headers={"If-None-Match": "*"}))
+
+
+def test_d20_no_key_is_shared_between_those_who_read_different_columns_or_all(
+    world: World, table: Table, engine: Person, carol: Person
+) -> None:
+    mine = config_of(carol.get(table.path))["s3.access-key-id"]
+    assert give(world, table, "card", world.carol).status_code == 204
+    wider = config_of(carol.get(table.path))["s3.access-key-id"]
+    world.grant("select", world.carol, "table", table.uuid)
+    whole = config_of(carol.get(table.path))["s3.access-key-id"]
+    own = config_of(world.carol.get(table.path))["s3.access-key-id"]
+    assert len({mine, wider, whole, own}) == 4
+
+
+def test_keys_end_before_the_grant_on_a_column_does(world: World, ns: str, carol: Person) -> None:
+    table = wide(world, ns)
+    end = datetime.now(UTC) + timedelta(minutes=25)
+    assert give(world, table, "name", world.carol, **{"expires-at": end.isoformat()}).status_code == 204
+    config = config_of(carol.get(table.path))
+    expires = datetime.fromtimestamp(int(config["s3.session-token-expires-at-ms"]) / 1000, UTC)
+    assert expires <= end
+
+
+def test_d17_who_reads_some_columns_writes_by_no_door(world: World, table: Table, carol: Person) -> None:
+    before = world.snapshot()
+    change = {"action": "set-properties", "updates": {"a": "b"}}
+    rename = {
+        "source": {"namespace": [table.namespace], "name": table.name},
+        "destination": {"namespace": [table.namespace], "name": unique("t")},
+    }
+    several = {
+        "table-changes": [
+            {
+                "identifier": {"namespace": [table.namespace], "name": table.name},
+                "requirements": [],
+                "updates": [change],
+            }
+        ]
+    }
+    register = {"name": unique("t"), "metadata-location": table.answer["metadata-location"]}
+    over = {**register, "name": table.name, "overwrite": True}
+    space = f"{world.root}/namespaces/{table.namespace}"
+    for person in (world.carol, carol):
+        attempts = [
+            world.commit(person, table.path, change),
+            person.post(f"{world.root}/transactions/commit", several),
+            person.post(f"{world.root}/tables/rename", rename),
+            person.delete(table.path),
+            person.delete(f"{table.path}?purgeRequested=true"),
+            person.post(f"{space}/register", register),
+            person.post(f"{space}/register", over),
+            person.post(f"{space}/views", view_body(unique("v"))),
+            person.post(f"{space}/tables", {"name": unique("t"), "schema": {"type": "struct", "fields": []}}),
+            person.post(f"{table.path}/unregister"),
+        ]
+        assert {each.status_code for each in attempts} <= {403, 404}, [each.text for each in attempts]
+    assert world.snapshot().objects == before.objects
+
+
+def test_d30_a_policy_cannot_make_of_reading_a_part_anything_more(
+    world: World, table: Table, carol: Person, engine: Person
+) -> None:
+    """What a policy says of appending shortens what a writer gets; who only reads gets nothing by it."""
+    config = config_of(carol.get(table.path))
+    store, key = world.store_of(config), f"{table.location.removeprefix(f's3://{world.bucket}/')}/data/more"
+    with pytest.raises(ClientError):
+        store.put_object(Bucket=world.bucket, Key=key, Body=b"x")
+
+
+def test_d29_a_name_that_is_none_names_no_column(world: World, table: Table) -> None:
+    for name in (" ", "*", "%00", "name ", "\u00a0name", "#", "name,card"):
+        answer = give(world, table, name, world.steward)
+        assert answer.status_code in (400, 404), (name, answer.text)
+    assert readable(world.steward, world, table) == [False]
+
+
+def test_d34_a_column_made_anew_under_the_old_name_is_held_back(world: World, table: Table, carol: Person) -> None:
+    fields = table.answer["metadata"]["schemas"][0]["fields"]
+    fresh = [each for each in fields if each["id"] != 2] + [{**fields[1], "id": 6}]
+    for some in ([each for each in fields if each["id"] != 2], fresh):
+        done = world.commit(
+            world.admin,
+            table.path,
+            {"action": "add-schema", "schema": {"type": "struct", "fields": some}, "last-column-id": 6},
+            {"action": "set-current-schema", "schema-id": -1},
+        )
+        assert done.status_code == 200, done.text
+    refused_with_remedy(carol.get(table.path))
+    assert give(world, table, "card", world.carol).status_code == 204
+    held = carol.get(table.path).json()["read-restrictions"]["required-column-projections"]
+    assert [each["field-id"] for each in held] == [1, 2, 4, 6], "the old column too: old files have it"
+
+
+def test_d34_what_cannot_be_held_back_is_not_read_at_all(world: World, ns: str, carol: Person) -> None:
+    fields = [
+        {"id": 1, "name": "name", "type": "string", "required": False},
+        {"id": 2, "name": "place", "type": "geometry", "required": True},
+    ]
+    made = world.admin.post(
+        f"{world.root}/namespaces/{ns}/tables",
+        {"name": unique("t"), "schema": {"type": "struct", "fields": fields}, "properties": {"format-version": "3"}},
+    )
+    assert made.status_code == 200, made.text
+    id, name = made.json()["metadata"]["table-uuid"], made.json()["metadata"]["location"]
+    assert name
+    assert give(world, id, "name", world.carol).status_code == 204
+    listed = world.admin.get(f"{world.root}/namespaces/{ns}/tables").json()["identifiers"]
+    refused_with_remedy(carol.get(f"{world.root}/namespaces/{ns}/tables/{listed[0]['name']}"))
+
+
+def test_d31_a_role_by_which_somebody_reads_a_part_counts_through_the_engine_too(
+    world: World, table: Table, engine: Person
+) -> None:
+    through = acting(world, engine, world.steward)
+    assert through.get(table.path).status_code == 404
+    made = world.admin.post("/management/v1/role", {"name": unique("role")})
+    role = made.json()["id"]
+    member = {"members": [{"type": "user", "id": world.steward.id}]}
+    assert world.admin.post(f"/management/v1/role/{role}/members", member).status_code == 204
+    path = f"/management/v1/permissions/warehouse/{world.warehouse}/table/{table.uuid}/columns/card/assignments"
+    assert world.admin.post(path, {"writes": [{"type": "select", "role": role}]}).status_code == 204
+    held = through.get(table.path).json()["read-restrictions"]["required-column-projections"]
+    assert [each["field-id"] for each in held] == [1, 2, 4]
+    assert world.admin.delete(f"/management/v1/role/{role}").status_code == 204
+    assert through.get(table.path).status_code == 404
+
+
+def test_d16_a_view_that_is_named_on_the_way_opens_no_more_of_the_table(
+    world: World, table: Table, carol: Person
+) -> None:
+    for person in (world.carol, carol):
+        answer = person.get(f"{table.path}?referenced-by={table.namespace}%1Fsome_view")
+        assert answer.status_code in (200, 403, 404)
+        if answer.status_code == 200:
+            assert answer.json()["read-restrictions"] == HELD_BACK
+
+
+def test_d13_statistics_tasks_and_metrics_of_the_table_stay_closed(world: World, table: Table, carol: Person) -> None:
+    about = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}"
+    report = {
+        "report-type": "scan-report",
+        "table-name": table.name,
+        "snapshot-id": 1,
+        "filter": True,
+        "schema-id": 0,
+        "projected-field-ids": [],
+        "projected-field-names": [],
+        "metrics": {},
+    }
+    for person in (world.carol, carol):
+        assert person.get(f"{about}/protection").status_code in (403, 404)
+        assert person.post(f"{table.path}/metrics", report).status_code in (400, 403)
+        assert person.get(f"{about}/grants").status_code in (403, 404)
+        assert person.get(f"{about}/columns/grants").status_code in (403, 404)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A form is read once, into one meaning, or not at all."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gateway.api.forms import FORM, UnreadableForm, read_form
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A form of the tests."""
+
+    grant_type: str
+    scope: str = "catalog"
+
+
+def test_what_is_left_out_or_empty_is_as_the_type_says_and_what_is_unknown_is_passed_over() -> None:
+    assert read_form(FORM, b"grant_type=x&scope=a+b&else=1", Asked) == Asked("x", "a b")
+    assert read_form(FORM, b"", Asked) == Asked("", "catalog")
+    assert read_form(FORM, b"grant_type=&scope=", Asked) == Asked("", "catalog")
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body", "told"),
+    [
+        ("application/json", b"{}", "must be application/x-www-form-urlencoded"),
+        (FORM, b"grant_type=a&grant_type=b", "given twice"),
+        (FORM, b"else=a&else=b", "given twice"),
+        (FORM, b"x=" + b"a" * 65_536, "longer than"),
+        (FORM, b"&".join(b"f%d=1" % number for number in range(41)), "not a form that can be read"),
+        (FORM, "grant_type=ü".encode(), "not a form that can be read"),
+        (FORM, b"grant_type=%ff", "not a form that can be read"),
+    ],
+)
+def test_what_can_be_read_in_two_ways_or_not_at_all_is_refused(media_type: str, body: bytes, told: str) -> None:
+    with pytest.raises(UnreadableForm, match=told):
+        read_form(media_type, body, Asked)

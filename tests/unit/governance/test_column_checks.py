@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `read_columns` answers in a batch, and that a thousand tables cost as many calls as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from gateway.access.actor import Actor
+from gateway.access.operations.checks import BatchCheck, Check, CheckPermission
+from gateway.access.ports import Pin, Question
+from gateway.access.refs import ObjectType, TableIdRef
+from gateway.access.relations import Can
+from gateway.governance.checks import Checks
+from tests.access import world
+from tests.access.world import House, entrance
+from tests.unit.access.test_restricted import DOCUMENT
+
+
+@dataclass
+class Reader:
+    """Reads all of the tables in `whole`, and the column 2 of those in `partly`."""
+
+    whole: frozenset[str] = frozenset()
+    partly: frozenset[str] = frozenset()
+    calls: list[int] = field(default_factory=list)
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+    ) -> list[bool]:
+        self.calls.append(len(questions))
+        return [self._holds(each) for each in questions]
+
+    def _holds(self, question: Question) -> bool:
+        table, _, column = question.object.id.partition(".")
+        if question.object.type is ObjectType.COLUMN:
+            return table in self.whole or (table in self.partly and column == "2")
+        whole = {Can.READ_DATA, Can.READ_COLUMNS}
+        return (table in self.whole and question.relation in whole) or (
+            table in self.partly and question.relation is Can.READ_COLUMNS
+        )
+
+
+def tables(count: int) -> list[UUID]:
+    """Ids of so many tables."""
+    return [UUID(int=number + 1) for number in range(count)]
+
+
+def house(judge: Reader, ids: Sequence[UUID], granted: dict[UUID, frozenset[int]], document: bytes = DOCUMENT) -> House:
+    """A house with these tables, and grants on columns."""
+    made = House(judge=judge)  # type: ignore[arg-type]  # the same port
+    for id in ids:
+        row = msgspec.structs.replace(world.table_row, id=id, metadata=document)
+        made.resolver.rows[TableIdRef(world.WAREHOUSE_ID, id)] = row
+    made.resolver.granted = granted
+    return made
+
+
+async def answers(house: House, ids: Sequence[UUID]) -> list[object]:
+    """True for all columns, False for none, or the names."""
+    checks = tuple(Check(TableIdRef(world.WAREHOUSE_ID, id), Can.READ_COLUMNS) for id in ids)
+    permit = await house.door.admit(entrance(), BatchCheck(checks))
+    told = await Checks(door=house.door).batch(permit)
+    return [(True if each.columns is None else each.columns) if each.allowed else False for each in told.results]
+
+
+async def test_all_some_or_none() -> None:
+    whole, partly, none = tables(3)
+    judge = Reader(frozenset({str(whole)}), frozenset({str(partly)}))
+    found = await answers(house(judge, [whole, partly, none], {partly: frozenset({1, 2})}), [whole, partly, none])
+    assert found == [True, ["c2"], False]
+
+
+@pytest.mark.parametrize(
+    ("granted", "document"),
+    [({}, DOCUMENT), ({1: {9}}, DOCUMENT), ({1: {4}}, DOCUMENT), ({1: {2}}, b"{}"), ({1: {1}}, DOCUMENT)],
+    ids=["a tuple nobody recorded", "no such column", "dropped", "no schema to be read", "OpenFGA says no"],
+)
+async def test_what_is_not_known_on_both_sides_is_no_column_and_never_all(
+    granted: dict[int, set[int]], document: bytes
+) -> None:
+    [id] = tables(1)
+    known = {UUID(int=table): frozenset(fields) for table, fields in granted.items()}
+    assert await answers(house(Reader(partly=frozenset({str(id)})), [id], known, document), [id]) == [False]
+
+
+async def test_a_policy_that_forbids_reading_forbids_reading_a_part() -> None:
+    [id] = tables(1)
+    closed = house(Reader(partly=frozenset({str(id)})), [id], {id: frozenset({2})})
+    permit = await closed.door.admit(
+        entrance(), BatchCheck((Check(TableIdRef(world.WAREHOUSE_ID, id), Can.READ_COLUMNS),))
+    )
+    closed.rules.answer = world.DENIED
+    told = await Checks(door=closed.door).batch(permit)
+    assert [(each.allowed, each.columns) for each in told.results] == [(False, None)]
+
+
+async def test_a_thousand_tables_cost_as_many_calls_as_one() -> None:
+    costs = []
+    for count in (1, 1000):
+        ids = tables(count)
+        judge = Reader(partly=frozenset(str(id) for id in ids))
+        made = house(judge, ids, {id: frozenset({2}) for id in ids})
+        assert await answers(made, ids) == [["c2"]] * count
+        costs.append((len(judge.calls), len(made.rules.asked), len(made.resolver.looked_for_columns)))
+        assert judge.calls == [count] * 3, "all of them, then those read in part, then the columns granted on these"
+    assert costs == [(3, 3, 1), (3, 3, 1)]
+
+
+async def test_whoever_was_granted_no_column_costs_one_statement_more_than_before() -> None:
+    ids = tables(1000)
+    judge = Reader()
+    made = house(judge, ids, {})
+    assert await answers(made, ids) == [False] * 1000
+    assert (judge.calls, len(made.resolver.looked_for_columns)) == ([1000], 1)
+
+
+async def test_a_single_check_is_a_yes_for_some_too() -> None:
+    [id] = tables(1)
+    for fields, expected in ((frozenset({2}), True), (frozenset({4}), False)):
+        made = house(Reader(partly=frozenset({str(id)})), [id], {id: fields})
+        permit = await made.door.admit(
+            entrance(), CheckPermission(Check(TableIdRef(world.WAREHOUSE_ID, id), Can.READ_COLUMNS))
+        )
+        assert (await Checks(door=made.door).check(permit)).allowed is expected

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How requests about grants name a column, and that no grant is out of their reach."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.governance.columns import field_named
+from gateway.governance.errors import ColumnNotFound
+from gateway.iceberg.errors import BadRequestException
+from gateway.obligations.columns import Columns, columns_of
+from tests.unit.obligations.test_columns import column, document
+
+#: 2 was `name` and has a name that stands in no path, 3 was dropped, and 4 has its name now.
+EVOLVED = columns_of(
+    document(
+        [column(1, "id"), column(2, "name"), column(3, "card")],
+        [column(1, "id"), column(2, "a/b"), column(4, "card")],
+    )
+)
+LITERAL = columns_of(document([column(1, "id"), column(7, "field-id:1")]))
+
+
+def test_a_name_is_that_of_the_current_schema_and_else_that_of_a_dropped_column() -> None:
+    assert field_named(EVOLVED, "card", dropped=True) == 4
+    with pytest.raises(ColumnNotFound):
+        field_named(EVOLVED, "name", dropped=True)
+
+
+@pytest.mark.parametrize("id", [0, 2, 3, 4, 99, 2_147_483_447])
+def test_by_its_field_id_every_column_is_read_and_taken_away_whatever_it_is_called(id: int) -> None:
+    """What is in no schema any more, too: a grant on it could come back to life with the schema."""
+    assert field_named(EVOLVED, f"field-id:{id}", dropped=True) == id
+
+
+@pytest.mark.parametrize("columns", [EVOLVED, LITERAL])
+def test_nothing_is_given_by_a_field_id_because_policies_are_told_names(columns: Columns) -> None:
+    with pytest.raises(BadRequestException, match="by names given"):
+        field_named(columns, "field-id:1", dropped=False)
+
+
+def test_a_column_that_is_called_like_a_field_id_takes_no_revocation_away_from_the_one_that_is_meant() -> None:
+    assert field_named(LITERAL, "field-id:1", dropped=True) == 1
+    assert field_named(LITERAL, "field-id:7", dropped=True) == 7
+
+
+@pytest.mark.parametrize("name", ["field-id:", "field-id:01", "field-id:-1", "field-id:\u0661", "FIELD-ID:1", "1"])
+def test_what_only_looks_like_a_field_id_is_a_name(name: str) -> None:
+    with pytest.raises(ColumnNotFound):
+        field_named(EVOLVED, name, dropped=True)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a page sends people to sign in: only where the provider itself says, and nothing bends the page's policy."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.identity.fetch import FetchFailed
+from gateway.identity.sign_in import SignInPlace, origin_of
+
+ISSUER = "https://id.example/realm"
+
+
+class Provider:
+    """Answers with its document, or not at all while it is `down`; counts how often it was asked."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.changes = changes
+        self.down = False
+        self.asked = 0
+        self.now = 0.0
+
+    async def __call__(self, url: str) -> bytes:
+        self.asked += 1
+        if self.down:
+            raise FetchFailed("down")
+        assert url == f"{ISSUER}/.well-known/openid-configuration"
+        told = {
+            "issuer": ISSUER,
+            "authorization_endpoint": f"{ISSUER}/auth?kc=1",
+            "token_endpoint": "https://Tokens.example:8443/token",
+        }
+        return json.dumps({**told, **self.changes}).encode()
+
+    def place(self) -> SignInPlace:
+        return SignInPlace(self, issuer=ISSUER, client_id="ui", scope="openid", clock=lambda: self.now)
+
+
+async def test_the_page_may_talk_to_the_origin_of_the_token_endpoint_alone() -> None:
+    found = await Provider().place()()
+    assert found is not None
+    assert found.origins() == ("https://tokens.example:8443",)
+    assert (found.client_id, found.scope, found.end_session_endpoint) == ("ui", "openid", None)
+
+
+async def test_the_provider_is_asked_once_in_five_minutes_and_kept_through_an_outage() -> None:
+    provider = Provider()
+    place = provider.place()
+    first = await place()
+    assert [await place() for _ in range(5)] == [first] * 5
+    assert provider.asked == 1
+    provider.now, provider.down = 301.0, True
+    assert [await place() for _ in range(5)] == [first] * 5, "its addresses are no proof of anything"
+    assert provider.asked == 2, "and nobody is asked by every visitor of a page"
+    provider.now, provider.down = 312.0, False
+    assert await place() == first
+    assert provider.asked == 3
+
+
+async def test_a_provider_that_never_answered_is_asked_again_after_a_while() -> None:
+    provider = Provider()
+    provider.down = True
+    place = provider.place()
+    assert [await place() for _ in range(3)] == [None] * 3
+    assert provider.asked == 1
+    provider.now, provider.down = 11.0, False
+    assert await place() is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"issuer": "https://other.example"},
+        {"token_endpoint": "http://id.example/token"},
+        {"token_endpoint": "http://127.0.0.1/token"},
+        {"authorization_endpoint": "javascript:alert(1)"},
+        {"authorization_endpoint": "http://id.example/auth"},
+        {"end_session_endpoint": "data:text/html,x"},
+        {"token_endpoint": "https://id.example;script-src/token"},
+        {"token_endpoint": "https://id.example,*/token"},
+        {"token_endpoint": "https://*.example/token"},
+        {"token_endpoint": None},
+    ],
+)
+async def test_addresses_that_no_browser_should_be_sent_to_are_none(change: dict[str, Any]) -> None:
+    assert await Provider(**change).place()() is None
+
+
+@pytest.mark.parametrize("issuer", ["http://id.example", "id.example", "https://user:secret@id.example"])
+def test_a_provider_that_could_be_replaced_on_the_way_is_refused_at_the_start(issuer: str) -> None:
+    with pytest.raises(ValueError, match="identity provider"):
+        SignInPlace(Provider(), issuer=issuer, client_id="ui", scope="openid")
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://id.example/a/b?c", "https://id.example"),
+        ("http://127.0.0.1:8080/token", "http://127.0.0.1:8080"),
+        ("http://[::1]:8080/token", "http://[::1]:8080"),
+        ("https://[::1]/token", "https://[::1]"),
+    ],
+)
+def test_an_origin_is_scheme_host_and_port(url: str, origin: str) -> None:
+    assert origin_of(url) == origin
