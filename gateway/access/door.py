@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +12,6 @@ from itertools import chain
 from typing import TypeVar
 
 from gateway.access._mint import mint
-from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
 from gateway.access.decision import (
     Decision,
@@ -29,6 +27,8 @@ from gateway.access.decision import (
 from gateway.access.endings import Endings
 from gateway.access.engines import Engines
 from gateway.access.entrance import Assumption, Entrance, Passage
+from gateway.access.granted_columns import GrantedColumns
+from gateway.access.inquiries import Inquiries
 from gateway.access.operation import Durability, Operation
 from gateway.access.operations.assuming import AssumeRole
 from gateway.access.operations.passing import ReadThroughView
@@ -36,10 +36,10 @@ from gateway.access.outage import AuditUnavailable, DecisionEngineUnavailable
 from gateway.access.passages import owner_of
 from gateway.access.permit import Permit
 from gateway.access.policy import PolicyAnswer
-from gateway.access.ports import AuditSink, Observer, Policies, Question, Relationships, Resolver
-from gateway.access.questions import in_inactive_warehouse, key_of, only_warehouse, pin_of, refs_of, revision_of
+from gateway.access.ports import AuditSink, Observer, Policies, Relationships, Resolver
+from gateway.access.questions import in_inactive_warehouse, key_of, refs_of
 from gateway.access.recording import Judged, record_of, told_of
-from gateway.access.refs import ObjectKey, Ref, RoleRef, ViewRef, column_key
+from gateway.access.refs import ObjectKey, RoleRef, ViewRef
 from gateway.access.refusals import (
     MAX_GROUP_ROLES,
     AssumeRoleForbidden,
@@ -54,9 +54,8 @@ from gateway.access.refusals import (
     user_deactivated,
 )
 from gateway.access.relations import Can
-from gateway.access.resolved import Resolution, ResolvedTable, ResolvedView
+from gateway.access.resolved import Resolution, ResolvedView
 from gateway.access.restricted import Restrictions
-from gateway.access.suppositions import AT_ONCE, Supposition, weigh
 from gateway.access.threshold import Threshold
 from gateway.access.trail import Trail
 from gateway.iceberg.errors import CatalogError, ForbiddenException
@@ -74,6 +73,7 @@ class Door:
     without one. All collaborators fail by raising; nothing in this class turns a failure into an allow.
 
     `read_only`: in maintenance nothing that changes anything is admitted, whoever asks (`Operation.pauses`).
+    `inquiries` tell what it would say to others.
     """
 
     def __init__(
@@ -90,10 +90,11 @@ class Door:
         self._threshold = Threshold(read_only=read_only)
         self._engines = Engines(relationships, policies, observer)
         self._endings = Endings(resolver, self._engines)
-        self._restrictions = Restrictions(resolver, self._engines)
+        columns = GrantedColumns(resolver, self._engines)
+        self._restrictions = Restrictions(self._engines, columns)
         self._audit = audit
         self._observer = observer
-        self._supposing = asyncio.Semaphore(AT_ONCE)
+        self.inquiries = Inquiries(resolver, self._engines, columns)
 
     def pauses(self, operation: type[Operation]) -> bool:
         """As `Threshold.pauses`."""
@@ -169,89 +170,7 @@ class Door:
         `by` is what each of them may be had by (`Question.by`), when anything is known of that. Raises the refusal for
         an outage; a list is complete for its reader or fails (invariant 8).
         """
-        return await self.related(permit, permit.actor, relation, objects, by)
-
-    async def related(
-        self,
-        permit: Permit[Operation],
-        actor: Actor,
-        relation: Can,
-        objects: Sequence[ObjectKey],
-        by: Sequence[str | None] = (),
-    ) -> list[bool]:
-        """As `visible`, about somebody else: only for operations that were admitted to ask about others."""
-        if not objects:
-            return []
-        resolution = permit.resolution
-        # What is known of coming expiries is known of the caller alone.
-        pin = pin_of(resolution) if actor == permit.actor else None
-        within = only_warehouse(resolution)
-        hints = by or [None] * len(objects)
-        questions = [
-            Question(relation, key, revision_of(key, within), hint) for key, hint in zip(objects, hints, strict=True)
-        ]
-        try:
-            return await self._engines.check(actor, questions, resolution.now, pin)
-        except DecisionEngineUnavailable as outage:
-            raise unavailable(permit.operation.is_catalog_mutation()) from outage
-
-    async def would(self, permit: Permit[Operation], supposed: Sequence[Supposition]) -> list[bool]:
-        """What both engines would say if these came to the door now, in order: only for operations that were admitted
-        to ask it.
-
-        Raises the refusal for an outage.
-        """
-        try:
-            return await weigh(
-                supposed,
-                asked_by=permit.actor,
-                record=permit.trail.record,
-                resolution=permit.resolution,
-                resolver=self._resolver,
-                engines=self._engines,
-                pin=pin_of(permit.resolution),
-                room=self._supposing,
-            )
-        except DecisionEngineUnavailable as outage:
-            raise unavailable(permit.operation.is_catalog_mutation()) from outage
-
-    async def readable_columns(
-        self, permit: Permit[Operation], asked: Sequence[tuple[Actor, Ref]]
-    ) -> list[frozenset[int]]:
-        """Of tables that somebody may not read all of: the columns, by field id, that they may, in order; none where
-        both engines do not say yes, to the table read in part and to the column. Only for operations that were admitted
-        to ask it.
-
-        One statement for each actor, and no question about a table of which no column is granted. Raises the refusal
-        for an outage.
-        """
-        granted = await self._granted_columns(permit, asked)
-        some = [index for index, fields in enumerate(granted) if fields]
-        supposed = [Supposition(asked[index][0], Can.READ_COLUMNS, asked[index][1]) for index in some]
-        partly = await self.would(permit, supposed)
-        found = [frozenset[int]()] * len(asked)
-        of_actor: dict[Actor, list[tuple[int, int]]] = {}
-        for index, yes in zip(some, partly, strict=True):
-            if yes:
-                of_actor.setdefault(asked[index][0], []).extend((index, field) for field in sorted(granted[index]))
-        for actor, pairs in of_actor.items():
-            keys = [column_key(key_of(asked[index][1], permit.resolution).id, field) for index, field in pairs]
-            answers = await self.related(permit, actor, Can.READ_DATA, keys)
-            for (index, field), yes in zip(pairs, answers, strict=True):
-                found[index] |= {field} if yes else set()
-        return found
-
-    async def _granted_columns(
-        self, permit: Permit[Operation], asked: Sequence[tuple[Actor, Ref]]
-    ) -> list[frozenset[int]]:
-        tables = {ref: row for _, ref in asked if isinstance(row := permit.resolution.get(ref), ResolvedTable)}
-        known = {
-            actor: await self._resolver.columns(
-                actor, [tables[ref].id for other, ref in asked if other == actor and ref in tables]
-            )
-            for actor in dict.fromkeys(actor for actor, _ in asked)
-        }
-        return [known[actor].get(tables[ref].id, frozenset()) if ref in tables else frozenset() for actor, ref in asked]
+        return await self.inquiries.related(permit, permit.actor, relation, objects, by)
 
     async def held_until(
         self, permit: Permit[Operation], until: datetime, *, standing_on: Resolution | None = None

@@ -16,10 +16,11 @@ from dataclasses import replace
 from gateway.access.actor import Actor
 from gateway.access.decision import DemandAnswer, Restriction
 from gateway.access.engines import Engines
+from gateway.access.granted_columns import GrantedColumns
 from gateway.access.policy import PolicyAnswer
-from gateway.access.ports import Question, Resolver
+from gateway.access.ports import Question
 from gateway.access.questions import engine_pin_of, pin_of
-from gateway.access.refs import Ref, column_key
+from gateway.access.refs import Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, ResolvedTable
 from gateway.obligations.columns import Inexpressible, columns_of, held_back
@@ -35,9 +36,9 @@ _LARGE = 262_144
 class Restrictions:
     """Settles demands that hold of some columns only."""
 
-    def __init__(self, resolver: Resolver, engines: Engines) -> None:
-        self._resolver = resolver
+    def __init__(self, engines: Engines, columns: GrantedColumns) -> None:
         self._engines = engines
+        self._columns = columns
 
     async def settle(self, actor: Actor, judged: Sequence[Judged], resolution: Resolution) -> list[Judged]:
         """The answers, and on those that hold of some columns what is held back where an engine is trusted to do so.
@@ -50,7 +51,13 @@ class Restrictions:
             return list(judged)
         rows = {ref: row for ref in partly if isinstance(row := resolution.get(ref), ResolvedTable)}
         trusted = await self._trusted(engine, rows, resolution)
-        granted = await self._granted(actor, trusted, resolution)
+        granted = await self._columns.confirmed(
+            resolution.acting(actor),
+            trusted,
+            await self._columns.recorded(actor, trusted),
+            now=resolution.now,
+            pin=pin_of(resolution),
+        )
         found = {ref: await _restriction(row, granted.get(ref, frozenset())) for ref, row in trusted.items()}
         return [
             ([replace(a, restriction=found.get(a.demand.on)) if a.partly else a for a in answers], policy, delegated)
@@ -68,30 +75,6 @@ class Restrictions:
         answers = await self._engines.check(engine, ordered, resolution.now, engine_pin_of(resolution))
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
         return {ref: rows[ref] for ref, question in asked.items() if question in yes}
-
-    async def _granted(
-        self, actor: Actor, rows: dict[Ref, ResolvedTable], resolution: Resolution
-    ) -> dict[Ref, frozenset[int]]:
-        """The field ids that both PostgreSQL and OpenFGA call granted."""
-        if not rows:
-            return {}
-        recorded = await self._resolver.columns(actor, [row.id for row in rows.values()])
-        questions = {
-            Question(Can.READ_DATA, column_key(row.id, field), row.warehouse.revision): (ref, field)
-            for ref, row in rows.items()
-            for field in sorted(recorded.get(row.id, frozenset()))
-        }
-        ordered = list(questions)
-        if not ordered:
-            return {}
-        who = resolution.acting(actor)
-        answers = await self._engines.check(who, ordered, resolution.now, pin_of(resolution))
-        found: dict[Ref, set[int]] = {}
-        for question, yes in zip(ordered, answers, strict=True):
-            if yes:
-                ref, field = questions[question]
-                found.setdefault(ref, set()).add(field)
-        return {ref: frozenset(fields) for ref, fields in found.items()}
 
 
 def enforcing(row: ResolvedTable) -> Question:

@@ -61,9 +61,9 @@ class Checks:
     async def check(self, permit: Permit[CheckPermission]) -> CheckAnswer:
         """Whether both engines would say yes. What does not exist is simply not allowed."""
         check = permit.operation.check
-        (allowed,) = await self._door.would(permit, [_supposed(check, permit.actor, permit.resolution)])
+        (allowed,) = await self._door.inquiries.would(permit, [_supposed(check, permit.actor, permit.resolution)])
         if not allowed and check.relation is Can.READ_COLUMNS:
-            (fields,) = await self._door.readable_columns(permit, [(_about(check, permit.actor), check.on)])
+            (fields,) = await self._door.inquiries.readable_columns(permit, [(_about(check, permit.actor), check.on)])
             allowed = bool(_names(permit.resolution.get(check.on), fields))
         return CheckAnswer(allowed=allowed)
 
@@ -86,7 +86,7 @@ class Checks:
         seen_whole = await self._seen_whole(permit, told)
         left = [index for index, tell in enumerate(told) if tell and index not in seen_whole]
         asked = [_supposed(operation.checks[index], permit.actor, permit.resolution) for index in left]
-        answers = dict(zip(left, await self._door.would(permit, asked), strict=True))
+        answers = dict(zip(left, await self._door.inquiries.would(permit, asked), strict=True))
         columns = await self._columns(permit, [index for index in left if not answers[index]])
         return BatchCheckAnswer(
             results=[
@@ -110,7 +110,7 @@ class Checks:
             return {}
         about = [(_about(checks[index], permit.actor), checks[index].on) for index in asked]
         found: dict[int, list[str]] = {}
-        for index, fields in zip(asked, await self._door.readable_columns(permit, about), strict=True):
+        for index, fields in zip(asked, await self._door.inquiries.readable_columns(permit, about), strict=True):
             if fields and (names := _names(permit.resolution.get(checks[index].on), fields)):
                 found[index] = names
         return found
@@ -128,7 +128,7 @@ class Checks:
                 whole.append(there)
                 about = permit.actor if principal is None else actor_of(principal)
                 asked.append(Supposition(about, Can.LIST_EVERYTHING, namespace))
-        answers = await self._door.would(permit, asked) if asked else []
+        answers = await self._door.inquiries.would(permit, asked) if asked else []
         return frozenset(index for there, yes in zip(whole, answers, strict=True) if yes for index in there)
 
     @staticmethod

@@ -116,7 +116,7 @@ class GrantLists:
         on = permit.operation.on
         privileges = GRANTABLE[on.type]
         asked = [Supposition(permit.actor, granting(privilege), on) for privilege in privileges]
-        answers = await self._door.would(permit, asked)
+        answers = await self._door.inquiries.would(permit, asked)
         return [
             GrantablePrivilege(allowed=allowed, privilege=told_privilege(privilege, on.type))
             for privilege, allowed in zip(privileges, answers, strict=True)

@@ -44,7 +44,7 @@ class Rights:
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         actions = sorted(each for each in ACTIONS[operation.on.type] if _told(each, operation.authorizer_only))
-        answers = await self._door.would(permit, [Supposition(actor, each, operation.on) for each in actions])
+        answers = await self._door.inquiries.would(permit, [Supposition(actor, each, operation.on) for each in actions])
         return ActionsAnswer(
             allowed_actions=[
                 each.value.removeprefix("can_") for each, allowed in zip(actions, answers, strict=True) if allowed
@@ -56,7 +56,7 @@ class Rights:
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         actions = sorted(catalog_actions_of(operation.on.type))
-        answers = await self._door.would(permit, [Supposition(actor, each, operation.on) for each in actions])
+        answers = await self._door.inquiries.would(permit, [Supposition(actor, each, operation.on) for each in actions])
         allowed = [each for each, yes in zip(actions, answers, strict=True) if yes]
         return CatalogActionsAnswer([AllowedAction(each.value.removeprefix("can_")) for each in allowed])
 
@@ -69,7 +69,7 @@ class Rights:
         own = asking == Principal(PrincipalType.USER, operation.user.user_id)
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         needed = [right for right in _OF_USERS.values() if right is not None]
-        answers = await self._door.would(permit, [Supposition(actor, right, ServerRef()) for right in needed])
+        answers = await self._door.inquiries.would(permit, [Supposition(actor, right, ServerRef()) for right in needed])
         held = {right for right, yes in zip(needed, answers, strict=True) if yes}
         return CatalogActionsAnswer(
             [AllowedAction(name) for name, right in _OF_USERS.items() if own or right is None or right in held]

@@ -124,7 +124,7 @@ async def test_questions_carry_the_revision_of_their_warehouse_and_the_pin_the_s
     await house.door.visible(permit, Can.INCLUDE_IN_LIST, tables)
     assert pins == [Pin(UUID(int=1), UUID(int=2), world.NOW)] * 2
     assert {question.within for asked in house.judge.asked for question in asked} == {UUID(int=7)}
-    await house.door.related(permit, Actor.user("oidc~bob"), Can.INCLUDE_IN_LIST, tables)
+    await house.door.inquiries.related(permit, Actor.user("oidc~bob"), Can.INCLUDE_IN_LIST, tables)
     assert pins[2] is None
 
 

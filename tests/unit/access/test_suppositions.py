@@ -28,7 +28,7 @@ async def _would(house: House, *supposed: Supposition) -> list[bool]:
     house.rules.asked.clear()
     house.judge.asked.clear()
     house.resolver.asked.clear()
-    return await house.door.would(permit, supposed)
+    return await house.door.inquiries.would(permit, supposed)
 
 
 async def test_policies_are_asked_about_somebody_as_that_person_in_one_call() -> None:
@@ -49,7 +49,7 @@ async def test_the_circumstances_of_who_asks_are_not_those_of_who_is_asked_about
     at.user_agent, at.client_address = "trino", "10.0.0.1"
     permit = await house.door.admit(at, BatchCheck((Check(ON, Can.DROP),)))
     house.rules.asked.clear()
-    await house.door.would(permit, [READ, Supposition(world.ALICE, Can.DROP, ON)])
+    await house.door.inquiries.would(permit, [READ, Supposition(world.ALICE, Can.DROP, ON)])
     told = {asked.actor.id: asked.context for asked in house.rules.asked}
     assert (told[world.BOB_ID].user_agent, told[world.BOB_ID].client_address) == (None, None)
     assert (told[world.ALICE.id].user_agent, told[world.ALICE.id].client_address) == ("trino", "10.0.0.1")
@@ -79,11 +79,11 @@ async def test_who_was_deactivated_is_told_no_whatever_the_engines_still_say() -
     mine = Supposition(permit.actor, Can.DROP, ON)
     house.rules.asked.clear()
     house.judge.asked.clear()
-    assert await house.door.would(permit, [READ, mine, DROP]) == [False, True, False]
+    assert await house.door.inquiries.would(permit, [READ, mine, DROP]) == [False, True, False]
     permit = await other.door.admit(entrance(), BatchCheck((Check(ON, Can.DROP),)))
     other.rules.asked.clear()
     other.judge.asked.clear()
-    assert await other.door.would(permit, [READ, mine, DROP]) == [True, True, True]
+    assert await other.door.inquiries.would(permit, [READ, mine, DROP]) == [True, True, True]
     assert (len(house.rules.asked), len(house.judge.asked)) == (len(other.rules.asked), len(other.judge.asked))
 
 
@@ -105,7 +105,7 @@ async def test_too_few_answers_of_an_engine_are_an_outage() -> None:
     permit = await house.door.admit(entrance(), BatchCheck((Check(ON, Can.DROP),)))
     house.rules.decide = Silent().decide  # type: ignore[method-assign]  # as above
     with pytest.raises(DecisionUnavailable):
-        await house.door.would(permit, [READ, DROP])
+        await house.door.inquiries.would(permit, [READ, DROP])
 
 
 async def test_a_role_is_judged_as_somebody_who_acts_as_it() -> None:
@@ -113,6 +113,6 @@ async def test_a_role_is_judged_as_somebody_who_acts_as_it() -> None:
     permit = await house.door.admit(entrance(), BatchCheck((Check(ON, Can.DROP),)))
     house.rules.asked.clear()
     role = Actor(kind=ActorKind.ROLE, id="", assumed_role=world.ROLE_ID)
-    await house.door.would(permit, [Supposition(role, Can.DROP, ON)])
+    await house.door.inquiries.would(permit, [Supposition(role, Can.DROP, ON)])
     (asked,) = house.rules.asked
     assert (asked.actor.kind, asked.actor.id, asked.actor.assumed_role) == ("role", "", str(world.ROLE_ID))
