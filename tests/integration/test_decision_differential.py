@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.refs import ObjectKey, ObjectType, column_key
 from gateway.access.relations import Can
 from gateway.fga.client import FgaClient
 from gateway.fga.model import StoreAndModel, push_model
@@ -41,7 +41,8 @@ MODEL = the_model()
 RULES = {each["type"]: each for each in MODEL["type_definitions"]}
 OBJECTS = [
     ("server", 0), ("project", 0), ("project", 1), ("warehouse", 0), ("warehouse", 1), ("namespace", 0),
-    ("namespace", 1), ("namespace", 2), ("table", 0), ("table", 1), ("view", 0), ("role", 0), ("role", 1), ("role", 2),
+    ("namespace", 1), ("namespace", 2), ("table", 0), ("table", 1), ("column", 0), ("column", 1), ("column", 2),
+    ("view", 0), ("generic_table", 0), ("role", 0), ("role", 1), ("role", 2),
 ]  # fmt: skip
 USERS = 3
 QUESTIONS = 100
@@ -127,7 +128,10 @@ class World:
         return f"oidc~{self._name}-{number}"
 
     def id(self, place: Place) -> str:
-        """The id of an object."""
+        """The id of an object; of a column that of one of two tables and a field id, whatever table it hangs from."""
+        kind, number = place
+        if kind == "column":
+            return column_key(self.id(("table", number % 2)), number + 1).id
         return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self._name} {place}"))
 
     def on(self, place: Place) -> str:
