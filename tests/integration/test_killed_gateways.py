@@ -41,7 +41,7 @@ def world(killed_stack: Ready) -> Iterator[World]:
     "kills",
     [
         pytest.param(10, id="short", marks=pytest.mark.timeout(400)),
-        pytest.param(100, id="long", marks=[pytest.mark.long, pytest.mark.timeout(1200)]),
+        pytest.param(100, id="long", marks=[pytest.mark.long, pytest.mark.timeout(5400)]),
     ],
 )
 def test_a_gateway_killed_under_load_loses_nothing_and_leaves_nothing(
