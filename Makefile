@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-long test-trino test-keycloak test-browser check model policies attackers-day bench spec-diff lock clean
+.PHONY: help setup demo up test test-long test-trino test-keycloak test-browser test-helm check model policies attackers-day bench spec-diff lock clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -69,6 +69,9 @@ test-keycloak: setup ## Logins, groups and changing keys on a real Keycloak: fet
 test-browser: setup ## The pages people sign in on in a real browser: needs Chromium and its driver
 	LAKEGATE_TEST_BROWSER=1 $(BIN)/python -m pytest tests/e2e/test_browser.py
 
+test-helm: setup ## Render the chart and hold it against Kubernetes' schemas: builds Helm once, five minutes
+	LAKEGATE_TEST_HELM=1 $(BIN)/python -m pytest tests/e2e/test_helm.py
+
 attackers-day: setup ## Try everything an attacker can try about identity, and print what was refused
 	@$(BIN)/python -m tests.security.attackers_day
 
@@ -84,6 +87,7 @@ lock: ## Resolve the dependencies anew (needs uv)
 	$(COMPILE) --upgrade pyproject.toml -c requirements.lock -o requirements-serve.lock
 	$(COMPILE) --upgrade requirements-login.in -c requirements.lock -o requirements-login.lock
 	$(COMPILE) --upgrade requirements-idp.in -o requirements-idp.lock
+	$(COMPILE) --upgrade requirements-helm.in -o requirements-helm.lock
 	$(COMPILE) --upgrade requirements-go.in -o requirements-go.lock
 
 clean: ## Remove what was made in this checkout; the cache in the home directory stays

