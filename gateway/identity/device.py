@@ -150,7 +150,10 @@ class DeviceLogin:
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": self._client_id}
         answer = await self._post(provider.token_endpoint, form)
         if answer.status_code != httpx.codes.OK:
-            raise LoginFailed("the login has ended; log in again")
+            why = _why(answer)
+            if why == ", invalid_grant":
+                raise LoginFailed("the login has ended; log in again")
+            raise LoginFailed(f"the provider does not renew the login now (HTTP {answer.status_code}{why})")
         tokens = self._tokens(answer)
         return tokens if tokens.refresh_token else msgspec.structs.replace(tokens, refresh_token=refresh_token)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,14 +15,16 @@ import click
 from gateway.verbs.edge import settings_for, trust
 
 if TYPE_CHECKING:
-    from gateway.identity.device import DeviceCode, DeviceLogin
-    from gateway.identity.kept_tokens import Keeper
+    from gateway.identity.device import DeviceCode, DeviceLogin, Tokens
+    from gateway.identity.kept_tokens import KeptLogin, Keyring
 
 Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: A token that ends sooner than a client may need to begin with it is renewed first, in seconds.
 _TOO_SHORT = 60.0
+#: How long a renewal may take, and how long another command waits for its turn: longer, or it would give up too soon.
+_RENEWAL, _WAIT = 30.0, 45.0
 
 
 def _at_a_provider(command: Command) -> Command:
@@ -50,7 +52,10 @@ def login(issuer: str | None, client_id: str | None) -> None:
             click.echo(f"or open {code.verification_uri_complete}")
 
     tokens = _at(issuer, client_id, scope, lambda flow: flow.run(show))
-    _keeper(issuer, client_id).keep(tokens)
+    login = _kept_login(issuer, client_id)
+    # A renewal of an older login that is under way would come after this one and replace it.
+    with _told(), login.turn(seconds=_WAIT):
+        login.keep(tokens)
     click.echo("You are logged in; `lakegate token` prints your token for clients.")
 
 
@@ -59,7 +64,9 @@ def login(issuer: str | None, client_id: str | None) -> None:
 def logout(issuer: str | None, client_id: str | None) -> None:
     """Forget the tokens of the login. They stay good to their own end; the provider is not told."""
     issuer, client_id, _ = _provider(issuer, client_id)
-    gone = _keeper(issuer, client_id).forget()
+    login = _kept_login(issuer, client_id)
+    with _told(), login.turn(seconds=_WAIT):
+        gone = login.forget()
     click.echo("You are logged out." if gone else "You were not logged in.")
 
 
@@ -68,17 +75,35 @@ def logout(issuer: str | None, client_id: str | None) -> None:
 def token(issuer: str | None, client_id: str | None) -> None:
     """Print the token of the login and nothing else, renewed when it is about to end."""
     issuer, client_id, scope = _provider(issuer, client_id)
-    keeper = _keeper(issuer, client_id)
-    tokens = keeper.kept()
+    login = _kept_login(issuer, client_id)
+    with _told():
+        tokens = _tokens_of(login)
+        if _ends(tokens):
+            with login.turn(seconds=_WAIT):
+                # Whoever had the turn before has renewed them, most likely, and spent the old refresh token.
+                tokens = _tokens_of(login)
+                if _ends(tokens):
+                    tokens = _renewed(tokens, issuer, client_id, scope)
+                    login.keep(tokens)
+    click.echo(tokens.access_token)
+
+
+def _tokens_of(login: KeptLogin) -> Tokens:
+    tokens = login.kept()
     if tokens is None:
         raise click.ClickException("you are not logged in; `lakegate login` does it")
-    if tokens.expires_at - time.time() < _TOO_SHORT:
-        refresh_token = tokens.refresh_token
-        if refresh_token is None:
-            raise click.ClickException("your login has ended; `lakegate login` begins a new one")
-        tokens = _at(issuer, client_id, scope, lambda flow: flow.refresh(refresh_token))
-        keeper.keep(tokens)
-    click.echo(tokens.access_token)
+    return tokens
+
+
+def _ends(tokens: Tokens) -> bool:
+    return tokens.expires_at - time.time() < _TOO_SHORT
+
+
+def _renewed(tokens: Tokens, issuer: str, client_id: str, scope: str) -> Tokens:
+    refresh_token = tokens.refresh_token
+    if refresh_token is None:
+        raise click.ClickException("your login has ended; `lakegate login` begins a new one")
+    return _at(issuer, client_id, scope, lambda flow: flow.refresh(refresh_token), seconds=_RENEWAL)
 
 
 def _provider(issuer: str | None, client_id: str | None) -> tuple[str, str, str]:
@@ -90,36 +115,76 @@ def _provider(issuer: str | None, client_id: str | None) -> tuple[str, str, str]
     return issuer, client_id, settings.ui.openid_scope
 
 
-def _keeper(issuer: str, client_id: str) -> Keeper:
-    from gateway.identity.kept_tokens import keeper
+def _kept_login(issuer: str, client_id: str) -> KeptLogin:
+    from gateway.identity.kept_tokens import KeptLogin
     from gateway.settings import state_directory
 
-    return keeper(issuer, client_id, Path(state_directory()) / "logins", keyring=_keyring())
+    return KeptLogin(issuer, client_id, Path(state_directory()) / "logins", keyring=_keyring(), tell=_say)
 
 
-def _keyring() -> Any:
-    """The package, when it is installed and has a place to keep things in."""
-    with suppress(ImportError):
+def _say(sentence: str) -> None:
+    """Beside the output, which holds a token and nothing else."""
+    click.echo(sentence, err=True)
+
+
+def _keyring() -> Keyring | None:
+    """The backend that the package chose, when it is installed and has one that it recommends (priority 1 or more):
+    others keep nothing, or in a file of their own.
+    """
+    try:
         import keyring
-        import keyring.backends.fail
+    except ImportError:
+        return None
+    try:
+        backend = keyring.get_keyring()
+        # A backend asks the system for this, and may fail at it in any way.
+        return backend if backend.priority >= 1 else None
+    except Exception as error:
+        _say(f"the system's keyring cannot be used ({type(error).__name__}); it is passed over")
+        return None
 
-        if not isinstance(keyring.get_keyring(), keyring.backends.fail.Keyring):
-            return keyring
-    return None
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What keeps tokens from being kept ends the command with a text for people."""
+    from gateway.identity.kept_tokens import KeyringRefused
+    from gateway.identity.turns import StillBusy
+
+    try:
+        yield
+    except KeyringRefused as refused:
+        raise click.ClickException(f"{refused}, and your login may be in it; unlock it, or log in again") from None
+    except StillBusy:
+        raise click.ClickException(
+            f"another lakegate command has been at this login for {_WAIT:.0f} seconds; try again when it has ended"
+        ) from None
+    except OSError as error:
+        raise click.ClickException(f"your login can be neither read nor kept: {error}") from None
 
 
-def _at(issuer: str, client_id: str, scope: str, ask: Callable[[DeviceLogin], Coroutine[Any, Any, Answer]]) -> Answer:
+def _at(
+    issuer: str,
+    client_id: str,
+    scope: str,
+    ask: Callable[[DeviceLogin], Coroutine[Any, Any, Answer]],
+    *,
+    seconds: float | None = None,
+) -> Answer:
+    """What `ask` finds at the provider, after `seconds` at the latest."""
     import httpx
 
     from gateway.identity.device import DeviceLogin, LoginFailed
 
     async def run() -> Answer:
-        async with httpx.AsyncClient(
-            timeout=15.0, follow_redirects=False, trust_env=False, verify=trust().context
-        ) as http:
+        async with (
+            asyncio.timeout(seconds),
+            httpx.AsyncClient(timeout=15.0, follow_redirects=False, trust_env=False, verify=trust().context) as http,
+        ):
             return await ask(DeviceLogin(http, issuer=issuer, client_id=client_id, scope=scope))
 
     try:
         return asyncio.run(run())
     except LoginFailed as failed:
         raise click.ClickException(str(failed)) from None
+    except TimeoutError:
+        raise click.ClickException("the provider does not answer in time") from None

@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -16,7 +13,6 @@ import httpx
 import pytest
 
 from gateway.identity.device import DEVICE, DeviceCode, DeviceLogin, LoginFailed, Tokens
-from gateway.identity.kept_tokens import FileKeeper, KeyringKeeper, keeper
 
 ISSUER = "https://id.example/realm"
 
@@ -176,51 +172,7 @@ async def test_a_token_is_renewed_and_the_old_way_to_renew_stays_when_no_new_one
         await Provider([(400, {"error": "invalid_grant"})]).login().refresh("again")
 
 
-class Keyring:
-    """As much of the package `keyring` as is used."""
-
-    def __init__(self) -> None:
-        self.held: dict[tuple[str, str], str] = {}
-
-    def set_password(self, service: str, name: str, password: str) -> None:
-        self.held[service, name] = password
-
-    def get_password(self, service: str, name: str) -> str | None:
-        return self.held.get((service, name))
-
-    def delete_password(self, service: str, name: str) -> None:
-        del self.held[service, name]
-
-
-@pytest.mark.parametrize(
-    "make", [lambda path: FileKeeper(path / "a" / "b"), lambda path: KeyringKeeper(Keyring(), "n")]
-)
-def test_tokens_are_kept_until_they_are_forgotten(tmp_path: Path, make: Callable[[Path], Any]) -> None:
-    kept, tokens = make(tmp_path), Tokens("secret", 1.0, "again")
-    assert kept.kept() is None
-    assert kept.forget() is False
-    kept.keep(Tokens("older", 0.0))
-    kept.keep(tokens)
-    assert kept.kept() == tokens
-    assert kept.forget() is True
-    assert kept.kept() is None
-
-
-def test_a_file_is_for_its_owner_alone_from_the_first_moment(tmp_path: Path) -> None:
-    path = tmp_path / "logins" / "x"
-    FileKeeper(path).keep(Tokens("secret", 1.0))
-    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-    assert [each.name for each in path.parent.iterdir()] == ["x"]
-    path.write_text(json.dumps({"no": "tokens"}))
-    assert FileKeeper(path).kept() is None
-
-
-def test_two_providers_and_two_clients_are_kept_apart(tmp_path: Path) -> None:
-    places = [(ISSUER, "cli"), (ISSUER, "other"), ("https://other.example", "cli")]
-    for number, (issuer, client) in enumerate(places):
-        keeper(issuer, client, tmp_path).keep(Tokens(str(number), 1.0))
-    found = [keeper(issuer, client, tmp_path).kept() for issuer, client in places]
-    assert [each and each.access_token for each in found] == ["0", "1", "2"]
-    ring = Keyring()
-    keeper(ISSUER, "cli", tmp_path, keyring=ring).keep(Tokens("secret", 1.0))
-    assert len(ring.held) == 1
+@pytest.mark.parametrize("answer", [(503, {}), (429, {"error": "slow_down"}), (401, {"error": "invalid_client"})])
+async def test_a_provider_that_is_in_trouble_has_not_ended_the_login(answer: tuple[int, dict[str, Any]]) -> None:
+    with pytest.raises(LoginFailed, match=f"does not renew the login now .HTTP {answer[0]}"):
+        await Provider([answer]).login().refresh("again")

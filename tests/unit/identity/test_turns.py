@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One process at a time, whatever becomes of the one before."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.identity.turns import StillBusy, turn
+
+_HOLDS = """
+import sys, time
+from pathlib import Path
+from gateway.identity.turns import turn
+with turn(Path(sys.argv[1]), seconds=5):
+    print("mine", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that has its turn."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _HOLDS, str(tmp_path / "made" / "lock")], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "mine\n"
+        yield process
+        process.kill()
+
+
+def test_who_waits_gives_up_in_time(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+    begun = time.monotonic()
+    with pytest.raises(StillBusy), turn(tmp_path / "made" / "lock", seconds=0.3):
+        pass
+    assert 0.3 <= time.monotonic() - begun < 5
+
+
+def test_the_turn_of_a_process_that_was_killed_is_over(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+    other.send_signal(signal.SIGKILL)
+    with turn(tmp_path / "made" / "lock", seconds=20):
+        pass
+
+
+def test_the_lock_is_for_its_owner_alone_and_no_link_is_followed(tmp_path: Path) -> None:
+    lock = tmp_path / "made" / "lock"
+    with turn(lock, seconds=1):
+        assert (lock.stat().st_mode & 0o777, lock.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic"), turn(tmp_path / "link", seconds=1):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_two_threads_take_turns_too(tmp_path: Path) -> None:
+    inside, most = 0, 0
+
+    def work() -> None:
+        nonlocal inside, most
+        for _ in range(5):
+            with turn(tmp_path / "lock", seconds=30):
+                inside += 1
+                most = max(most, inside)
+                time.sleep(0.002)
+                inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
