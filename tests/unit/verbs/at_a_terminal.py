@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Somebody at a terminal, and a provider that gives a new refresh token each time and ends a login whose old one is sent
+again (RFC 9700 section 4.14.2).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import parse_qs
+
+from gateway.identity.device import DEVICE, Tokens
+from gateway.identity.kept_tokens import KeptLogin
+
+_SECONDS = 60.0
+
+
+class Rotating:
+    """A provider with one login. `good` is the refresh token that was not used yet, None when the login was ended.
+
+    Whoever begins a login by a code is taken for somebody who entered it. Tokens last `life` seconds and end in `filling`.
+    """
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.good: str | None = "refresh-0"
+        self.renewed = 0
+        self.asked = threading.Event()
+        self.pause = 0.3
+        self.life = 300
+        self.filling = ""
+        self._lock = threading.Lock()
+
+    def token(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        """(status, body) of the token endpoint."""
+        self.asked.set()
+        with self._lock:
+            spent = form.get("grant_type") == "refresh_token" and form.get("refresh_token") != self.good
+            if spent or form.get("grant_type") not in ("refresh_token", DEVICE):
+                self.good = None
+                status, body = 400, {"error": "invalid_grant"}
+            else:
+                self.renewed += 1
+                self.good = f"refresh-{self.renewed}{self.filling}"
+                status = 200
+                body = {
+                    "access_token": f"access-{self.renewed}{self.filling}",
+                    "token_type": "Bearer",
+                    "expires_in": self.life,
+                    "refresh_token": self.good,
+                }
+        # Long enough for the other process to have read what is kept now.
+        time.sleep(self.pause)
+        return status, body
+
+
+@contextmanager
+def rotating_provider() -> Iterator[Rotating]:
+    """One that serves until the end of the block."""
+    rotating = Rotating()
+    code = {"device_code": "device", "user_code": "WDJB-MJHT", "expires_in": 60, "interval": 1}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            endpoints = {"token_endpoint": "/token", "device_authorization_endpoint": "/device"}
+            self._answer(200, {"issuer": rotating.url, **{name: rotating.url + at for name, at in endpoints.items()}})
+
+        def do_POST(self) -> None:
+            form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            if self.path == "/device":
+                self._answer(200, {**code, "verification_uri": f"{rotating.url}/enter"})
+            else:
+                self._answer(*rotating.token({name: values[0] for name, values in form.items()}))
+
+        def _answer(self, status: int, body: dict[str, Any]) -> None:
+            raw = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    rotating.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield rotating
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+#: A keyring in a file, for processes to share; `keyring` takes it by its name.
+_BACKEND = """
+import json, os
+from pathlib import Path
+from keyring.backend import KeyringBackend
+
+class Keyring(KeyringBackend):
+    priority = 5
+    path = Path(os.environ["SHARED_KEYRING"])
+    def _held(self):
+        return json.loads(self.path.read_text()) if self.path.exists() else {}
+    def _write(self, held):
+        part = self.path.with_suffix(f".{os.getpid()}")
+        part.write_text(json.dumps(held))
+        part.replace(self.path)
+    def set_password(self, service, username, password):
+        self._write({**self._held(), service + username: password})
+    def get_password(self, service, username):
+        return self._held().get(service + username)
+    def delete_password(self, service, username):
+        held = self._held()
+        del held[service + username]
+        self._write(held)
+"""
+
+_BROKEN = """
+class Keyring:
+    @property
+    def priority(self):
+        raise OSError
+"""
+
+#: As much of the package `keyring` as is used, where it is not installed: it is an optional one.
+_PACKAGE = """
+import importlib, os
+
+def get_keyring():
+    module, _, name = os.environ["PYTHON_KEYRING_BACKEND"].rpartition(".")
+    return getattr(importlib.import_module(module), name)()
+"""
+
+
+class Terminal:
+    """The verbs, as somebody at home in `home`.
+
+    The keyring is one in a file, or one that fails; with `system` it is what the package finds in the environment, to
+    which `more` is added.
+    """
+
+    def __init__(
+        self, provider: Rotating, home: Path, *, keyring: Literal["shared", "broken", "system"], **more: str
+    ) -> None:
+        self.issuer = provider.url
+        self.home = home
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "XDG_STATE_HOME": str(home / "state"),
+            "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
+            "LAKEGATE__OPENID_PROVIDER_URI": provider.url,
+            "LAKEGATE__UI__OPENID_CLIENT_ID": "cli",
+            **more,
+        }
+        if keyring != "system":
+            self._bring(keyring)
+        self.logins = home / "state" / "lakegate" / "logins"
+
+    def _bring(self, keyring: str) -> None:
+        packages = self.home / "packages"
+        (packages / "keyring").mkdir(parents=True)
+        (packages / "keyring" / "__init__.py").write_text(_PACKAGE)
+        (packages / "keyring" / "backend.py").write_text("class KeyringBackend: ...\n")
+        (packages / "shared_keyring.py").write_text(_BACKEND)
+        (packages / "broken_keyring.py").write_text(_BROKEN)
+        self.environment |= {
+            "PYTHONPATH": f"{packages}{os.pathsep}{self.environment['PYTHONPATH']}",
+            "PYTHON_KEYRING_BACKEND": f"{keyring}_keyring.Keyring",
+            "SHARED_KEYRING": str(self.home / "keyring.json"),
+        }
+
+    def keep(self, tokens: Tokens) -> None:
+        """As if by a login, in the file."""
+        KeptLogin(self.issuer, "cli", self.logins, keyring=None, tell=print).keep(tokens)
+
+    @property
+    def lock(self) -> Path:
+        """The lock of the only login."""
+        (file,) = (each for each in self.logins.iterdir() if not each.suffix)
+        return file.with_suffix(".lock")
+
+    def start(self, verb: str) -> subprocess.Popen[str]:
+        """The verb, running."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "gateway.cli", verb],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *verbs: str) -> list[tuple[int | None, str, str]]:
+        """(exit code, output, errors) of the verbs, all at the same time."""
+        processes = [self.start(verb) for verb in verbs]
+        told = [process.communicate(timeout=_SECONDS) for process in processes]
+        return [(p.returncode, out.strip(), err.strip()) for p, (out, err) in zip(processes, told, strict=True)]

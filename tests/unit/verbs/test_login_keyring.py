@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lakegate login`, `token` and `logout` with a real keyring: GNOME's Secret Service, on a bus and in a home of its own.
+
+With `LAKEGATE_TEST_KEYRING=1`; it takes `gnome-keyring-daemon`, `dbus-daemon` and the packages of requirements-login.lock
+where Python finds them. Nothing of whoever runs it is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.unit.verbs.at_a_terminal import Rotating, Terminal, rotating_provider
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("LAKEGATE_TEST_KEYRING") != "1",
+    reason="no real keyring is tried without LAKEGATE_TEST_KEYRING=1 (gnome-keyring, dbus, requirements-login.lock)",
+)
+
+_LOCK = """
+import secretstorage
+collection = secretstorage.get_default_collection(secretstorage.dbus_init())
+collection.lock()
+assert collection.is_locked()
+"""
+
+_HELD = """
+import secretstorage
+bus = secretstorage.dbus_init()
+for item in secretstorage.get_default_collection(bus).get_all_items():
+    print(item.get_secret().decode())
+"""
+
+
+@contextmanager
+def _bus(environment: dict[str, str]) -> Iterator[str]:
+    """The address of a session bus."""
+    command = ["dbus-daemon", "--session", "--nofork", "--print-address=1"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as bus:
+        try:
+            assert bus.stdout is not None
+            yield bus.stdout.readline().strip()
+        finally:
+            bus.terminate()
+
+
+@pytest.fixture
+def provider() -> Iterator[Rotating]:
+    with rotating_provider() as running:
+        yield running
+
+
+@pytest.fixture
+def terminal(provider: Rotating, tmp_path: Path) -> Iterator[Terminal]:
+    """With a keyring that is open, as after signing in at a desktop; nobody is there to answer a prompt."""
+    # The names of sockets are short ones.
+    with tempfile.TemporaryDirectory(prefix="lg") as run:
+        home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_RUNTIME_DIR": run}
+        with _bus(home) as address:
+            terminal = Terminal(
+                provider, tmp_path, keyring="system", XDG_RUNTIME_DIR=run, DBUS_SESSION_BUS_ADDRESS=address
+            )
+            with _keyring(terminal):
+                yield terminal
+
+
+@contextmanager
+def _keyring(terminal: Terminal, password: str | None = "of the keyring") -> Iterator[None]:
+    """The daemon; with a password it makes and opens the keyring of that name, without one there is none to open."""
+    command = ["gnome-keyring-daemon", "--foreground", "--components=secrets", *(["--unlock"] if password else [])]
+    environment = terminal.environment | {"PYTHONPATH": ""}
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
+    ) as daemon:
+        try:
+            assert daemon.stdin is not None
+            daemon.stdin.write(password or "")
+            daemon.stdin.close()
+            deadline = time.monotonic() + 20
+            while _python(terminal, "import keyring; print(keyring.get_keyring().priority)").strip() != "5":
+                assert daemon.poll() is None and time.monotonic() < deadline
+                time.sleep(0.1)
+            yield
+        finally:
+            daemon.terminate()
+
+
+def _python(terminal: Terminal, program: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=terminal.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    ).stdout
+
+
+def _text_of_files(below: Path) -> bytes:
+    return b"".join(each.read_bytes() for each in below.rglob("*") if each.is_file())
+
+
+def test_a_login_is_in_the_keyring_and_nowhere_else_and_is_renewed_and_forgotten_there(
+    provider: Rotating, terminal: Terminal
+) -> None:
+    # As long as the tokens of a provider are.
+    provider.filling, provider.life = "x" * 4_000, 1
+    ((status, out, err),) = terminal.run("login")
+    assert (status, err) == (0, ""), err
+    assert "You are logged in" in out and "access-" not in out
+    assert "refresh-1" in _python(terminal, _HELD)
+    provider.life = 300
+    ended = terminal.run("token", "token", "token")
+    assert [(status, err) for status, _, err in ended] == [(0, "")] * 3, ended
+    assert {out for _, out, _ in ended} == {"access-2" + provider.filling}
+    assert provider.good is not None and provider.renewed == 2
+    held = _python(terminal, _HELD)
+    assert "refresh-2" in held and "refresh-1" not in held
+    assert [each.suffix for each in terminal.logins.iterdir()] == [".lock"]
+    assert b"refresh-2" not in _text_of_files(terminal.home), "the keyring's own file is sealed"
+    assert terminal.run("logout")[0] == (0, "You are logged out.", "")
+    assert "refresh-" not in _python(terminal, _HELD)
+    assert terminal.run("token")[0][0] == 1
+
+
+def test_a_keyring_that_was_locked_is_said_and_a_new_login_goes_to_a_file(
+    provider: Rotating, terminal: Terminal
+) -> None:
+    assert terminal.run("login")[0][0] == 0
+    _python(terminal, _LOCK)
+    for verb in ("token", "logout"):
+        ((status, out, err),) = terminal.run(verb)
+        assert (status, out) == (1, "")
+        assert "keyring cannot be used (KeyringLocked)" in err and "Traceback" not in err
+    ((status, out, err),) = terminal.run("login")
+    assert status == 0 and "kept in a file that only you can read" in err
+    (file,) = (each for each in terminal.logins.iterdir() if not each.suffix)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert terminal.run("token")[0] == (0, "access-2", "")
+
+
+def test_a_session_without_a_keyring_is_one_with_a_file(provider: Rotating, tmp_path: Path) -> None:
+    terminal = Terminal(provider, tmp_path, keyring="system", DBUS_SESSION_BUS_ADDRESS=f"unix:path={tmp_path}/none")
+    ((status, out, err),) = terminal.run("login")
+    assert (status, err) == (0, ""), "that is how it is over SSH"
+    assert terminal.run("token")[0] == (0, "access-1", "")
+    assert terminal.run("logout")[0] == (0, "You are logged out.", "")
+    assert [each.suffix for each in terminal.logins.iterdir()] == [".lock"]
+
+
+def test_a_keyring_that_nobody_has_made_yet_keeps_nothing(provider: Rotating, tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="lg") as run:
+        home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_RUNTIME_DIR": run}
+        with _bus(home) as address:
+            terminal = Terminal(
+                provider, tmp_path, keyring="system", XDG_RUNTIME_DIR=run, DBUS_SESSION_BUS_ADDRESS=address
+            )
+            with _keyring(terminal, password=None):
+                ((status, _, err),) = terminal.run("login")
+                assert status == 0 and "kept in a file that only you can read" in err, err
+                assert terminal.run("token")[0] == (0, "access-1", "")
+                # What is in the keyring cannot be known.
+                assert terminal.run("logout")[0][0] == 1
+                assert terminal.run("token")[0][0] == 1
