@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody at a terminal, and a provider that gives a new refresh token each time and ends a login whose old one is sent
-again (RFC 9700 section 4.14.2).
+"""Somebody at a terminal, and a provider that gives a new refresh token each time and ends a login whose old one is
+sent again (RFC 9700 section 4.14.2).
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _SECONDS = 60.0
 class Rotating:
     """A provider with one login. `good` is the refresh token that was not used yet, None when the login was ended.
 
-    Whoever begins a login by a code is taken for somebody who entered it. Tokens last `life` seconds and end in `filling`.
+    Whoever begins a login by a code is taken for somebody who entered it. Tokens last `life` seconds and end in
+    `filling`.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate login`, `token` and `logout` with a real keyring: GNOME's Secret Service, on a bus and in a home of its own.
+"""`lakegate login`, `token` and `logout` with a real keyring: GNOME's, on a bus and in a home of its own.
 
-With `LAKEGATE_TEST_KEYRING=1`; it takes `gnome-keyring-daemon`, `dbus-daemon` and the packages of requirements-login.lock
-where Python finds them. Nothing of whoever runs it is touched.
+With `LAKEGATE_TEST_KEYRING=1`; it takes `gnome-keyring-daemon`, `dbus-daemon` and the packages of
+requirements-login.lock where Python finds them. Nothing of whoever runs it is touched.
 """
 
 from __future__ import annotations
@@ -60,23 +60,28 @@ def provider() -> Iterator[Rotating]:
         yield running
 
 
+@contextmanager
+def _desktop(provider: Rotating, home: Path, password: str | None) -> Iterator[Terminal]:
+    """A session with a keyring of that password, open, or with none made yet. Nobody is there to answer a prompt."""
+    # The names of sockets are short ones.
+    with (
+        tempfile.TemporaryDirectory(prefix="lg") as run,
+        _bus({"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": run}) as bus,
+    ):
+        terminal = Terminal(provider, home, keyring="system", XDG_RUNTIME_DIR=run, DBUS_SESSION_BUS_ADDRESS=bus)
+        with _keyring(terminal, password):
+            yield terminal
+
+
 @pytest.fixture
 def terminal(provider: Rotating, tmp_path: Path) -> Iterator[Terminal]:
-    """With a keyring that is open, as after signing in at a desktop; nobody is there to answer a prompt."""
-    # The names of sockets are short ones.
-    with tempfile.TemporaryDirectory(prefix="lg") as run:
-        home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_RUNTIME_DIR": run}
-        with _bus(home) as address:
-            terminal = Terminal(
-                provider, tmp_path, keyring="system", XDG_RUNTIME_DIR=run, DBUS_SESSION_BUS_ADDRESS=address
-            )
-            with _keyring(terminal):
-                yield terminal
+    with _desktop(provider, tmp_path, "of the keyring") as terminal:
+        yield terminal
 
 
 @contextmanager
-def _keyring(terminal: Terminal, password: str | None = "of the keyring") -> Iterator[None]:
-    """The daemon; with a password it makes and opens the keyring of that name, without one there is none to open."""
+def _keyring(terminal: Terminal, password: str | None) -> Iterator[None]:
+    """The daemon; with a password it makes and opens a keyring."""
     command = ["gnome-keyring-daemon", "--foreground", "--components=secrets", *(["--unlock"] if password else [])]
     environment = terminal.environment | {"PYTHONPATH": ""}
     with subprocess.Popen(
@@ -159,16 +164,10 @@ def test_a_session_without_a_keyring_is_one_with_a_file(provider: Rotating, tmp_
 
 
 def test_a_keyring_that_nobody_has_made_yet_keeps_nothing(provider: Rotating, tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="lg") as run:
-        home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_RUNTIME_DIR": run}
-        with _bus(home) as address:
-            terminal = Terminal(
-                provider, tmp_path, keyring="system", XDG_RUNTIME_DIR=run, DBUS_SESSION_BUS_ADDRESS=address
-            )
-            with _keyring(terminal, password=None):
-                ((status, _, err),) = terminal.run("login")
-                assert status == 0 and "kept in a file that only you can read" in err, err
-                assert terminal.run("token")[0] == (0, "access-1", "")
-                # What is in the keyring cannot be known.
-                assert terminal.run("logout")[0][0] == 1
-                assert terminal.run("token")[0][0] == 1
+    with _desktop(provider, tmp_path, None) as terminal:
+        ((status, _, err),) = terminal.run("login")
+        assert status == 0 and "kept in a file that only you can read" in err, err
+        assert terminal.run("token")[0] == (0, "access-1", "")
+        # What is in the keyring cannot be known.
+        assert terminal.run("logout")[0][0] == 1
+        assert terminal.run("token")[0][0] == 1
