@@ -54,6 +54,8 @@ _SHARED_SECONDS = 900
 _MINTING_SECONDS = 10
 """The longest time between deciding how long a credential may live and the start of its life."""
 
+_LOAD_AGAIN = "not all of this table may be read, and keys alone do not tell what to hold back. Load the table again."
+
 
 class NoCredentialsVended(ForbiddenException):
     """The warehouse or a policy lets no credentials out."""
@@ -81,7 +83,15 @@ class Credentials:
         self._storage = storage
 
     async def vend(self, permit: Permit[VendCredentials]) -> LoadCredentialsResponse:
-        """The credentials of a table. Raises 403 when the warehouse or a policy lets none out."""
+        """Fresh credentials of a table that was loaded before. Raises 403 when the warehouse or a policy lets none out,
+        and to who may read some columns alone: this answer has no room for what is to be held back (Iceberg REST), so
+        an engine would use new keys under an old load's restrictions, which may be fewer.
+        """
+        if permit.restriction(permit.operation.table) is not None:
+            refused = _nothing(_LOAD_AGAIN)
+            permit.trail.tell(**dict(refused.told))
+            await permit.trail.commit()
+            return _required(refused)
         return _required(await self.for_load(permit))
 
     async def for_load(self, permit: Permit[VendCredentials]) -> Handed:
@@ -91,7 +101,8 @@ class Credentials:
         level = load_level(permit)
         profile = stored_profile(table.warehouse.profile)
         location = Location.parse(table.location, escapes_known=True)
-        refresh = refresh_endpoint(table.warehouse.id, ref.identifier)
+        whole = permit.restriction(ref) is None
+        refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if whole else None
         handed = await self._hand_out(permit, table.warehouse, location, level, refresh)
         # Committed before anything leaves: an audit that cannot be written keeps the credentials in.
         permit.trail.tell(**dict(handed.told))
@@ -156,7 +167,7 @@ class Credentials:
         warehouse: ResolvedWarehouse,
         location: Location,
         level: AccessLevel,
-        refresh: str,
+        refresh: str | None,
     ) -> Handed:
         obligations = permit.obligations
         if obligations.no_vending:

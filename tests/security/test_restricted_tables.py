@@ -122,24 +122,55 @@ def test_d14_a_trusted_engine_gets_the_restrictions_and_keys_that_only_read(
     loaded = carol.get(table.path)
     assert loaded.status_code == 200, loaded.text
     assert loaded.json()["read-restrictions"] == HELD_BACK
-    again = carol.get(f"{table.path}/credentials")
     key = f"{table.location.removeprefix(f's3://{world.bucket}/')}/data/"
-    for config in (config_of(loaded), config_of(again)):
-        store = world.store_of(config)
-        names = [each["Key"] for each in store.list_objects_v2(Bucket=world.bucket, Prefix=key)["Contents"]]
-        assert store.get_object(Bucket=world.bucket, Key=names[0])["Body"].read() is not None
-        for attempt in (
-            lambda store=store: store.put_object(Bucket=world.bucket, Key=f"{key}written", Body=b"x"),
-            lambda store=store, names=names: store.delete_object(Bucket=world.bucket, Key=names[0]),
-            lambda store=store: store.create_multipart_upload(Bucket=world.bucket, Key=f"{key}written"),
-        ):
-            with pytest.raises(ClientError) as denied:
-                attempt()
-            assert denied.value.response["Error"]["Code"] == "AccessDenied"
+    store = world.store_of(config_of(loaded))
+    names = [each["Key"] for each in store.list_objects_v2(Bucket=world.bucket, Prefix=key)["Contents"]]
+    assert store.get_object(Bucket=world.bucket, Key=names[0])["Body"].read() is not None
+    for attempt in (
+        lambda: store.put_object(Bucket=world.bucket, Key=f"{key}written", Body=b"x"),
+        lambda: store.delete_object(Bucket=world.bucket, Key=names[0]),
+        lambda: store.create_multipart_upload(Bucket=world.bucket, Key=f"{key}written"),
+    ):
+        with pytest.raises(ClientError) as denied:
+            attempt()
+        assert denied.value.response["Error"]["Code"] == "AccessDenied"
     record = recorded(world, loaded)
     assert record["actor"]["engine"] == world.etl.id
     assert {each["obligations"].get("readable_columns") for each in record["decisions"]} == {1}
     assert record["detail"]["vended"] == "read"
+
+
+def not_renewed(answer: httpx.Response) -> None:
+    """403 that sends an engine back to load the table, where it is told what to hold back."""
+    error = error_of(answer)
+    assert (error["code"], error["type"]) == (403, "NoCredentialsVended"), error
+    assert error["message"].endswith("Load the table again.")
+    assert "s3." not in answer.text
+
+
+def test_d14_keys_are_not_renewed_for_who_reads_a_part_so_no_engine_keeps_what_an_old_load_told(
+    world: World, table: Table, carol: Person
+) -> None:
+    assert give(world, table, "card", world.carol).status_code == 204
+    loaded = carol.get(table.path)
+    assert not [name for name in (*config_of(loaded), *loaded.json()["config"]) if "refresh" in name]
+    not_renewed(carol.get(f"{table.path}/credentials"))
+    assert take(world, table, "card", world.carol).status_code == 204
+    for asked in ("", "?planId=1", "?refresh=true", f"?referenced-by={table.namespace}%1Fsome_view"):
+        not_renewed(carol.get(f"{table.path}/credentials{asked}", headers=DELEGATION))
+    record = recorded(world, carol.get(f"{table.path}/credentials"))
+    assert (record["detail"]["vended"], "prefix" in record["detail"]) == ("nothing", False)
+    assert carol.get(table.path).json()["read-restrictions"] == HELD_BACK, "the way that is left tells it"
+
+
+def test_d14_keys_of_a_whole_table_are_not_renewed_when_a_part_of_it_is_left(
+    world: World, table: Table, carol: Person
+) -> None:
+    world.grant("select", world.carol, "table", table.uuid)
+    assert config_of(carol.get(table.path))["client.refresh-credentials-endpoint"]
+    assert carol.get(f"{table.path}/credentials").status_code == 200
+    world.revoke("select", world.carol, "table", table.uuid)
+    not_renewed(carol.get(f"{table.path}/credentials"))
 
 
 def test_d15_who_reads_all_of_it_gets_what_they_got_before_with_and_without_an_engine(
