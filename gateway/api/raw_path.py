@@ -39,17 +39,24 @@ class RawPath:
 def decode_path(raw: bytes) -> str:
     """The path with each segment decoded once. Raises BadRequestException.
 
-    A decoded slash would make one name look like two, and U+0000 ends names in too many places.
+    A decoded slash would make one name look like two, and U+0000 ends names in too many places. Columns may have names
+    that are refused here, so it is told how else they are named; a column without a name would be skipped by the
+    router, and what was asked about one column be answered about all of them.
     """
+    path = raw.split(b"?", 1)[0]
+    of_column = path.startswith(b"/management/") and b"/columns/" in path
+    hint = " A column is known as field-id:<id>, too: so its rights are read and taken away." if of_column else ""
+    if of_column and b"/columns//" in path:
+        raise BadRequestException(f"The column in the path has no name.{hint}")
     segments = []
-    for segment in raw.split(b"?", 1)[0].split(b"/"):
+    for segment in path.split(b"/"):
         try:
             text = unquote_plus(segment.decode("ascii"), errors="strict")
         except (UnicodeDecodeError, UnicodeEncodeError):
             raise BadRequestException("The path is not percent-encoded UTF-8.") from None
         if "/" in text or "\x00" in text or "\\" in text:
-            raise BadRequestException("A name in the path holds a slash, a backslash or NUL; names cannot.")
+            raise BadRequestException(f"A name in the path holds a slash, a backslash or NUL; names cannot.{hint}")
         if text in (".", ".."):
-            raise BadRequestException("A name in the path is '.' or '..'; names cannot be.")
+            raise BadRequestException(f"A name in the path is '.' or '..'; names cannot be.{hint}")
         segments.append(text)
     return "/".join(segments)

@@ -69,11 +69,12 @@ class Columns(msgspec.Struct, frozen=True):
         """The names of those of `granted` that the current schema has, for who goes by names and not by field ids.
 
         Such an engine reads an old snapshot by the schema of its time, and asks about a name without saying of when. So
-        a name is left out that in any schema, in any letter case, was that of a column that is not granted.
+        a name is left out that in any schema, in any letter case, was that of a column that may not be read.
         """
+        readable = self.readable(granted)
         everywhere = (field for schema in (*self.schemas, self.current) for field in schema)
-        others = {field.name.casefold() for field in everywhere if field.id not in granted}
-        return [field.name for field in self.current if field.id in granted and field.name.casefold() not in others]
+        others = {field.name.casefold() for field in everywhere if field.id not in readable}
+        return [field.name for field in self.current if field.id in readable and field.name.casefold() not in others]
 
     def readable(self, granted: Collection[int]) -> frozenset[int]:
         """Those of `granted` that the current schema has: what was granted on a dropped column gives nothing."""

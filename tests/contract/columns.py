@@ -36,6 +36,17 @@ def wide(world: World, namespace: str, **more: Any) -> Table:
     return world.table(namespace, **{"schema": WIDE, **more})
 
 
+def evolve(world: World, table: Table, fields: list[dict[str, Any]], last: int) -> None:
+    """Give a table another current schema; `last` is the highest field id it ever had."""
+    schema = {"type": "struct", "fields": fields}
+    updates = (
+        {"action": "add-schema", "schema": schema, "last-column-id": last},
+        {"action": "set-current-schema", "schema-id": -1},
+    )
+    done = world.commit(world.admin, table.path, *updates)
+    assert done.status_code == 200, done.text
+
+
 def assignments_path(world: World, table: Table | str, column: str) -> str:
     """Where the assignments of a column are read and written."""
     id = table if isinstance(table, str) else table.uuid

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.columns import WIDE, assignments_path, give, grants_path, readable, take, wide
+from tests.contract.columns import WIDE, assignments_path, evolve, give, grants_path, readable, take, wide
 from tests.contract.lifecycle import soft_world, undrop
 from tests.contract.test_checks import known_role
 from tests.contract.world import Person, Table, World, told
@@ -33,17 +33,6 @@ def strangers(world: World) -> Iterator[None]:
 def table(world: World, ns: str) -> Table:
     """A table of four columns."""
     return wide(world, ns)
-
-
-def evolve(world: World, table: Table, fields: list[dict[str, Any]], last: int) -> None:
-    """Give a table another current schema."""
-    schema = {"type": "struct", "fields": fields}
-    updates = (
-        {"action": "add-schema", "schema": schema, "last-column-id": last},
-        {"action": "set-current-schema", "schema-id": -1},
-    )
-    done = world.commit(world.admin, table.path, *updates)
-    assert done.status_code == 200, done.text
 
 
 def test_a_column_is_given_and_taken_by_name_and_told_with_its_field_id(world: World, table: Table) -> None:

@@ -93,3 +93,19 @@ def test_bytes_beyond_ascii_are_refused() -> None:
 )
 def test_the_rest_is_taken_as_it_is(raw: bytes, path: str) -> None:
     assert decode_path(raw) == path
+
+
+@pytest.mark.parametrize("column", ["", ".", "%2e%2E", "a%2Fb", "a%5Cb", "%00"])
+@pytest.mark.parametrize("rest", ["/grants", "/grants/history", "/assignments"])
+def test_a_column_that_no_path_can_name_is_refused_with_how_else_it_is_named(column: str, rest: str) -> None:
+    with pytest.raises(BadRequestException, match="field-id:<id>"):
+        decode_path(f"/management/v1/warehouse/w/table/t/columns/{column}{rest}".encode())
+    if column:
+        with pytest.raises(BadRequestException) as plain:
+            decode_path(f"/catalog/v1/w/namespaces/columns/tables/{column}".encode())
+        assert "field-id" not in plain.value.message
+
+
+def test_the_columns_of_a_table_have_a_path_without_a_name() -> None:
+    path = "/management/v1/warehouse/w/table/t/columns/grants"
+    assert decode_path(path.encode()) == path

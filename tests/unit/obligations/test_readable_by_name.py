@@ -29,6 +29,8 @@ def _schema(**columns: int) -> tuple[NestedField, ...]:
         # Dropped and made anew.
         ({"a": 3}, {"a": 1}, {3}, []),
         ({"a": 3}, {"a": 1}, {1}, []),
+        # What is granted on a column that was dropped gives nothing, so its name gives nothing either.
+        ({"a": 3}, {"a": 1}, {1, 3}, []),
     ],
 )
 def test_a_name_that_was_another_columns_is_left_out(

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns may be called anything. What a path cannot tell is refused and means nothing else, and what was granted can
+be found and taken away by field id.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from tests.contract.columns import assignments_path, evolve, give, grants_path, readable, wide
+from tests.contract.world import Person, Table, World
+
+#: What a path may hold between `/columns/` and `/grants` that is no name, as it goes over the wire.
+UNSPEAKABLE = ["", ".", "..", "%2E", "%2e%2e", "%2F", "a%2Fb", "..%2F..", "a%5Cb", "%00", "%FF", "%ED%A0%80"]
+#: Names that are none of columns here, though something near them is.
+NOBODY = ["%252F", "%01", "%0A", "%C2%85", "%20", "+", "name%20", "NAME", "field-id:-1", "field-id:+2", "field-id:02"]
+NOBODY += ["field-id:%D9%A2", "FIELD-ID:2", "field-id:99999999999", "name;v=1", "name%3F", "name%23", "x" * 10_000]
+
+
+@pytest.fixture(autouse=True)
+def stranger(world: World) -> Iterator[None]:
+    """Carol holds nothing, before and after."""
+    world.strip(world.carol)
+    yield
+    world.strip(world.carol)
+
+
+def as_written(world: World, person: Person, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
+    """The answer to a path as it is: clients for people make other paths of some."""
+    at = urlsplit(world.base)
+    connection = http.client.HTTPConnection(str(at.hostname), at.port, timeout=30)
+    headers = {"Authorization": f"Bearer {person.token}", "Content-Type": "application/json"}
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read() or b"{}")
+    finally:
+        connection.close()
+
+
+def every_way(world: World, table: Table | str, column: str) -> Iterator[tuple[str, str, Any]]:
+    """Each endpoint that names a column, with a column as it goes over the wire; what would be given is to carol."""
+    id = table if isinstance(table, str) else table.uuid
+    columns = f"/management/v1/warehouse/{world.warehouse}/table/{id}/columns/{column}"
+    rights = f"/management/v1/permissions/warehouse/{world.warehouse}/table/{id}/columns/{column}/assignments"
+    yield "GET", f"{columns}/grants", None
+    yield "GET", f"{columns}/grants/history", None
+    yield "POST", f"{columns}/grants", {"writes": [{"privilege": "select", "principal": {"user": world.carol.id}}]}
+    yield "GET", rights, None
+    yield "POST", rights, {"writes": [{"type": "select", "user": world.carol.id}]}
+
+
+def nothing_given(world: World, id: str) -> None:
+    """Nobody but the owner holds anything on a table or its columns."""
+    rows = world.sql("select privilege from grants where object_id = $1 or object_id like $1 || '.%'", id)
+    assert [row["privilege"] for row in rows] == ["ownership"]
+
+
+def called(world: World, ns: str, name: str) -> str:
+    """A table whose second column (field id 2) has this name; its id."""
+    fields = [{"id": at, "name": each, "type": "long", "required": False} for at, each in ((1, "kept"), (2, name))]
+    return world.table(ns, schema={"type": "struct", "fields": fields}).uuid
+
+
+def test_what_no_path_can_name_is_400_everywhere_and_gives_nothing_on_anything(world: World, ns: str) -> None:
+    table = wide(world, ns)
+    for column in UNSPEAKABLE:
+        for method, path, body in every_way(world, table, column):
+            status, told = as_written(world, world.admin, method, path, body)
+            assert status == 400, (column, method, path, told)
+            assert "field-id:<id>" in told["error"]["message"] or "UTF-8" in told["error"]["message"], column
+    nothing_given(world, table.uuid)
+
+
+def test_a_name_that_is_not_to_the_letter_that_of_a_column_names_none(world: World, ns: str) -> None:
+    table = wide(world, ns)
+    for column in NOBODY:
+        for method, path, body in every_way(world, table, column):
+            status, told = as_written(world, world.admin, method, path, body)
+            assert (status, told["error"]["type"]) == (404, "ColumnNotFound"), (column, method, told)
+    nothing_given(world, table.uuid)
+
+
+@pytest.mark.parametrize(
+    "name", [" ", "\n", "%2F", "a+b", "e\u0301", "\U0001f600", "history", "assignments", "x" * 10_000]
+)
+def test_a_column_with_an_odd_name_is_given_read_and_taken_by_it(world: World, ns: str, name: str) -> None:
+    id = called(world, ns, name)
+    assert give(world, id, name, world.carol).status_code == 204
+    [grant] = world.admin.get(grants_path(world, id, name)).json()["grants"]
+    assert (grant["resource"]["column"], grant["resource"]["field-id"]) == (name, 2)
+    entry = {"type": "select", "user": world.carol.id}
+    assert world.admin.get(assignments_path(world, id, name)).json()["assignments"] == [entry]
+    assert world.admin.post(assignments_path(world, id, name), {"deletes": [entry]}).status_code == 204
+    nothing_given(world, id)
+
+
+def test_a_column_called_grants_is_given_by_its_assignments_alone(world: World, ns: str) -> None:
+    id = called(world, ns, "grants")
+    assert give(world, id, "grants", world.carol).status_code == 404
+    entry = {"type": "select", "user": world.carol.id}
+    assert world.admin.post(assignments_path(world, id, "grants"), {"writes": [entry]}).status_code == 204
+    [grant] = world.admin.get(grants_path(world, id)).json()["grants"]
+    assert (grant["resource"]["column"], grant["resource"]["field-id"]) == ("grants", 2)
+    assert world.admin.get(grants_path(world, id, "field-id:2")).json()["grants"] == [grant]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "grants", "\n", "field-id:1"])
+def test_what_was_granted_on_a_column_is_found_and_taken_by_field_id_whatever_it_is_called_by_now(
+    world: World, ns: str, name: str
+) -> None:
+    table = wide(world, ns)
+    assert give(world, table, "name", world.carol).status_code == 204
+    fields = [dict(each) for each in table.answer["metadata"]["schemas"][0]["fields"]]
+    fields[1]["name"] = name
+    evolve(world, table, fields, 5)
+    assert readable(world.carol, world, table) == [[name]], "what it is called makes no difference to what may be read"
+    [grant] = world.admin.get(grants_path(world, table)).json()["grants"]
+    assert (grant["resource"]["column"], grant["resource"]["field-id"]) == (name, 2)
+    assert world.admin.get(grants_path(world, table, "field-id:2")).json()["grants"] == [grant]
+    entry = {"type": "select", "user": world.carol.id}
+    by_id = assignments_path(world, table, "field-id:2")
+    assert world.admin.get(by_id).json() == {"assignments": [entry], "column": name, "field-id": 2}
+    given = world.admin.post(by_id, {"writes": [{"type": "select", "user": world.steward.id}]})
+    assert (given.status_code, "by names given" in given.text) == (400, True), "policies are told names"
+    both = world.admin.post(by_id, {"writes": [{"type": "select", "user": world.steward.id}], "deletes": [entry]})
+    assert both.status_code == 400
+    assert world.admin.post(by_id, {"deletes": [entry]}).status_code == 204
+    nothing_given(world, table.uuid)
+    ended = world.admin.get(f"{grants_path(world, table, 'field-id:2')}/history").json()["grants"]
+    assert [each["resource"]["field-id"] for each in ended] == [2]
+
+
+def test_a_column_that_looks_like_a_field_id_is_not_the_column_with_that_id(world: World, ns: str) -> None:
+    id = called(world, ns, "field-id:1")
+    assert give(world, id, "kept", world.carol).status_code == 204
+    told = world.admin.get(assignments_path(world, id, "field-id:1")).json()
+    assert (told["column"], told["field-id"], len(told["assignments"])) == ("kept", 1, 1)
+    assert give(world, id, "field-id:1", world.carol).status_code == 400
+
+
+def test_no_such_name_tells_a_stranger_whether_there_is_a_table(world: World, ns: str) -> None:
+    table = wide(world, ns)
+    for column in (*NOBODY, "name", "field-id:2", quote("address.street", safe="")):
+        for method, path, body in every_way(world, table, column):
+            status, told = as_written(world, world.carol, method, path, body)
+            assert (status, told["error"]["type"]) == (404, "NoSuchTableException"), (column, method, told)

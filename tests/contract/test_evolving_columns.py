@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grants on columns while the table's schema changes: they stay with the field id and go nowhere else.
+
+Each state is asked about twice: by names, as Trino asks (`batch-check`), and by field ids, as an engine is told what to
+hold back (a load's `read-restrictions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+
+from tests.contract.columns import WIDE, evolve, give, grants_path, readable, take, wide
+from tests.contract.exchanging import acting
+from tests.contract.world import Person, Table, World, told
+
+FIELDS: list[dict[str, Any]] = [dict(each) for each in WIDE["fields"]]  # type: ignore[call-overload]
+NAME = FIELDS[1]
+
+
+def but(*ids: int, **renamed: str) -> list[dict[str, Any]]:
+    """The columns of `wide` without some, and with others called anew: `but(4, name="called")`."""
+    return [{**each, "name": renamed.get(each["name"], each["name"])} for each in FIELDS if each["id"] not in ids]
+
+
+def another(id: int, name: str) -> dict[str, Any]:
+    """One more column."""
+    return {"id": id, "name": name, "type": "string", "required": False}
+
+
+@pytest.fixture(autouse=True)
+def strangers(world: World) -> Iterator[None]:
+    """Who is given columns holds nothing, before and after; the engine acts for them and holds back the others."""
+    people = (world.carol, world.steward, world.etl)
+    for person in people:
+        world.strip(person)
+    for privilege in ("delegate", "enforcer"):
+        world.grant(privilege, world.etl, "warehouse", world.warehouse)
+    yield
+    for person in people:
+        world.strip(person)
+
+
+@pytest.fixture
+def table(world: World, ns: str) -> Table:
+    """A table of four columns, of which carol may read `name` (field id 2)."""
+    table = wide(world, ns)
+    assert give(world, table, "name", world.carol).status_code == 204
+    return table
+
+
+def seen(world: World, table: Table, person: Person) -> tuple[Any, list[int] | None]:
+    """(the names that are readable, False for none; the field ids that an engine is told to hold back, None where
+    nothing may be read).
+    """
+    answer = acting(world, world.etl, person).get(table.path)
+    if answer.status_code != 200:
+        assert answer.status_code in (403, 404), answer.text
+        return readable(person, world, table)[0], None
+    told_of = answer.json().get("read-restrictions", {}).get("required-column-projections", [])
+    return readable(person, world, table)[0], [each["field-id"] for each in told_of]
+
+
+def recorded(world: World, table: Table, column: str | None = None) -> list[tuple[str, int, bool]]:
+    """(name, field id, whether it is dropped) of the grants on a column or on all of them."""
+    answer = world.admin.get(grants_path(world, table, column))
+    assert answer.status_code == 200, answer.text
+    on = [each["resource"] for each in answer.json()["grants"]]
+    return [(each["column"], each["field-id"], each.get("dropped", False)) for each in on]
+
+
+def test_a_renamed_column_keeps_its_grants_and_goes_by_its_new_name_alone(world: World, table: Table) -> None:
+    assert seen(world, table, world.carol) == (["name"], [1, 3, 4])
+    evolve(world, table, but(name="called"), 5)
+    assert seen(world, table, world.carol) == (["called"], [1, 3, 4])
+    assert recorded(world, table, "called") == [("called", 2, False)]
+    own = world.carol.get("/management/v1/grants").json()["grants"]
+    assert [each["resource"]["column"] for each in own] == ["called"]
+    assert told(give(world, table, "name", world.steward))[:2] == (404, "ColumnNotFound")
+    assert told(take(world, table, "name", world.carol))[:2] == (404, "ColumnNotFound")
+    assert seen(world, table, world.carol) == (["called"], [1, 3, 4])
+    assert take(world, table, "called", world.carol).status_code == 204
+    assert seen(world, table, world.carol) == (False, None)
+
+
+def test_a_new_column_of_the_old_name_has_no_grant_of_the_old_one(world: World, table: Table) -> None:
+    evolve(world, table, [*but(name="called"), another(6, "name")], 6)
+    assert seen(world, table, world.carol) == (["called"], [1, 3, 4, 6])
+    assert recorded(world, table, "name") == []
+    assert give(world, table, "name", world.carol).status_code == 204
+    assert seen(world, table, world.carol) == (["called", "name"], [1, 3, 4])
+    assert take(world, table, "field-id:2", world.carol).status_code == 204
+    assert seen(world, table, world.carol) == (False, [1, 2, 3, 4]), "by its name an old snapshot would give the other"
+
+
+def test_the_grant_of_a_dropped_column_gives_nothing_and_goes_by_its_field_id(world: World, table: Table) -> None:
+    evolve(world, table, but(2), 5)
+    assert seen(world, table, world.carol) == (False, None)
+    evolve(world, table, [*but(2), another(6, "name")], 6)
+    assert give(world, table, "name", world.steward).status_code == 204
+    assert seen(world, table, world.carol) == (False, None)
+    assert seen(world, table, world.steward) == (False, [1, 2, 3, 4])
+    assert recorded(world, table) == [("name", 2, True), ("name", 6, False)]
+    assert take(world, table, "name", world.carol).status_code == 204, "nothing is granted to her on the new one"
+    assert recorded(world, table, "field-id:2") == [("name", 2, True)]
+    assert take(world, table, "field-id:2", world.carol).status_code == 204
+    assert recorded(world, table) == [("name", 6, False)]
+
+
+def test_a_column_with_fields_in_it_is_granted_kept_and_dropped_as_a_whole(world: World, table: Table) -> None:
+    assert give(world, table, "address", world.carol).status_code == 204
+    grown = {"type": "struct", "fields": [*FIELDS[3]["type"]["fields"], another(6, "door")]}
+    evolve(world, table, [*but(4), {**FIELDS[3], "type": grown}], 6)
+    assert seen(world, table, world.carol) == (["name", "address"], [1, 3])
+    evolve(world, table, but(4), 6)
+    assert seen(world, table, world.carol) == (["name"], [1, 3, 4])
+    for field in ("address.street", "address.door", "street", "field-id:6"):
+        assert give(world, table, field, world.steward).status_code in (400, 404), field
+    assert told(take(world, table, "address.street", world.carol))[:2] == (404, "ColumnNotFound")
+    assert recorded(world, table, "address") == [("address", 4, True)]
+    evolve(world, table, [*but(4), another(7, "street")], 7)
+    assert seen(world, table, world.carol) == (["name"], [1, 3, 4, 7]), "what was called so within it is another column"
+    assert take(world, table, "address", world.carol).status_code == 204
+    assert recorded(world, table) == [("name", 2, False)]
+
+
+def test_twins_by_letter_case_are_two_columns_and_by_name_both_or_none(world: World, table: Table) -> None:
+    evolve(world, table, [*FIELDS, another(6, "NAME")], 6)
+    assert seen(world, table, world.carol) == (False, [1, 3, 4, 6]), "Trino knows no letter case"
+    assert give(world, table, "NAME", world.carol).status_code == 204
+    assert seen(world, table, world.carol) == (["name", "NAME"], [1, 3, 4])
+    assert take(world, table, "name", world.carol).status_code == 204
+    assert seen(world, table, world.carol) == (False, [1, 2, 3, 4])
+    assert told(give(world, table, "Name", world.carol))[:2] == (404, "ColumnNotFound")
+
+
+def test_a_column_that_an_older_schema_brings_back_is_the_old_one_with_its_grants(world: World, table: Table) -> None:
+    evolve(world, table, [*but(2), another(6, "name")], 6)
+    assert give(world, table, "name", world.steward).status_code == 204
+    assert seen(world, table, world.carol) == (False, None)
+    back = world.commit(world.admin, table.path, {"action": "set-current-schema", "schema-id": 0})
+    assert back.status_code == 200, back.text
+    assert seen(world, table, world.carol) == (False, [1, 3, 4, 6]), "its name was another column's in between"
+    assert seen(world, table, world.steward) == (False, None)
+    assert recorded(world, table) == [("name", 2, False), ("name", 6, True)]
+    assert give(world, table, "name", world.steward).status_code == 204
+    assert seen(world, table, world.steward) == (False, [1, 3, 4, 6]), "what is granted on a dropped one gives nothing"
+
+
+def test_columns_that_swap_their_names_swap_no_grants(world: World, table: Table) -> None:
+    evolve(world, table, but(name="card", card="name"), 5)
+    assert seen(world, table, world.carol) == (False, [1, 3, 4])
+    assert recorded(world, table) == [("card", 2, False)]
+    assert take(world, table, "name", world.carol).status_code == 204, "nothing is granted on what is called so now"
+    assert recorded(world, table) == [("card", 2, False)]
+
+
+def test_a_question_that_is_asked_during_a_rename_is_answered_by_one_schema(world: World, ns: str) -> None:
+    """In one commit the granted column gets a new name, and one that is not granted gets its old one."""
+    for _ in range(4):
+        table = wide(world, ns)
+        assert give(world, table, "name", world.carol).status_code == 204
+        begun, done = Event(), Event()
+
+        def ask(table: Table = table, begun: Event = begun, done: Event = done) -> list[Any]:
+            answers = []
+            while not done.is_set():
+                answers.append(readable(world.carol, world, *[table] * 5))
+                begun.set()
+            return answers
+
+        with ThreadPoolExecutor(2) as pool:
+            asking = [pool.submit(ask) for _ in range(2)]
+            assert begun.wait(30)
+            evolve(world, table, but(name="called", card="name"), 5)
+            after = readable(world.carol, world, table)
+            done.set()
+            heard = [each.result(60) for each in asking]
+        assert after == [["called"]]
+        for answers in heard:
+            assert all(each in ([["name"]] * 5, [["called"]] * 5) for each in answers), answers
+            assert answers == sorted(answers, reverse=True), "never the old name again after the new one"
