@@ -76,9 +76,11 @@ async def _service_accounts(
     )
     tls = trust.context if cluster.ca_file is None else ssl.create_default_context(cafile=cluster.ca_file)
     reviews = await stack.enter_async_context(ApiServer(cluster.url, token_file, tls=tls))
+    keys = reviews.key_ring()
+    stack.push_async_callback(keys.aclose)
     memory = settings.memory
     seconds = min(memory.token_seconds, cluster.review_lifetime)
-    return ServiceAccounts(rules, reviews, entries=memory.tokens, seconds=seconds, observer=metrics)
+    return ServiceAccounts(rules, reviews, keys, entries=memory.tokens, seconds=seconds, observer=metrics)
 
 
 def _issuers_of_own_token(id: str, token_file: Path) -> frozenset[str]:

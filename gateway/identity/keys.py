@@ -107,15 +107,17 @@ class KeyRing:
         refetch_seconds: float = 10.0,
         refresh_seconds: float = 300.0,
         max_age_seconds: float = 3600.0,
+        jwks_uri: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`issuer` is the configured provider. Raises `ValueError` when its address may not be used or the times are
-        not in order.
+        """`issuer` is the configured provider, which says where its keys are unless `jwks_uri` does. Raises
+        `ValueError` when its address may not be used or the times are not in order.
         """
         check_endpoint(issuer, "the identity provider's URI")
         if not 0 < refetch_seconds <= refresh_seconds <= max_age_seconds:
             raise ValueError("0 < refetch_seconds <= refresh_seconds <= max_age_seconds is required")
         self._issuer = issuer
+        self._jwks_uri = jwks_uri
         self._fetch = fetch
         self._refetch_seconds = refetch_seconds
         self._refresh_seconds = refresh_seconds
@@ -135,6 +137,12 @@ class KeyRing:
         gone is verified no longer.
         """
         return self._generation
+
+    @property
+    def believable(self) -> bool:
+        """Whether there are keys that are not too old."""
+        age = self._age()
+        return age is not None and age < self._max_age_seconds
 
     async def candidates(self, kid: str | None, algorithm: str) -> tuple[VerificationKey, ...]:
         """The keys that may have signed a token whose header names `kid` and `algorithm`; never empty.
@@ -167,13 +175,11 @@ class KeyRing:
             await asyncio.gather(self._loading, return_exceptions=True)
 
     async def _ensure_believable(self) -> None:
-        age = self._age()
-        if age is None or age >= self._max_age_seconds:
+        if not self.believable:
             await self._reload()
-            age = self._age()
-            if age is None or age >= self._max_age_seconds:
+            if not self.believable:
                 raise self._unavailable(self._failure or "the keys are past their maximum age")
-        elif age >= self._refresh_seconds:
+        elif (self._age() or 0.0) >= self._refresh_seconds:
             self._start_load()
 
     def _age(self) -> float | None:
@@ -220,7 +226,7 @@ class KeyRing:
 
     async def _load(self, started_at: float) -> None:
         try:
-            jwks_uri = await find_jwks_uri(self._issuer, self._fetch)
+            jwks_uri = self._jwks_uri or await find_jwks_uri(self._issuer, self._fetch)
             published = await self._fetch(jwks_uri)
             self._keys = parse_jwks(published)
         except (FetchFailed, ValueError) as error:

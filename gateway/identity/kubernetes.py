@@ -2,8 +2,10 @@
 """Service accounts of a Kubernetes cluster: the cluster's own API server says whether a token is good (TokenReview of
 authentication.k8s.io/v1), so a token ends with its pod and not with its date.
 
-What can be told without asking is told without asking (form, issuer, audience, dates), and no more than a few
-questions are under way: a storm of made-up tokens costs the API server little.
+What can be told without asking is told without asking: form, issuer, audience, dates, and the signature where the
+cluster lets the gateway read its public keys. Tokens whose signature cannot be judged wait apart from those whose
+signature is good, so that nobody who makes tokens up keeps a pod out; and no more than a few questions are under way,
+so that a storm costs the API server little.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ import hashlib
 import re
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -24,17 +28,21 @@ from cachetools import TTLCache
 from gateway.access.principal_ids import fits_a_tuple
 from gateway.identity import claims as read
 from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable
-from gateway.identity.fetch import check_endpoint
+from gateway.identity.fetch import FetchFailed, check_endpoint
+from gateway.identity.keys import KeyRing
 from gateway.identity.remembered import RememberedTokens, TokenObserver
-from gateway.identity.tokens import VerifiedToken, audiences_of, decode_claims, numeric_date
+from gateway.identity.tokens import KeySource, VerifiedToken, audiences_of, decode_claims, numeric_date, signed_by
 
 _PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
+_KEYS_PATH = "/openid/v1/jwks"
 _ACCOUNT = re.compile(r"system:serviceaccount:(?P<namespace>[a-z0-9-]{1,63}):(?P<name>[a-z0-9.-]{1,253})", re.ASCII)
 #: What tokens of service accounts were issued by before they had an end; they have no audience either.
 LEGACY_ISSUER = "kubernetes/serviceaccount"
 _MAX_ANSWER_BYTES = 262_144
-_AT_ONCE = 8
-_WAITING = 64
+#: How many reviews may be under way, and how many may wait or be under way.
+_AT_ONCE, _WAITING = 8, 64
+#: The same for tokens under a key that the cluster does not publish, or not yet.
+_UNKNOWN_AT_ONCE, _UNKNOWN_WAITING = 2, 16
 _REFUSED_ENTRIES, _REFUSED_SECONDS = 2_000, 10.0
 _RETRY_SECONDS = 5
 
@@ -86,6 +94,34 @@ class Reviews(Protocol):
         """The body of its answer. Raises `IdentityProviderUnavailable` when there is none to go by."""
 
 
+class ClusterKeys(KeySource, Protocol):
+    """The keys that the cluster publishes: `KeyRing`."""
+
+    @property
+    def believable(self) -> bool: ...
+
+
+class _Lane:
+    """Where reviews wait for each other; `waiting` counts those under way, too."""
+
+    def __init__(self, at_once: int, waiting: int) -> None:
+        self._room = asyncio.Semaphore(at_once)
+        self._most = waiting
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """A turn. Raises `IdentityProviderUnavailable` when too many wait for one."""
+        if self._waiting >= self._most:
+            raise unavailable("too many tokens wait to be reviewed")
+        self._waiting += 1
+        try:
+            async with self._room:
+                yield
+        finally:
+            self._waiting -= 1
+
+
 class ServiceAccounts:
     """A link of the router: the service accounts of one cluster."""
 
@@ -93,6 +129,7 @@ class ServiceAccounts:
         self,
         rules: ClusterRules,
         reviews: Reviews,
+        keys: ClusterKeys,
         *,
         entries: int,
         seconds: float,
@@ -102,10 +139,12 @@ class ServiceAccounts:
         """A token counts as reviewed for `seconds` at most: so long may one work whose pod or account is gone."""
         self._rules = rules
         self._reviews = reviews
+        self._keys = keys
         self._clock = clock
         self._seconds = seconds
-        self._room = asyncio.Semaphore(_AT_ONCE)
-        self._waiting = 0
+        self._lane = _Lane(_AT_ONCE, _WAITING)
+        self._lane_of_unknown = _Lane(_UNKNOWN_AT_ONCE, _UNKNOWN_WAITING)
+        self._under_way: dict[bytes, asyncio.Task[_Status]] = {}
         self._refused: TTLCache[bytes, str] = TTLCache(_REFUSED_ENTRIES, _REFUSED_SECONDS)
         self._remembered = RememberedTokens(
             self._verify, generation=lambda: 0, entries=entries, seconds=seconds, observer=observer, clock=clock
@@ -132,7 +171,7 @@ class ServiceAccounts:
 
     async def check(self) -> None:
         """For health: have a text reviewed that is no token. Raises `IdentityProviderUnavailable`."""
-        await self._review("no-token")
+        await self._review("no-token", self._lane)
 
     async def _verify(self, token: str) -> VerifiedToken:
         claims = _unverified(token)
@@ -140,8 +179,9 @@ class ServiceAccounts:
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         if (refusal := self._refused.get(digest)) is not None:
             raise AuthenticationFailed(refusal)
+        lane = await self._lane_for(token)
         try:
-            status = await self._review(token, legacy=issuer == LEGACY_ISSUER)
+            status = await self._reviewed(digest, token, lane, legacy=issuer == LEGACY_ISSUER)
             return self._read(claims, status, issuer, audiences, expires_at)
         except AuthenticationFailed as refused:
             self._refused[digest] = refused.message
@@ -168,7 +208,31 @@ class ServiceAccounts:
             raise AuthenticationFailed("the token was issued for another audience than this service")
         return issuer, audiences, expires_at
 
-    async def _review(self, token: str, *, legacy: bool = False) -> _Status:
+    async def _lane_for(self, token: str) -> _Lane:
+        """Where the token's review waits. Raises `AuthenticationFailed` when the cluster cannot have signed it.
+
+        That a key is not published proves nothing: API servers that are started anew one after the other publish a new
+        key one after the other.
+        """
+        try:
+            if await signed_by(token, self._keys):
+                return self._lane
+        except (AuthenticationFailed, IdentityProviderUnavailable):
+            # Without any keys all tokens are alike, and have the whole room.
+            return self._lane_of_unknown if self._keys.believable else self._lane
+        raise AuthenticationFailed("the token's signature is not valid")
+
+    async def _reviewed(self, digest: bytes, token: str, lane: _Lane, *, legacy: bool) -> _Status:
+        """One review for all requests that come with the same token at the same time."""
+        review = self._under_way.get(digest)
+        if review is None:
+            review = asyncio.create_task(self._review(token, lane, legacy=legacy), name="token-review")
+            self._under_way[digest] = review
+            review.add_done_callback(lambda _: self._under_way.pop(digest))
+        # The request that asked first may be cancelled while others wait for the same answer.
+        return await asyncio.shield(review)
+
+    async def _review(self, token: str, lane: _Lane, *, legacy: bool = False) -> _Status:
         """What the API server says. It takes a token without an audience for its own audience alone, and refuses it
         when another one is asked for; so for such a token it is asked for none.
         """
@@ -176,14 +240,8 @@ class ServiceAccounts:
         if not legacy:
             spec["audiences"] = sorted(self._rules.audiences)
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
-        if self._waiting >= _WAITING:
-            raise unavailable("too many tokens wait to be reviewed")
-        self._waiting += 1
-        try:
-            async with self._room:
-                answer = await self._reviews(msgspec.json.encode(asked))
-        finally:
-            self._waiting -= 1
+        async with lane.place():
+            answer = await self._reviews(msgspec.json.encode(asked))
         try:
             return msgspec.json.decode(answer, type=_Review).status
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -246,7 +304,8 @@ def issuer_in(token: str) -> str | None:
 
 
 class ApiServer:
-    """`Reviews` over HTTPS, as the gateway's own service account: no redirects, no proxies, bounded time and size.
+    """`Reviews`, and by `fetch` a `Fetcher` of the cluster's keys, over HTTPS as the gateway's own service account: no
+    redirects, no proxies, bounded time and size.
 
     Make it inside the running loop: `async with ApiServer(...) as reviews`. The token is read anew for each question:
     the kubelet replaces it before it ends.
@@ -256,7 +315,7 @@ class ApiServer:
         check_endpoint(url, "the address of the API server")
         if not url.startswith("https://"):
             raise ValueError("the address of the API server must be https: the gateway's own token is sent to it")
-        self._url = url.rstrip("/") + _PATH
+        self._url = url.rstrip("/")
         self._token_file = token_file
         self._tls = tls
         self._timeout = aiohttp.ClientTimeout(total=timeout_seconds)
@@ -276,22 +335,38 @@ class ApiServer:
             await self._session.close()
             self._session = None
 
+    def key_ring(self) -> KeyRing:
+        """The keys its tokens are signed with, which it publishes. They are read here and not where the issuer says:
+        its address need not be reachable, and this is who is asked about tokens anyway.
+        """
+        return KeyRing(self._url, self.fetch, jwks_uri=self._url + _KEYS_PATH)
+
     async def __call__(self, review: bytes) -> bytes:
         """The body of the answer to one review. Raises `IdentityProviderUnavailable`."""
+        return await self._ask("POST", self._url + _PATH, review)
+
+    async def fetch(self, url: str) -> bytes:
+        """One of its documents. Raises `FetchFailed`."""
+        try:
+            return await self._ask("GET", url, None)
+        except IdentityProviderUnavailable as error:
+            raise FetchFailed(error.reason) from error
+
+    async def _ask(self, method: str, url: str, body: bytes | None) -> bytes:
         if self._session is None:
             raise unavailable("the connection to the API server is not open")
         try:
             own = (await asyncio.to_thread(self._token_file.read_text)).strip()
-            headers = {"Authorization": f"Bearer {own}", "Content-Type": "application/json"}
-            async with self._session.post(self._url, data=review, headers=headers, allow_redirects=False) as answer:
-                body = await answer.content.read(_MAX_ANSWER_BYTES + 1)
+            headers = {"Authorization": f"Bearer {own}"} | ({"Content-Type": "application/json"} if body else {})
+            async with self._session.request(method, url, data=body, headers=headers, allow_redirects=False) as answer:
+                found = await answer.content.read(_MAX_ANSWER_BYTES + 1)
                 if answer.status not in (200, 201):
                     # 401 and 403 are about the gateway's own account: it lacks system:auth-delegator.
-                    raise unavailable(f"the API server answered {answer.status} to a TokenReview")
-                while len(body) <= _MAX_ANSWER_BYTES and (more := await answer.content.read(_MAX_ANSWER_BYTES)):
-                    body += more
+                    raise unavailable(f"the API server answered {answer.status} to {method} {urlsplit(url).path}")
+                while len(found) <= _MAX_ANSWER_BYTES and (more := await answer.content.read(_MAX_ANSWER_BYTES)):
+                    found += more
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise unavailable(f"the API server could not be asked: {type(error).__name__}") from error
-        if len(body) > _MAX_ANSWER_BYTES:
+        if len(found) > _MAX_ANSWER_BYTES:
             raise unavailable(f"the API server answered more than {_MAX_ANSWER_BYTES} bytes")
-        return body
+        return found

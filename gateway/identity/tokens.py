@@ -152,7 +152,9 @@ class TokenVerifier:
         Raises `AuthenticationFailed` (401) when it breaks a rule, `IdentityProviderUnavailable` (503) when its
         signature cannot be judged.
         """
-        signed = self._extract(token)
+        if len(token) > self._rules.max_token_bytes:
+            raise AuthenticationFailed(f"the token is longer than {self._rules.max_token_bytes} bytes")
+        signed = _extract(token)
         algorithm, kid = _checked_header(signed)
         claims = decode_claims(signed.payload)
         issuer = claims.get("iss")
@@ -160,16 +162,6 @@ class TokenVerifier:
             raise AuthenticationFailed("the token comes from an issuer that is not configured here")
         _check_signature(signed, await self._keys.candidates(kid, algorithm))
         return self._read(claims, issuer)
-
-    def _extract(self, token: str) -> jws.CompactSignature:
-        if len(token) > self._rules.max_token_bytes:
-            raise AuthenticationFailed(f"the token is longer than {self._rules.max_token_bytes} bytes")
-        if _COMPACT.fullmatch(token) is None:
-            raise AuthenticationFailed("the token is not a signed JWT of three base64url parts")
-        try:
-            return jws.extract_compact(token.encode("ascii"), registry=_REGISTRY)
-        except (JoseError, ValueError, TypeError, RecursionError):
-            raise AuthenticationFailed("the token is not a signed JWT that can be decoded") from None
 
     def _read(self, claims: read.Claims, issuer: str) -> VerifiedToken:
         rules = self._rules
@@ -229,6 +221,30 @@ class TokenVerifier:
         if issued_at is not None and now < issued_at - skew:
             raise AuthenticationFailed("the token was issued in the future (iat)")
         return expires_at, issued_at
+
+
+async def signed_by(token: str, keys: KeySource) -> bool:
+    """Whether one of the keys that it names signed the token; nothing else is looked at.
+
+    Raises `AuthenticationFailed` and `IdentityProviderUnavailable` when there is no such key to tell by.
+    """
+    signed = _extract(token)
+    algorithm, kid = _checked_header(signed)
+    candidates = await keys.candidates(kid, algorithm)
+    try:
+        _check_signature(signed, candidates)
+    except AuthenticationFailed:
+        return False
+    return True
+
+
+def _extract(token: str) -> jws.CompactSignature:
+    if _COMPACT.fullmatch(token) is None:
+        raise AuthenticationFailed("the token is not a signed JWT of three base64url parts")
+    try:
+        return jws.extract_compact(token.encode("ascii"), registry=_REGISTRY)
+    except (JoseError, ValueError, TypeError, RecursionError):
+        raise AuthenticationFailed("the token is not a signed JWT that can be decoded") from None
 
 
 def _checked_header(signed: jws.CompactSignature) -> tuple[str, str | None]:

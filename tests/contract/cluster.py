@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stub of a Kubernetes API server: it speaks TokenReview (authentication.k8s.io/v1) over TLS and knows some accounts.
+"""A stub of a Kubernetes API server: it speaks TokenReview (authentication.k8s.io/v1) over TLS, knows some accounts and
+publishes the keys of their tokens unless it `hides_keys`.
 
 It checks what a real one checks: the caller's own token, the kind and version of what is sent, the audiences asked for.
 """
@@ -23,6 +24,7 @@ AUDIENCE = "lakegate-pods"
 #: What the API server's own tokens are for, and those that name no audience; it is asked for when none is.
 OWN_AUDIENCE = "https://kubernetes.default.svc.cluster.local"
 _PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
+_KEYS_PATH = "/openid/v1/jwks"
 
 
 class StubCluster(StubProvider):
@@ -37,6 +39,7 @@ class StubCluster(StubProvider):
         self.questions = 0
         self.answer: tuple[int, Any] | None = None
         self.pause = 0.0
+        self.hides_keys = False
         self.own = self.account("lakegate", "gateway", uid="uid-of-the-gateway")
         (files / "token").write_text(self.own + "\n")
 
@@ -52,6 +55,14 @@ class StubCluster(StubProvider):
             "audiences": [audience or OWN_AUDIENCE],
         }
         return token
+
+    def keys(self, path: str, own: str) -> tuple[int, Any]:
+        """(status, body) of the keys, for whoever may read them."""
+        if own != f"Bearer {self.own}":
+            return 401, {"kind": "Status", "status": "Failure", "reason": "Unauthorized", "code": 401}
+        if path != _KEYS_PATH or self.hides_keys:
+            return 403, {"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403}
+        return 200, self.document(path)
 
     def review(self, sent: dict[str, Any], own: str) -> tuple[int, Any]:
         """(status, body) as an API server answers."""
@@ -83,7 +94,13 @@ def stub_cluster(files: Path) -> Iterator[StubCluster]:
             sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             time.sleep(cluster.pause)
             found = self.path == _PATH
-            status, body = cluster.review(sent, self.headers["Authorization"]) if found else (404, {})
+            self._answer(*(cluster.review(sent, self.headers["Authorization"]) if found else (404, {})))
+
+        def do_GET(self) -> None:
+            cluster.asked.append(self.path)
+            self._answer(*cluster.keys(self.path, self.headers["Authorization"]))
+
+        def _answer(self, status: int, body: Any) -> None:
             raw = json.dumps(body).encode() if not isinstance(body, bytes) else body
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

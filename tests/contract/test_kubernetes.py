@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import httpx
 import pytest
 
 from tests.contract.cluster import AUDIENCE, OWN_AUDIENCE, StubCluster, stub_cluster
+from tests.contract.providers import signed
 from tests.contract.test_token_groups import give, of_group
 from tests.contract.world import Person, World, told, unique
 from tests.integration.toxic import second_gateway
@@ -21,7 +23,9 @@ USER = "/management/v1/user"
 
 @dataclass(frozen=True)
 class Two:
-    """A gateway with two clusters: `lab` names accounts by uid, `mill` by name and has a short memory."""
+    """A gateway with two clusters: `lab` names accounts by uid and shows its keys, `mill` by name, shows none and has a
+    short memory.
+    """
 
     base: str
     lab: StubCluster
@@ -37,7 +41,7 @@ class Two:
 def two(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
     lab_files, mill_files = tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("mill")
     with stub_cluster(lab_files) as lab, stub_cluster(mill_files) as mill:
-        mill.issuer = "https://mill.example"
+        mill.issuer, mill.hides_keys = "https://mill.example", True
         settings = {
             "KUBERNETES_CLUSTERS__LAB__URL": lab.url,
             "KUBERNETES_CLUSTERS__LAB__AUDIENCE": AUDIENCE,
@@ -125,6 +129,30 @@ def test_what_could_not_be_good_is_not_even_asked_about(two: Two, claims: dict[s
     asked = two.lab.questions
     assert two.who(token).status_code == 401
     assert two.lab.questions == asked
+
+
+def test_a_storm_of_made_up_tokens_keeps_no_pod_out_where_the_cluster_shows_its_keys(two: Two) -> None:
+    """As many as could wait in all processes, each as a good one but for the signature or the name of the key."""
+    two.who(two.lab.account("etl", "first", uid=unique("u")))
+    asked = two.lab.questions
+    for _ in range(50):
+        head, _, signature = two.lab.account("etl", "x", uid=unique("u")).rpartition(".")
+        refused = two.who(f"{head}.{'A' * len(signature)}")
+        assert refused.status_code == 401 and "signature" in refused.json()["error"]["message"]
+    assert two.lab.questions == asked
+    assert set(two.lab.asked) == {"/openid/v1/jwks"}
+    two.lab.pause = 0.3
+    strangers = [signed(two.lab.key, two.lab.claims("x", aud=[AUDIENCE]), kid=unique("k")) for _ in range(320)]
+    with ThreadPoolExecutor(320) as pool:
+        storm = [pool.submit(two.who, token) for token in strangers]
+        while two.lab.questions < asked + 4:
+            time.sleep(0.01)
+        for _ in range(5):
+            uid = unique("u")
+            assert two.who(two.lab.account("etl", "real", uid=uid)).json()["id"] == f"lab~{uid}"
+        statuses = [each.result().status_code for each in storm]
+    assert statuses.count(503) > 0, "the storm was one"
+    assert set(statuses) <= {401, 503}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavai
 from gateway.identity.kubernetes import ApiServer, ClusterRules, ServiceAccounts
 from gateway.trust import trusted
 
-from .conftest import NOW, Clock, Provider
+from .conftest import NOW, Clock, Provider, b64
 
 ISSUER = "https://kubernetes.default.svc"
 
@@ -42,9 +43,24 @@ class Unobserved:
         """Not looked at here."""
 
 
-def _accounts(server: Server, clock: Clock) -> ServiceAccounts:
+def _accounts(server: Server, clock: Clock, provider: Provider) -> ServiceAccounts:
+    """Of a cluster that publishes the provider's keys."""
     rules = ClusterRules(idp_id="lab", issuers=frozenset({ISSUER}), audiences=frozenset({"lake"}))
-    return ServiceAccounts(rules, server, entries=10, seconds=60.0, observer=Unobserved(), clock=clock)
+    keys = provider.ring()
+    return ServiceAccounts(rules, server, keys, entries=10, seconds=60.0, observer=Unobserved(), clock=clock)
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():
+            await asyncio.sleep(0)
+
+
+def _made_up(provider: Provider, number: int, *, kid: str) -> str:
+    """A token that nobody signed, and otherwise as it should be."""
+    head, payload, signature = _token(provider, jti=f"made-up-{number}").split(".")
+    header = {"alg": "RS256", "kid": kid}
+    return f"{b64(json.dumps(header).encode())}.{payload}.{signature}"
 
 
 def _token(provider: Provider, **claims: Any) -> str:
@@ -53,7 +69,7 @@ def _token(provider: Provider, **claims: Any) -> str:
 
 async def test_a_review_asks_for_our_audiences_and_is_remembered_until_the_tokens_end(provider: Provider) -> None:
     server, clock = Server(), Clock(NOW)
-    accounts = _accounts(server, clock)
+    accounts = _accounts(server, clock, provider)
     token = _token(provider, exp=NOW + 20)
     for _ in range(3):
         assert (await accounts.verify(token)).user_id == "lab~9e1c"
@@ -72,15 +88,80 @@ async def test_a_storm_of_tokens_keeps_few_questions_under_way_and_the_rest_is_t
 ) -> None:
     server = Server()
     server.gate = asyncio.Event()
-    accounts = _accounts(server, Clock(NOW))
+    accounts = _accounts(server, Clock(NOW), provider)
     storm = [asyncio.create_task(accounts.verify(_token(provider, jti=str(number)))) for number in range(100)]
-    while sum(task.done() for task in storm) < 36:
-        await asyncio.sleep(0)
+    await _until(lambda: sum(task.done() for task in storm) >= 36)
     assert server.most == 8
     server.gate.set()
     ended = await asyncio.gather(*storm, return_exceptions=True)
     assert sum(isinstance(each, IdentityProviderUnavailable) for each in ended) == 36
     assert server.most == 8
+
+
+async def test_tokens_that_the_cluster_cannot_have_signed_are_refused_without_asking(provider: Provider) -> None:
+    server = Server()
+    accounts = _accounts(server, Clock(NOW), provider)
+    for number in range(3):
+        with pytest.raises(AuthenticationFailed, match="signature"):
+            await accounts.verify(_made_up(provider, number, kid="k1"))
+    assert server.asked == []
+
+
+async def test_tokens_under_keys_that_nobody_knows_wait_among_themselves_and_keep_no_pod_out(
+    provider: Provider,
+) -> None:
+    server = Server()
+    server.gate = asyncio.Event()
+    accounts = _accounts(server, Clock(NOW), provider)
+    made_up = [_made_up(provider, number, kid=f"made-up-{number}") for number in range(100)]
+    storm = [asyncio.create_task(accounts.verify(token)) for token in made_up]
+    await _until(lambda: sum(task.done() for task in storm) >= 84)
+    assert server.most == 2
+    pods = [asyncio.create_task(accounts.verify(_token(provider, jti=f"pod-{number}"))) for number in range(64)]
+    await _until(lambda: server.most >= 10)
+    assert not any(pod.done() for pod in pods), "none is turned away"
+    server.gate.set()
+    assert {(await pod).user_id for pod in pods} == {"lab~9e1c"}
+    ended = await asyncio.gather(*storm, return_exceptions=True)
+    assert sum(isinstance(each, IdentityProviderUnavailable) for each in ended) == 84
+    assert len(provider.documents.asked) <= 4, "and the keys are not read again for each"
+
+
+async def test_a_key_that_the_cluster_does_not_publish_yet_is_no_refusal(provider: Provider, new_key: Any) -> None:
+    server = Server()
+    token = provider.sign(provider.claims(iss=ISSUER, aud=["lake"]), key=new_key("RSA"), kid="k2")
+    assert (await _accounts(server, Clock(NOW), provider).verify(token)).user_id == "lab~9e1c"
+
+
+async def test_a_cluster_that_shows_no_keys_is_asked_about_each_token_with_all_the_room_there_is(
+    provider: Provider,
+) -> None:
+    provider.documents.down = True
+    server = Server()
+    server.gate = asyncio.Event()
+    accounts = _accounts(server, Clock(NOW), provider)
+    tokens = [_token(provider, jti=str(number)) for number in range(64)]
+    waiting = [asyncio.create_task(accounts.verify(token)) for token in tokens]
+    await _until(lambda: server.most >= 8)
+    server.gate.set()
+    assert {(await each).user_id for each in waiting} == {"lab~9e1c"}
+    assert len(provider.documents.asked) == 1
+
+
+async def test_a_token_that_comes_many_times_at_once_is_reviewed_once_whoever_goes_away(provider: Provider) -> None:
+    server = Server()
+    server.gate = asyncio.Event()
+    accounts = _accounts(server, Clock(NOW), provider)
+    token = _token(provider)
+    asking = [asyncio.create_task(accounts.verify(token)) for _ in range(200)]
+    await _until(lambda: bool(server.asked))
+    asking[0].cancel()
+    server.gate.set()
+    ended = await asyncio.gather(*asking, return_exceptions=True)
+    assert isinstance(ended[0], asyncio.CancelledError)
+    assert not [each for each in ended[1:] if isinstance(each, BaseException)]
+    assert len(server.asked) == 1
+    assert not accounts._under_way
 
 
 @pytest.mark.parametrize(
