@@ -12,6 +12,7 @@ from datetime import datetime
 from gateway.access.actor import Actor
 from gateway.access.engines import Engines
 from gateway.access.ports import Pin, Question, Resolver
+from gateway.access.privileges import Privilege
 from gateway.access.refs import Ref, column_key
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedTable
@@ -43,7 +44,8 @@ class GrantedColumns:
         """What OpenFGA says yes to of what is `recorded`. Raises DecisionEngineUnavailable."""
         asked = [(ref, field) for ref, fields in recorded.items() for field in sorted(fields)]
         questions = [
-            Question(Can.READ_DATA, column_key(rows[ref].id, field), rows[ref].warehouse.revision)
+            # Many of a kind are looked for among all that somebody was given, and checked where they are not named.
+            Question(Can.READ_DATA, column_key(rows[ref].id, field), rows[ref].warehouse.revision, Privilege.SELECT)
             for ref, field in asked
         ]
         if not questions:

@@ -70,12 +70,19 @@ class FollowedReaches:
             self._known = model_id, found, _Model(stored.authorization_model)
         return self._known[1]
 
-    def certain(self, model_id: str, type_name: str, relation: str) -> bool:
-        """Whether by this model the relation alone makes an object of the type visible in lists; no if not known."""
-        if self._known is None or self._known[0] != model_id:
+    async def enough(self, model_id: str, relation: Can, type: ObjectType, granted: str) -> bool:
+        """Whether by this model `granted` alone gives `relation` on an object of the type: what shows it in lists, and
+        what reads a column; no of anything else, and when another model serves. Raises DecisionEngineUnavailable.
+        """
+        if relation is Can.INCLUDE_IN_LIST:
+            # Whoever hints at this has asked for the reaches, and hints at nothing where there are none.
+            reach = self._known[1].get(type) if self._known is not None and self._known[0] == model_id else None
+            return reach is not None and granted in reach.certain
+        if (relation, type) != (Can.READ_DATA, ObjectType.COLUMN):
             return False
-        reach = self._known[1].get(ObjectType(type_name))
-        return reach is not None and relation in reach.certain
+        await self()
+        known = self._known
+        return known is not None and known[0] == model_id and granted in known[2].implying(type, relation.value)
 
     async def inherited(self, model_id: str, type_name: str, relation: str, parent_name: str) -> str | None:
         """A relation on a `parent_name` that by this model gives `relation` on each `type_name` whose `parent` it is;

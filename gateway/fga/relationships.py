@@ -65,7 +65,7 @@ class FgaRelationships:
         quick = await self._by_hints(asked, questions, names)
         held = await self._by_containers(asked, questions)
         known = [
-            (question.by, name) in quick
+            (question.relation, question.by, name) in quick
             or (question.inside is not None and (question.relation, question.object.type, question.inside) in held)
             for question, name in zip(questions, names, strict=True)
         ]
@@ -103,21 +103,23 @@ class FgaRelationships:
         # By another model, which began to serve meanwhile, a relation may give something else.
         return held if self._client.model_id == model_id else set()
 
-    async def _by_hints(self, asked: _Asked, questions: Sequence[Question], names: Sequence[str]) -> set[_Hint]:
-        """The hints that are enough by the model that serves, and hold by it."""
+    async def _by_hints(
+        self, asked: _Asked, questions: Sequence[Question], names: Sequence[str]
+    ) -> set[tuple[Can, str | None, str]]:
+        """The hints that are enough by the model that serves, and hold by it; each with what it is enough for."""
         if self._reaches is None:
             return set()
         model_id = self._client.model_id
+        kinds = {(each.relation, each.object.type, each.by) for each in questions if each.by is not None}
+        enough = {kind for kind in kinds if await self._reaches.enough(model_id, *kind)}
         hints = {
-            (each.by, name)
+            (each.relation, each.by, name)
             for each, name in zip(questions, names, strict=True)
-            if each.by is not None
-            and each.relation is Can.INCLUDE_IN_LIST
-            and self._reaches.certain(model_id, each.object.type.value, each.by)
+            if (each.relation, each.object.type, each.by) in enough
         }
-        held = await asked.by_hints(hints) if hints else set()
+        held = await asked.by_hints({(by, name) for _, by, name in hints if by is not None}) if hints else set()
         # By another model, which began to serve meanwhile, a relation may give something else.
-        return held if self._client.model_id == model_id else set()
+        return {hint for hint in hints if hint[1:] in held} if self._client.model_id == model_id else set()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from gateway.access.listing import TRAVERSE, Reaches, all_by_grants
 from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS
 from gateway.access.refs import ObjectType
+from gateway.access.relations import Can
 from gateway.access.tuples import READ_COLUMNS
+from gateway.fga.client import FgaClient
 from gateway.fga.compiled import compiled_model
-from gateway.fga.reach import inherited_of, reaches_of
+from gateway.fga.reach import FollowedReaches, inherited_of, reaches_of
 
 T = ObjectType
 LISTED = (T.PROJECT, T.WAREHOUSE, T.NAMESPACE, T.TABLE, T.VIEW, T.GENERIC_TABLE)
@@ -208,3 +210,46 @@ def test_an_edge_that_holds_only_sometimes_gives_nothing(subject: dict[str, Any]
     edited = Edited()
     edited._types["table"]["metadata"]["relations"]["parent"]["directly_related_user_types"] = [subject]
     assert inherited_of(edited.model, T.TABLE, "can_get_metadata", T.NAMESPACE) is None
+
+
+class Serving:
+    """Stands for the client of a server with one model."""
+
+    model_id = "m"
+
+    def __init__(self, model: Mapping[str, Any]) -> None:
+        self._model = model
+
+    async def get(self, path: str, kind: Any) -> Any:
+        assert path == "/authorization-models/m"
+        return kind(authorization_model=self._model)
+
+
+def follow(edited: Edited) -> FollowedReaches:
+    return FollowedReaches(cast(FgaClient, Serving(edited.model)))
+
+
+async def test_select_on_a_column_is_enough_to_read_it_and_for_nothing_else() -> None:
+    reaches = follow(Edited())
+    assert await reaches.enough("m", Can.READ_DATA, T.COLUMN, "select")
+    assert not await reaches.enough("m", Can.READ_DATA, T.COLUMN, "parent")
+    assert not await reaches.enough("m", Can.READ_DATA, T.TABLE, "select"), "tables are asked about by themselves"
+    assert not await reaches.enough("m", Can.GET_METADATA, T.COLUMN, "select")
+    assert not await reaches.enough("other", Can.READ_DATA, T.COLUMN, "select"), "another model serves by now"
+
+
+async def test_select_on_a_column_is_not_enough_by_a_model_that_asks_for_more() -> None:
+    select = {"computedUserset": {"relation": "selects"}}
+    both = {"intersection": {"child": [select, {"computedUserset": {"relation": "select"}}]}}
+    less = {"difference": {"base": select, "subtract": {"computedUserset": {"relation": "select"}}}}
+    for rewrite in (both, less):
+        reaches = follow(Edited().rule("column", "can_read_data", rewrite))
+        assert not await reaches.enough("m", Can.READ_DATA, T.COLUMN, "select")
+
+
+async def test_what_shows_a_row_in_lists_is_enough_for_that_once_the_model_was_read() -> None:
+    reaches = follow(Edited())
+    assert not await reaches.enough("m", Can.INCLUDE_IN_LIST, T.TABLE, "select")
+    await reaches()
+    assert await reaches.enough("m", Can.INCLUDE_IN_LIST, T.TABLE, "select")
+    assert not await reaches.enough("m", Can.INCLUDE_IN_LIST, T.COLUMN, "select")

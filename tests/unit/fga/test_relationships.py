@@ -77,6 +77,23 @@ async def test_many_hints_are_looked_for_in_one_list_and_what_it_does_not_name_i
     assert [len(call["checks"]) for call in recorder.calls[1:]] == [10, 9]
 
 
+async def test_many_columns_are_looked_for_in_one_list_and_what_it_does_not_name_is_asked() -> None:
+    """The same hint says nothing of what it is not enough for, in the same call."""
+    keys = [ObjectKey(ObjectType.COLUMN, f"t.{number}") for number in range(300)]
+    questions = [Question(Can.READ_DATA, key, None, "select") for key in keys]
+    questions += [Question(Can.GET_METADATA, keys[0], None, "select")]
+    names = [f"column:{key.id}" for key in keys]
+    recorder = Lister(set(names[:298]), {("can_read_data", names[299])})
+    answers = await relationships(recorder).check(Actor.user("oidc~a"), questions, now=NOON)
+    assert [number for number, yes in enumerate(answers) if yes] == [*range(298), 299]
+    assert recorder.calls[0]["listed"] == "select"
+    asked = [[(check.relation, check.object) for check in call["checks"]] for call in recorder.calls[1:]]
+    assert [set(each) for each in asked] == [
+        {("select", names[298]), ("select", names[299])},
+        {("can_read_data", names[298]), ("can_read_data", names[299]), ("can_get_metadata", names[0])},
+    ]
+
+
 async def test_few_hints_are_checked_and_a_wrong_one_costs_a_question_and_no_row() -> None:
     questions, names = listed(3, "select")
     recorder = Lister(set(), {("select", names[0]), ("can_include_in_list", names[2])})
@@ -117,8 +134,9 @@ async def test_a_list_is_asked_for_the_member_of_an_assumed_role_at_the_time_of_
 class Sure:
     """Any hint is enough by the model `m`."""
 
-    def certain(self, model_id: str, type_name: str, relation: str) -> bool:
-        return (model_id, type_name) == ("m", "table")
+    async def enough(self, model_id: str, relation: Can, type: ObjectType, granted: str) -> bool:
+        listed = (relation, type) == (Can.INCLUDE_IN_LIST, ObjectType.TABLE)
+        return model_id == "m" and (listed or (relation, type, granted) == (Can.READ_DATA, ObjectType.COLUMN, "select"))
 
     async def inherited(self, model_id: str, type_name: str, relation: str, parent_name: str) -> str | None:
         """What reads data of all tables in a namespace."""
