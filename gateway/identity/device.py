@@ -164,6 +164,9 @@ class DeviceLogin:
             for endpoint in (provider.token_endpoint, provider.device_authorization_endpoint):
                 if endpoint is not None:
                     check_endpoint(endpoint, "an address of the provider")
+                    # As with its keys: what listens on this machine is not what an https provider speaks for.
+                    if self._issuer.startswith("https://") and not endpoint.startswith("https://"):
+                        raise ValueError("an address of an https provider must be https")
         except ValueError as error:
             raise LoginFailed(str(error)) from None
         if provider.issuer != self._issuer:

@@ -133,10 +133,10 @@ class KeyRing:
 
     @property
     def generation(self) -> int:
-        """Another number whenever the provider published other keys than before: what was verified by a key that is
-        gone is verified no longer.
+        """Another number whenever the provider published other keys than before, and one of its own while the keys are
+        too old to be believed: what was verified by a key that is gone is verified no longer.
         """
-        return self._generation
+        return self._generation if self.believable else -1
 
     @property
     def believable(self) -> bool:

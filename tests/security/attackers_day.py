@@ -286,6 +286,10 @@ def pods(day: Day) -> Attempts:
     unknown = cluster.account("kube-system", "admin", uid="u-1")
     del cluster.accounts[unknown]
     yield "the cluster does not know it", day.try_token(unknown)
+    head, _, signature = cluster.account("kube-system", "admin", uid="u-2").rpartition(".")
+    yield "with a made-up signature", day.try_token(f"{head}.{'A' * len(signature)}")
+    stranger = signed(cluster.key, cluster.claims("system:serviceaccount:a:b", aud=[PODS_AUDIENCE]), kid="made-up")
+    yield "under a key the cluster does not publish", day.try_token(stranger)
     yield "for the API server", day.try_token(cluster.account("a", "b", uid="u", audience=cluster.issuer))
     yield "expired", day.try_token(cluster.account("a", "b", uid="u", exp=time.time() - 600))
     yield "without an end", day.try_token(cluster.account("a", "b", uid="u", exp=...))

@@ -154,6 +154,8 @@ async def test_what_would_harm_a_terminal_or_is_unprotected_is_not_shown(change:
     [
         {"issuer": "https://other.example"},
         {"token_endpoint": "http://id.example/token"},
+        {"token_endpoint": "http://127.0.0.1/token"},
+        {"device_authorization_endpoint": "http://localhost/device"},
         {"device_authorization_endpoint": None},
         {"device_authorization_endpoint": "http://id.example/device"},
     ],

@@ -139,6 +139,23 @@ async def test_keys_past_their_age_count_no_more_at_the_provider_that_is_down(
     assert (await router.verify(other.token(sub="bob"))).user_id == "other~bob"
 
 
+async def test_a_token_that_was_verified_a_moment_ago_counts_no_longer_than_its_key(
+    router: TokenRouter, one: Party, now: Clock
+) -> None:
+    await router.verify(one.token())
+    now.at += 3599
+    one.documents.down = True
+    token = one.token(jti="verified at the last moment")
+    await router.verify(token)
+    await router.verify(token)
+    now.at += 2
+    with pytest.raises(IdentityProviderUnavailable):
+        await router.verify(token)
+    one.documents.down = False
+    now.at += 10
+    await router.verify(token)
+
+
 async def test_a_storm_of_unknown_keys_asks_one_provider_once_and_the_other_never(
     router: TokenRouter, one: Party, other: Party, now: Clock
 ) -> None:
