@@ -172,6 +172,8 @@ async def _subject(ctx: Ctx, form: TokenRequest, engine: VerifiedToken) -> tuple
             raise OAuthRefused("invalid_request", f"subject_token: {unknown.message}") from None
         if verified.actor_user_id is not None:
             raise OAuthRefused("invalid_request", "subject_token: somebody acts for its subject already")
+        if verified.may_act not in (None, engine.user_id):
+            raise OAuthRefused("invalid_request", "subject_token: its may_act names somebody else than the engine")
         named = Subject(
             user_id=verified.user_id,
             project_id=verified.project_id,

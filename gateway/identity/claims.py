@@ -115,6 +115,21 @@ def actor_of(claims: Claims, issuer: str) -> str | None:
     return checked_subject(act.get("sub"), "the subject of the claim 'act'")
 
 
+def may_act_of(claims: Claims, issuer: str) -> str | None:
+    """Subject of the only party that the provider lets act for the token's subject (RFC 8693 section 4.4); None without
+    a `may_act` claim, "" when it is nobody that could be known here.
+
+    It says nothing about the token itself, so a malformed one does not refuse it.
+    """
+    if "may_act" not in claims:
+        return None
+    allowed = claims["may_act"]
+    if not isinstance(allowed, Mapping) or allowed.get("iss", issuer) != issuer:
+        return ""
+    subject = allowed.get("sub")
+    return subject if isinstance(subject, str) else ""
+
+
 def groups_of(claims: Claims, path: str | None) -> tuple[str, ...]:
     """Groups at the configured `path`, sorted and without duplicates, letter case kept; () when no path is
     configured or the claim is absent.

@@ -98,6 +98,8 @@ class VerifiedToken(msgspec.Struct, frozen=True, kw_only=True):
     token_id: str | None
     groups: tuple[str, ...]
     scopes: frozenset[str]
+    may_act: str | None = None
+    """The user id of the only one who may act for the subject, where the provider says so; "" for nobody known here."""
     engine: str | None = None
     """Who acts for the user by a token of this server's own (`delegated.py`). What a provider says in `act` is no
     proof: some let their users choose what is in a token.
@@ -178,7 +180,7 @@ class TokenVerifier:
         user_id = f"{rules.idp_id}~{subject}"
         if not fits_a_tuple(user_id):
             raise AuthenticationFailed("the token's subject has more bytes than a relationship can hold")
-        actor = read.actor_of(claims, issuer)
+        actor, may_act = read.actor_of(claims, issuer), read.may_act_of(claims, issuer)
         token_id = claims.get("jti")
         return VerifiedToken(
             idp_id=rules.idp_id,
@@ -197,6 +199,7 @@ class TokenVerifier:
             token_id=token_id if isinstance(token_id, str) and len(token_id) <= 255 else None,
             groups=read.groups_of(claims, rules.groups_claim),
             scopes=scopes,
+            may_act=f"{rules.idp_id}~{may_act}" if may_act else may_act,
         )
 
     def _project_of(self, audiences: tuple[str, ...]) -> str | None:

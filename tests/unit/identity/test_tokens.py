@@ -330,6 +330,25 @@ async def test_c16_an_actor_that_is_not_clearly_named_is_refused(provider: Provi
     await refused(provider, provider.token(act=act))
 
 
+@pytest.mark.parametrize(
+    ("may_act", "who"),
+    [
+        ({"sub": "trino"}, "oidc~trino"),
+        ({"sub": "trino", "iss": ISSUER}, "oidc~trino"),
+        ({"sub": "trino", "iss": "https://evil.example"}, ""),
+        ({"client_id": "trino"}, ""),
+        ({"sub": 7}, ""),
+        (["trino"], ""),
+        (None, ""),
+        (..., None),
+    ],
+)
+async def test_c16_who_may_act_is_one_of_the_same_provider_or_nobody(
+    provider: Provider, may_act: Any, who: str | None
+) -> None:
+    assert (await provider.verify(provider.token(may_act=may_act))).may_act == who
+
+
 async def test_c16_a_subject_of_another_provider_is_another_user(provider: Provider) -> None:
     here = await provider.verify(provider.token(sub="admin"))
     there = await provider.verify(provider.token(sub="admin"), idp_id="kc-2")

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whom an engine may act for, as far as the two tokens say it; `tests/contract/test_token_exchange.py` has the rest."""
+
+from __future__ import annotations
+
+import base64
+import json
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gateway.api import oauth
+from gateway.api.context import Ctx
+from gateway.api.errors import OAuthRefused
+from gateway.identity.tokens import VerifiedToken
+
+_JWT = "urn:ietf:params:oauth:token-type:jwt"
+
+
+def _verified(subject: str, **changes: Any) -> VerifiedToken:
+    fields: dict[str, Any] = {
+        "idp_id": "oidc",
+        "subject": subject,
+        "user_id": f"oidc~{subject}",
+        "actor_user_id": None,
+        "issuer": "https://id.example",
+        "audiences": ("lakegate",),
+        "expires_at": 2_000_000_000.0,
+        "issued_at": None,
+        "name": subject,
+        "email": None,
+        "kind": "human",
+        "project_id": None,
+        "client_id": None,
+        "token_id": None,
+        "groups": (),
+        "scopes": frozenset(),
+    }
+    return VerifiedToken(**(fields | changes))
+
+
+async def _acts(engine: VerifiedToken, subject: VerifiedToken | None, text: str = "a.b.c") -> str:
+    """For whom the engine would get a token."""
+
+    async def verify(_: str) -> VerifiedToken:
+        assert subject is not None, "it is a name and no token"
+        return subject
+
+    form = oauth.TokenRequest(grant_type=oauth.EXCHANGE, subject_token=text, subject_token_type=_JWT)
+    ctx = cast(Ctx, SimpleNamespace(parts=SimpleNamespace(verify=verify)))
+    found, _ = await oauth._subject(ctx, form, engine)
+    return found.user_id
+
+
+@pytest.mark.parametrize("may_act", [None, "oidc~trino"])
+async def test_a_users_token_is_for_every_engine_or_for_the_one_it_names(may_act: str | None) -> None:
+    assert await _acts(_verified("trino"), _verified("alice", may_act=may_act)) == "oidc~alice"
+
+
+@pytest.mark.parametrize("may_act", ["oidc~spark", "other~trino", ""])
+async def test_a_users_token_that_names_another_engine_is_not_taken(may_act: str) -> None:
+    with pytest.raises(OAuthRefused, match="may_act"):
+        await _acts(_verified("trino"), _verified("alice", may_act=may_act))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"actor_user_id": "oidc~spark"}, {"user_id": "oidc~trino"}, {"project_id": "p-2"}], ids=str
+)
+async def test_a_token_that_is_acted_with_the_engines_own_and_one_of_another_project_are_not_taken(
+    changes: dict[str, Any],
+) -> None:
+    with pytest.raises(OAuthRefused):
+        await _acts(_verified("trino", project_id="p-1"), _verified("alice", **changes))
+
+
+@pytest.mark.parametrize(
+    ("header", "claims"),
+    [
+        ({"alg": "HS256"}, {"sub": "alice"}),
+        ({}, {"sub": "alice"}),
+        ({"alg": "none"}, {"sub": "alice", "act": {"sub": "x"}}),
+        ({"alg": "none"}, {"sub": ""}),
+        ({"alg": "none"}, {"sub": "a\u202e"}),
+        ({"alg": "none"}, {"sub": "\ud800"}),
+        ({"alg": "none"}, {"sub": 7}),
+        ({"alg": "none"}, {"sub": "alice", "exp": "never"}),
+        ({"alg": "none"}, []),
+    ],
+    ids=str,
+)
+async def test_a_name_that_is_not_clearly_one_is_refused(header: Any, claims: Any) -> None:
+    parts = (base64.urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in (header, claims))
+    with pytest.raises(OAuthRefused):
+        await _acts(_verified("trino"), None, ".".join(parts) + ".")
