@@ -57,6 +57,8 @@ class Reads:
     form: Any = None
     query: dict[str, str] = field(default_factory=dict)
     headers: dict[str, None] = field(default_factory=dict)
+    nothing: bool = False
+    """Whether it may answer without a body."""
 
 
 def openapi_document(select: Callable[[type[Operation]], bool] = lambda operation: True) -> dict[str, Any]:
@@ -178,6 +180,11 @@ def _responses(
         media_type = "text/html" if answer is str else _media_type(first)
         success["content"] = {media_type: {"schema": schema_of[repr(answer)]}}
     responses = {str(first.returns): success}
+    if reads.nothing and not tagged:
+        responses["204"] = {
+            "description": "Done, and not asked to tell.",
+            "headers": answer_headers("204", tagged=False),
+        }
     if tagged:
         responses["304"] = {
             "description": "What the client has is still right.",
@@ -236,6 +243,8 @@ def _reads(function: Callable[..., Any]) -> Reads:
     """What the function asks its `ctx` for, and what the functions of this room it hands `ctx` to ask for."""
     found = Reads()
     _collect(function, found, set())
+    answer = typing.get_type_hints(function).get("return")
+    found.nothing = type(None) in typing.get_args(next(iter(typing.get_args(answer)), None))
     return found
 
 

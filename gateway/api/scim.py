@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 from uuid import UUID
 
 from litestar import Response
-from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import fields, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.access.operations.scim import (
     CreateScimGroup,
@@ -18,6 +17,8 @@ from gateway.access.operations.scim import (
     DeleteScimUser,
     GetScimConfig,
     GetScimGroup,
+    GetScimResourceType,
+    GetScimSchema,
     GetScimUser,
     ListScimGroups,
     ListScimResourceTypes,
@@ -28,16 +29,17 @@ from gateway.access.operations.scim import (
     ReplaceScimGroup,
     ReplaceScimUser,
 )
-from gateway.access.refs import ProjectRef
 from gateway.access.repetition import Remembered
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
-from gateway.governance.scim_users import MAX_RESULTS
+from gateway.governance.scim_resources import MAX_RESULTS
+from gateway.governance.scim_users import Discovery
 from gateway.iceberg.errors import BadRequestException
 from gateway.scim import discovery
-from gateway.scim.errors import InvalidValue, NoSuchResource
+from gateway.scim.errors import FilterNotTaken, InvalidValue, NoSuchResource
 from gateway.scim.patch import patched_group
 from gateway.scim.reading import group_of, user_of
+from gateway.scim.selection import Selection
 from gateway.scim.wire import (
     MEDIA_TYPE,
     GroupRequest,
@@ -57,22 +59,42 @@ Resource = TypeVar("Resource", ScimUser, ScimGroup)
 @serves(GetScimConfig)
 async def get_config(ctx: Ctx) -> Response[discovery.ScimConfig]:
     """What is supported."""
-    await ctx.parts.scim_users.describe(await ctx.admit(GetScimConfig()))
+    await _describe(ctx, GetScimConfig())
     return _told(discovery.config(MAX_RESULTS))
 
 
 @serves(ListScimResourceTypes)
 async def list_resource_types(ctx: Ctx) -> Response[discovery.ScimResourceTypeList]:
     """The kinds of resources."""
-    await ctx.parts.scim_users.describe(await ctx.admit(ListScimResourceTypes()))
+    await _describe(ctx, ListScimResourceTypes())
     return _told(discovery.resource_types())
+
+
+@serves(GetScimResourceType)
+async def get_resource_type(ctx: Ctx, name: str) -> Response[discovery.ScimResourceType]:
+    """One kind of resources."""
+    await _describe(ctx, GetScimResourceType())
+    return _told(discovery.resource_type(name))
 
 
 @serves(ListScimSchemas)
 async def list_schemas(ctx: Ctx) -> Response[discovery.ScimSchemaList]:
     """The attributes that are kept."""
-    await ctx.parts.scim_users.describe(await ctx.admit(ListScimSchemas()))
+    await _describe(ctx, ListScimSchemas())
     return _told(discovery.schemas())
+
+
+@serves(GetScimSchema)
+async def get_schema(ctx: Ctx, urn: str) -> Response[discovery.ScimSchema]:
+    """The attributes that are kept of one kind of resources."""
+    await _describe(ctx, GetScimSchema())
+    return _told(discovery.schema(urn))
+
+
+async def _describe(ctx: Ctx, operation: Discovery) -> None:
+    await ctx.parts.scim_users.describe(await ctx.admit(operation))
+    if ctx.query("filter") is not None:
+        raise FilterNotTaken("Schemas, resource types and what is supported are not filtered.")
 
 
 # ---- users ---------------------------------------------------------------------------------------------------------
@@ -81,11 +103,9 @@ async def list_schemas(ctx: Ctx) -> Response[discovery.ScimSchemaList]:
 @serves(ListScimUsers)
 async def list_users(ctx: Ctx) -> Response[ScimUserList]:
     """The provider's users that a filter takes."""
-    start, count = _number(ctx.query("startIndex"), 1), _number(ctx.query("count"), None)
-    operation = ListScimUsers(ctx.query("filter"), 1 if start is None else start, count)
-    found = await ctx.parts.scim_users.list(await ctx.admit(operation))
-    wanted = _wanted(ctx)
-    return _told(replace(found, resources=tuple(_narrowed(each, wanted) for each in found.resources)))
+    found = await ctx.parts.scim_users.list(await ctx.admit(ListScimUsers(*_page(ctx))))
+    selection = _selection(ctx)
+    return _told(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
 
 
 @serves(GetScimUser)
@@ -139,56 +159,73 @@ async def delete_user(ctx: Ctx) -> None:
 @serves(ListScimGroups)
 async def list_groups(ctx: Ctx) -> Response[ScimGroupList]:
     """The provider's groups that a filter takes."""
-    start, count = _number(ctx.query("startIndex"), 1), _number(ctx.query("count"), None)
-    operation = ListScimGroups(ctx.query("filter"), 1 if start is None else start, count, _project(ctx))
-    permit, wanted = await ctx.admit(operation), _wanted(ctx)
-    found = await ctx.parts.scim_groups.list(permit, with_members=wanted("members"))
-    return _told(replace(found, resources=tuple(_narrowed(each, wanted) for each in found.resources)))
+    permit, selection = await ctx.admit(ListScimGroups(*_page(ctx), ctx.project())), _selection(ctx)
+    found = await ctx.parts.scim_groups.list(permit, with_members=selection.takes("members"))
+    return _told(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
 
 
 @serves(GetScimGroup)
 async def get_group(ctx: Ctx) -> Response[ScimGroup]:
     """One group."""
-    permit = await ctx.admit(GetScimGroup(_project(ctx), _id(ctx)))
-    return _one(ctx, await ctx.parts.scim_groups.get(permit, with_members=_wanted(ctx)("members")))
+    return await _read_group(ctx)
+
+
+async def _read_group(ctx: Ctx) -> Response[ScimGroup]:
+    permit = await ctx.admit(GetScimGroup(ctx.project(), _id(ctx)))
+    return _one(ctx, await ctx.parts.scim_groups.get(permit, with_members=_selection(ctx).takes("members")))
 
 
 async def repeat_create_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
     """The group as it is now."""
-    operation = GetScimGroup(_project(ctx), UUID(remembered.detail["scim_id"]))
+    operation = GetScimGroup(ctx.project(), UUID(remembered.detail["scim_id"]))
     return _one(ctx, await ctx.parts.scim_groups.get(await ctx.admit(operation)), created=True)
 
 
 async def repeat_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
     """The group as it is now."""
-    return _one(ctx, await ctx.parts.scim_groups.get(await ctx.admit(GetScimGroup(_project(ctx), _id(ctx)))))
+    return await _read_group(ctx)
 
 
 @serves(CreateScimGroup, repeat=repeat_create_group)
 async def create_group(ctx: Ctx) -> Response[ScimGroup]:
     """Make a group."""
-    operation = CreateScimGroup(_project(ctx), group_of(await ctx.scim(GroupRequest)))
+    operation = CreateScimGroup(ctx.project(), group_of(await ctx.scim(GroupRequest)))
     return _one(ctx, await ctx.parts.scim_groups.create(await ctx.admit(operation)), created=True)
 
 
 @serves(ReplaceScimGroup, repeat=repeat_group)
 async def replace_group(ctx: Ctx) -> Response[ScimGroup]:
     """Write all of a group."""
-    operation = ReplaceScimGroup(_project(ctx), _id(ctx), group_of(await ctx.scim(GroupRequest)))
+    operation = ReplaceScimGroup(ctx.project(), _id(ctx), group_of(await ctx.scim(GroupRequest)))
     return _one(ctx, await ctx.parts.scim_groups.replace(await ctx.admit(operation), ctx.header("if-match")))
 
 
-@serves(PatchScimGroup)
-async def patch_group(ctx: Ctx) -> None:
+async def repeat_patch_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup | None]:
+    """The group as it is now, as far as it is asked for."""
+    return await _patched(ctx)
+
+
+@serves(PatchScimGroup, repeat=repeat_patch_group)
+async def patch_group(ctx: Ctx) -> Response[ScimGroup | None]:
     """Write some of a group."""
-    operation = PatchScimGroup(_project(ctx), _id(ctx), patched_group(await ctx.scim(PatchRequest)))
+    operation = PatchScimGroup(ctx.project(), _id(ctx), patched_group(await ctx.scim(PatchRequest)))
     await ctx.parts.scim_groups.patch(await ctx.admit(operation), ctx.header("if-match"))
+    return await _patched(ctx)
+
+
+async def _patched(ctx: Ctx) -> Response[ScimGroup | None]:
+    """The group where the request says which attributes of it to tell (RFC 7644 section 3.5.2). Else nothing: a group
+    may have thousands of members, and providers change it often.
+    """
+    if not ctx.queries("attributes"):
+        return Response(None, status_code=204)
+    return cast("Response[ScimGroup | None]", await _read_group(ctx))
 
 
 @serves(DeleteScimGroup)
 async def delete_group(ctx: Ctx) -> None:
     """Delete a group: the role, with every grant on it and to it."""
-    permit = await ctx.admit(DeleteScimGroup(_project(ctx), _id(ctx)))
+    permit = await ctx.admit(DeleteScimGroup(ctx.project(), _id(ctx)))
     await ctx.parts.scim_groups.delete(permit, ctx.header("if-match"))
 
 
@@ -203,12 +240,10 @@ def _id(ctx: Ctx) -> UUID:
         raise NoSuchResource("There is no resource with this id.") from None
 
 
-def _project(ctx: Ctx) -> ProjectRef:
-    """The project whose roles the groups are: the one that the token is for, if it is for one."""
-    project = ctx.project()
-    if ctx.actor.within is not None and project.project_id != ctx.actor.within:
-        raise NoSuchResource("There is no such project.")
-    return project
+def _page(ctx: Ctx) -> tuple[str | None, int, int | None]:
+    """(filter, number of the first resource, how many) of a list. Raises InvalidValue."""
+    start, count = _number(ctx.query("startIndex"), 1), _number(ctx.query("count"), None)
+    return ctx.query("filter"), 1 if start is None else start, count
 
 
 def _number(text: str | None, least: int | None) -> int | None:
@@ -228,27 +263,14 @@ def _told(body: Told) -> Response[Told]:
 def _one(ctx: Ctx, resource: Resource, *, created: bool = False) -> Response[Resource]:
     headers = {}
     if isinstance(resource.meta, Meta):
+        headers["Content-Location"] = resource.meta.location
         if isinstance(resource.meta.version, str):
             headers["ETag"] = resource.meta.version
         if created:
             headers["Location"] = resource.meta.location
-    return Response(_narrowed(resource, _wanted(ctx)), media_type=MEDIA_TYPE, headers=headers)
+    return Response(_selection(ctx).narrowed(resource), media_type=MEDIA_TYPE, headers=headers)
 
 
-def _wanted(ctx: Ctx) -> Callable[[str], bool]:
-    """Whether an attribute is to be in the answer (RFC 7644 section 3.9), by its name or that of a part of it. Read
-    once for a request: the lists may be long.
-    """
-    only = {each.partition(".")[0].lower() for each in ctx.queries("attributes")}
-    but = {each.lower() for each in ctx.queries("excludedAttributes")}
-    return lambda attribute: attribute.lower() not in but and (not only or attribute.lower() in only)
-
-
-def _narrowed(resource: Resource, wanted: Callable[[str], bool]) -> Resource:
-    """The resource with the attributes that are wanted; `schemas` and `id` are always there."""
-    left: dict[str, UnsetType] = {
-        each.name: UNSET
-        for each in fields(resource)
-        if each.name not in ("schemas", "id") and not wanted(each.encode_name)
-    }
-    return replace(resource, **left) if left else resource
+def _selection(ctx: Ctx) -> Selection:
+    """What is to be told of each resource. Read once for a request: lists may be long."""
+    return Selection.of(ctx.queries("attributes"), ctx.queries("excludedAttributes"))

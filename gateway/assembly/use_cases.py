@@ -46,7 +46,8 @@ from gateway.governance.protection import Protection
 from gateway.governance.rights import Rights
 from gateway.governance.roles import Roles
 from gateway.governance.scim_groups import ScimGroups
-from gateway.governance.scim_users import ScimSources, ScimUsers
+from gateway.governance.scim_resources import ScimSources
+from gateway.governance.scim_users import ScimUsers
 from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import case, delete, exists, func, insert, select, text, update
+from sqlalchemy import and_, case, delete, exists, func, insert, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.rows import AnyRow
 from gateway.db.schema.outbox import outbox
+from gateway.db.schema.users import users
 
 _FIRST_BACKGROUND_TRY_SECONDS = 5.0
 _HOLDS_BACK_SECONDS = 600.0
@@ -195,6 +196,25 @@ async def revocations_on(connection: AsyncConnection, object: ObjectKey) -> list
     waiting = select(outbox).where(
         outbox.c.takes_away, outbox.c.object_type == object.type.value, outbox.c.object_id == object.id
     )
+    return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
+
+
+async def left_of_gone_role(connection: AsyncConnection, role: ObjectKey) -> list[Pending]:
+    """What takes away something on a role, or from it, and waits for delivery."""
+    on_it = and_(outbox.c.object_type == role.type.value, outbox.c.object_id == role.id)
+    from_it = and_(outbox.c.subject_type == PrincipalType.ROLE.value, outbox.c.subject_id == role.id)
+    waiting = select(outbox).where(outbox.c.takes_away, or_(on_it, from_it))
+    return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
+
+
+async def left_of_gone_users(connection: AsyncConnection, provider_id: str) -> list[Pending]:
+    """What takes away something from users of the provider who have no record any more, and waits for delivery."""
+    theirs = and_(
+        outbox.c.subject_type == PrincipalType.USER.value,
+        outbox.c.subject_id.startswith(f"{provider_id}~", autoescape=True),
+        ~exists().where(users.c.id == outbox.c.subject_id),
+    )
+    waiting = select(outbox).where(outbox.c.takes_away, theirs)
     return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectType
 from gateway.access.tuples import PrincipalType
-from gateway.db.rows import AnyRow
+from gateway.db.rows import AnyRow, count_and_some
 from gateway.db.schema.grants import grants
 from gateway.db.schema.roles import roles
 from gateway.db.schema.scim import scim_groups, scim_users
@@ -78,10 +78,10 @@ async def changed(connection: AsyncConnection, id: UUID, *, external_id: str | N
 
 async def page(
     connection: AsyncConnection,
+    *,
     provider_id: str,
     project_id: str,
     conditions: Mapping[str, Any],
-    *,
     offset: int,
     limit: int,
 ) -> tuple[int, Sequence[AnyRow]]:
@@ -93,10 +93,7 @@ async def page(
         roles.c.project_id == project_id,
         *(_condition(*each) for each in conditions.items()),
     )
-    total = (await connection.execute(select(func.count()).select_from(asked.subquery()))).scalar_one()
-    if limit == 0:
-        return total, ()
-    return total, (await connection.execute(asked.order_by(roles.c.id).offset(offset).limit(limit))).all()
+    return await count_and_some(connection, asked.order_by(roles.c.id), offset=offset, limit=limit)
 
 
 def _condition(attribute: str, value: Any) -> ColumnElement[bool]:

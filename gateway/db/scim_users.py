@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.rows import AnyRow
+from gateway.db.rows import AnyRow, count_and_some
 from gateway.db.schema.scim import scim_users
 from gateway.db.schema.users import users
 from gateway.iceberg.identifiers import fold
@@ -91,17 +91,15 @@ async def is_kept(connection: AsyncConnection, user_id: str) -> bool:
 
 
 async def page(
-    connection: AsyncConnection, provider_id: str, conditions: Mapping[str, Any], *, offset: int, limit: int
+    connection: AsyncConnection, *, provider_id: str, conditions: Mapping[str, Any], offset: int, limit: int
 ) -> tuple[int, Sequence[AnyRow]]:
     """(how many of the provider's users meet the conditions, some of them in the order of their making). Conditions
     are by attribute in lower case.
     """
-    where = [scim_users.c.provider_id == provider_id, *(_condition(*each) for each in conditions.items())]
-    total = (await connection.execute(select(func.count()).select_from(scim_users).where(*where))).scalar_one()
-    if limit == 0:
-        return total, ()
-    rows = select(scim_users).where(*where).order_by(scim_users.c.id).offset(offset).limit(limit)
-    return total, (await connection.execute(rows)).all()
+    asked = select(scim_users).where(
+        scim_users.c.provider_id == provider_id, *(_condition(*each) for each in conditions.items())
+    )
+    return await count_and_some(connection, asked.order_by(scim_users.c.id), offset=offset, limit=limit)
 
 
 def _condition(attribute: str, value: Any) -> ColumnElement[bool]:

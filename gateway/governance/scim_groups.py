@@ -8,7 +8,7 @@ source: the same role that the group stands for where it comes in a token. Its m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,11 +43,11 @@ from gateway.db.rows import AnyRow
 from gateway.db.server_offices import somebody_stays
 from gateway.governance.errors import last_admin_kept, pending_when_out
 from gateway.governance.offices import refuse_higher_office
-from gateway.governance.scim_users import ScimSources, conditions_of, etag_of, page_size, require_version
+from gateway.governance.scim_resources import GONE, ScimSources, finish_deletion, found, meta_of, require_version
 from gateway.scim import filters
 from gateway.scim.errors import InvalidValue, NoSuchResource, NotUnique, TooMany
 from gateway.scim.reading import Group
-from gateway.scim.wire import GROUP, LIST, Meta, ScimGroup, ScimGroupList, ScimMember
+from gateway.scim.wire import GROUP, ScimGroup, ScimGroupList, ScimMember, listed
 
 MAX_LISTED_MEMBERS = 10_000
 _NOT_YET = "The members are taken out; what they had by the group is not yet taken away everywhere."
@@ -75,27 +75,14 @@ class ScimGroups:
         """The groups that the filter takes. Raises InvalidFilter, and TooMany when they have too many members."""
         operation = permit.operation
         provider = self._sources.provider_of(permit.actor)
-        conditions = conditions_of(filters.parse(operation.filter, filters.GROUPS))
-        project_id = _project(permit, operation.project)
-        total, start = 0, max(operation.start, 1)
-        rows: Sequence[AnyRow] = ()
+        page = partial(scim_groups.page, provider_id=provider, project_id=_project(permit, operation.project))
+        groups = await found(permit, self._database, filters.GROUPS, page)
         inside: dict[UUID, list[AnyRow]] = {}
-        if conditions is not None:
+        if with_members:
             async with self._database.read() as connection:
-                total, rows = await scim_groups.page(
-                    connection,
-                    provider,
-                    project_id,
-                    conditions,
-                    offset=start - 1,
-                    limit=page_size(operation.count),
-                )
-                if with_members:
-                    inside = await _inside(connection, [row.id for row in rows], most=MAX_LISTED_MEMBERS)
-        found = tuple(_told(row, inside.get(row.id)) for row in rows)
-        return ScimGroupList(
-            schemas=(LIST,), total_results=total, start_index=start, items_per_page=len(found), resources=found
-        )
+                inside = await _inside(connection, [row.id for row in groups.rows], most=MAX_LISTED_MEMBERS)
+        resources = [_told(row, inside.get(row.id)) for row in groups.rows]
+        return listed(ScimGroupList, resources, total=groups.total, start=groups.start)
 
     async def get(self, permit: Permit[GetScimGroup], *, with_members: bool = True) -> ScimGroup:
         """One group. Raises NoSuchResource."""
@@ -159,21 +146,26 @@ class ScimGroups:
 
     async def delete(self, permit: Permit[DeleteScimGroup], if_match: str | None) -> None:
         """The role with every grant on it and to it. Raises NoSuchResource, VersionChanged, LastServerAdmin, and
-        RevocationPending when OpenFGA has not confirmed it yet.
+        RevocationPending when OpenFGA has not confirmed it yet. Sent again then, it raises NoSuchResource as soon as
+        OpenFGA has.
         """
         operation = permit.operation
         provider = self._sources.provider_of(permit.actor)
         project_id = _project(permit, operation.project)
         by = permit.actor.id
         role = ObjectKey(ObjectType.ROLE, str(operation.id))
-        with last_admin_kept():
-            async with self._database.change(permit) as connection, somebody_stays(connection):
-                await _held(connection, provider, project_id, operation.id, if_match)
-                await roles.delete(connection, operation.id)
-                parent = ObjectKey(ObjectType.PROJECT, project_id)
-                pending = await record_gone(connection, role, parent, above=(), warehouse_id=None, by=by)
-                pending += await record_principal_gone(connection, Principal(PrincipalType.ROLE, role.id), by=by)
-        with pending_when_out("The group is deleted; what it gave is not yet taken away everywhere."):
+        try:
+            with last_admin_kept():
+                async with self._database.change(permit) as connection, somebody_stays(connection):
+                    await _held(connection, provider, project_id, operation.id, if_match)
+                    await roles.delete(connection, operation.id)
+                    parent = ObjectKey(ObjectType.PROJECT, project_id)
+                    pending = await record_gone(connection, role, parent, above=(), warehouse_id=None, by=by)
+                    pending += await record_principal_gone(connection, Principal(PrincipalType.ROLE, role.id), by=by)
+        except NoSuchResource:
+            await finish_deletion(permit, self._database, self._delivery, outbox.left_of_gone_role, role)
+            raise
+        with pending_when_out(GONE):
             await self._delivery.deliver(pending)
 
     async def _change(
@@ -299,7 +291,7 @@ def _keys(users: Iterable[str], role: ObjectKey) -> list[TupleKey]:
 
 
 @contextmanager
-def _unique() -> Any:
+def _unique() -> Iterator[None]:
     """Tells what a role of the project has already as NotUnique."""
     try:
         yield
@@ -315,13 +307,7 @@ def _told(row: AnyRow, inside: Sequence[AnyRow] | None) -> ScimGroup:
     return ScimGroup(
         schemas=(GROUP,),
         id=str(row.id),
-        meta=Meta(
-            resource_type="Group",
-            location=f"/scim/v2/Groups/{row.id}",
-            created=row.created_at,
-            last_modified=row.updated_at,
-            version=etag_of(row.version),
-        ),
+        meta=meta_of("Group", row),
         display_name=row.name,
         external_id=UNSET if row.external_id is None else row.external_id,
         members=UNSET

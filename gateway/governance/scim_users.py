@@ -8,21 +8,23 @@ in force again when the user is active again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import asdict, replace
 from uuid_utils.compat import uuid7
 
-from gateway.access.actor import Actor
 from gateway.access.operations.scim import (
     CreateScimUser,
     DeleteScimUser,
     GetScimConfig,
+    GetScimResourceType,
+    GetScimSchema,
     GetScimUser,
     ListScimResourceTypes,
     ListScimSchemas,
@@ -31,10 +33,8 @@ from gateway.access.operations.scim import (
     ReplaceScimUser,
 )
 from gateway.access.permit import Permit
-from gateway.access.principal_ids import fits_a_tuple
-from gateway.access.provisioning import provider_kept_by
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db import scim_users, users
+from gateway.db import outbox, scim_users, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
@@ -43,57 +43,14 @@ from gateway.db.ownership import record_held_back, record_principal_gone
 from gateway.db.rows import AnyRow
 from gateway.db.server_offices import somebody_stays
 from gateway.governance.errors import last_admin_kept, pending_when_out
+from gateway.governance.scim_resources import GONE, ScimSources, finish_deletion, found, meta_of, require_version
 from gateway.scim import filters
-from gateway.scim.errors import (
-    Immutable,
-    InvalidFilter,
-    InvalidValue,
-    NoSuchResource,
-    NotProvisioned,
-    NotUnique,
-    VersionChanged,
-)
+from gateway.scim.errors import NoSuchResource, NotUnique
 from gateway.scim.patch import patched_user
-from gateway.scim.reading import Email, User
-from gateway.scim.wire import LIST, USER, Meta, ScimEmail, ScimName, ScimUser, ScimUserList
+from gateway.scim.reading import Described, User
+from gateway.scim.wire import USER, ScimEmail, ScimName, ScimUser, ScimUserList, listed
 
-MAX_RESULTS = 200
-_MAX_SUBJECT = 127
-
-
-class _Described(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept of a user only to be told again."""
-
-    display_name: str | None = None
-    formatted: str | None = None
-    given_name: str | None = None
-    family_name: str | None = None
-    emails: tuple[Email, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ScimSources:
-    """Which attribute (`externalId` or `userName`) names the users of each provider that keeps users here."""
-
-    subjects: Mapping[str, str]
-
-    def provider_of(self, actor: Actor) -> str:
-        """The provider whose users and groups the caller keeps. Raises NotProvisioned."""
-        provider = provider_kept_by(actor)
-        if provider not in self.subjects:
-            raise NotProvisioned(
-                f"The provider {provider} keeps nobody here: its setting SCIM_SUBJECT does not say which attribute "
-                "names its users."
-            )
-        return provider
-
-    def user_id(self, provider: str, user: User) -> str:
-        """The gateway's id of a user. Raises InvalidValue."""
-        attribute = self.subjects[provider]
-        subject = user.external_id if attribute == "externalId" else user.user_name
-        if subject is None or len(subject) > _MAX_SUBJECT or not fits_a_tuple(f"{provider}~{subject}"):
-            raise InvalidValue(f"{attribute} names the user here: it is text of 1 to {_MAX_SUBJECT} characters.")
-        return f"{provider}~{subject}"
+Discovery: TypeAlias = GetScimConfig | ListScimResourceTypes | GetScimResourceType | ListScimSchemas | GetScimSchema
 
 
 class ScimUsers:
@@ -104,26 +61,16 @@ class ScimUsers:
         self._delivery = delivery
         self._sources = sources
 
-    async def describe(self, permit: Permit[GetScimConfig | ListScimResourceTypes | ListScimSchemas]) -> None:
+    async def describe(self, permit: Permit[Discovery]) -> None:
         """Nothing but whether the caller's provider keeps anybody here. Raises NotProvisioned."""
         self._sources.provider_of(permit.actor)
 
     async def list(self, permit: Permit[ListScimUsers]) -> ScimUserList:
         """The users that the filter takes. Raises InvalidFilter."""
-        operation = permit.operation
         provider = self._sources.provider_of(permit.actor)
-        conditions = conditions_of(filters.parse(operation.filter, filters.USERS))
-        rows: Sequence[AnyRow] = ()
-        total, start = 0, max(operation.start, 1)
-        if conditions is not None:
-            async with self._database.read() as connection:
-                total, rows = await scim_users.page(
-                    connection, provider, conditions, offset=start - 1, limit=page_size(operation.count)
-                )
-        found = tuple(told(row) for row in rows)
-        return ScimUserList(
-            schemas=(LIST,), total_results=total, start_index=start, items_per_page=len(found), resources=found
-        )
+        page = partial(scim_users.page, provider_id=provider)
+        users = await found(permit, self._database, filters.USERS, page)
+        return listed(ScimUserList, [_told(row) for row in users.rows], total=users.total, start=users.start)
 
     async def get(self, permit: Permit[GetScimUser]) -> ScimUser:
         """One user. Raises NoSuchResource."""
@@ -132,14 +79,14 @@ class ScimUsers:
             row = await scim_users.get(connection, provider, permit.operation.id)
         if row is None:
             raise NoSuchResource("There is no such user.")
-        return told(row)
+        return _told(row)
 
     async def create(self, permit: Permit[CreateScimUser]) -> ScimUser:
         """A user, whose record may be there already: who came before the directory told of them is known by the same
         id. Raises NotUnique, InvalidValue, and LastServerAdmin for an inactive one who alone can manage the server.
         """
         provider = self._sources.provider_of(permit.actor)
-        user = permit.operation.user
+        user = _said(permit.operation.user, True)
         user_id = self._sources.user_id(provider, user)
         id = uuid7()
         permit.trail.tell(scim_id=str(id), user_id=user_id)
@@ -157,18 +104,20 @@ class ScimUsers:
                     await scim_users.hold(connection, provider, id)
                     pending = await record_held_back(connection, user_id, inactive=True)
         await self._in_force(user, pending, changed=not user.active)
-        return told(row)
+        return _told(row)
 
     async def replace(self, permit: Permit[ReplaceScimUser], if_match: str | None) -> ScimUser:
-        """All that is kept of a user. Raises as `patch`."""
-        return await self._change(permit, lambda before: permit.operation.user, if_match)
+        """All that is kept of a user; one that does not say whether the user is active leaves that as it is: nobody
+        comes back because something was not mentioned. Raises as `patch`.
+        """
+        return await self._change(permit, lambda before: _said(permit.operation.user, before.active), if_match)
 
     async def patch(self, permit: Permit[PatchScimUser], if_match: str | None) -> ScimUser:
         """Some of what is kept of a user, all operations or none.
 
-        Raises NoSuchResource, VersionChanged, NotUnique, Immutable for another subject, LastServerAdmin, and the errors
-        of patches. Raises RevocationPending when a deactivation is recorded but OpenFGA has not confirmed it yet; the
-        door refuses the user already.
+        Raises NoSuchResource, VersionChanged, NotUnique, Immutable for another subject of an active user,
+        LastServerAdmin, and the errors of patches. Raises RevocationPending when a deactivation is recorded but OpenFGA
+        has not confirmed it yet; the door refuses the user already.
         """
         return await self._change(permit, lambda before: patched_user(before, permit.operation.patch), if_match)
 
@@ -176,17 +125,22 @@ class ScimUsers:
         """The record with every grant to the user, as a user's deletion does; the gateway's id of the user.
 
         Raises NoSuchResource, VersionChanged, LastServerAdmin, and RevocationPending when OpenFGA has not confirmed it
-        yet.
+        yet. Sent again then, it raises NoSuchResource as soon as OpenFGA has.
         """
         provider = self._sources.provider_of(permit.actor)
-        with last_admin_kept():
-            async with self._database.change(permit) as connection, somebody_stays(connection):
-                row = await _held(connection, provider, permit.operation.id, if_match)
-                permit.trail.tell(user_id=row.user_id)
-                await users.delete(connection, row.user_id)
-                gone = Principal(PrincipalType.USER, row.user_id)
-                pending = await record_principal_gone(connection, gone, by=permit.actor.id)
-        with pending_when_out("The user is deleted; what they were given is not yet taken away everywhere."):
+        try:
+            with last_admin_kept():
+                async with self._database.change(permit) as connection, somebody_stays(connection):
+                    row = await _held(connection, provider, permit.operation.id, if_match)
+                    permit.trail.tell(user_id=row.user_id)
+                    await users.delete(connection, row.user_id)
+                    gone = Principal(PrincipalType.USER, row.user_id)
+                    pending = await record_principal_gone(connection, gone, by=permit.actor.id)
+        except NoSuchResource:
+            # Whose record it was is forgotten with the record, so it is finished for all who were deleted.
+            await finish_deletion(permit, self._database, self._delivery, outbox.left_of_gone_users, provider)
+            raise
+        with pending_when_out(GONE):
             await self._delivery.deliver(pending)
         deleted: str = row.user_id
         return deleted
@@ -200,8 +154,7 @@ class ScimUsers:
             async with self._database.change(permit) as connection, somebody_stays(connection):
                 row = await _held(connection, provider, permit.operation.id, if_match)
                 user: User = after(_user(row))
-                if self._sources.user_id(provider, user) != row.user_id:
-                    raise Immutable("This attribute names the user here; delete the user and make the other one.")
+                self._sources.require_same(provider, user, row.user_id)
                 permit.trail.tell(user_id=row.user_id, active=str(user.active).lower())
                 changed = await scim_users.change(connection, row.id, _values(user))
                 await users.upsert(connection, **_record(row.user_id, user), update_if_exists=True)
@@ -210,7 +163,7 @@ class ScimUsers:
                 if not user.active or not row.active:
                     pending = await record_held_back(connection, row.user_id, inactive=not user.active)
         await self._in_force(user, pending, changed=user.active != row.active)
-        return told(changed)
+        return _told(changed)
 
     async def _in_force(self, user: User, pending: Sequence[Pending], *, changed: bool) -> None:
         """Deliver what an activation or deactivation means. Raises RevocationPending."""
@@ -225,42 +178,6 @@ class ScimUsers:
             await self._delivery.deliver(pending)
 
 
-def page_size(count: int | None) -> int:
-    """How many resources a page may hold."""
-    return MAX_RESULTS if count is None else max(0, min(count, MAX_RESULTS))
-
-
-def conditions_of(found: Sequence[filters.Condition]) -> dict[str, Any] | None:
-    """Conditions by attribute, ids as UUIDs; None when nothing can meet them. Raises InvalidFilter for two about one
-    attribute.
-    """
-    conditions: dict[str, Any] = {}
-    for each in found:
-        if each.attribute in conditions:
-            raise InvalidFilter(f"The filter has two conditions on {each.attribute}.")
-        conditions[each.attribute] = each.value
-    for attribute in ("id", "members"):
-        if attribute in conditions:
-            try:
-                conditions[attribute] = UUID(str(conditions[attribute]))
-            except ValueError:
-                return None
-    return conditions
-
-
-def etag_of(version: int) -> str:
-    """`meta.version` and ETag of a resource."""
-    return f'W/"{version}"'
-
-
-def require_version(version: int, if_match: str | None) -> None:
-    """Raise VersionChanged unless `If-Match` is not given, `*`, or names this version."""
-    if if_match is None or if_match.strip() == "*":
-        return
-    if etag_of(version) not in [each.strip() for each in if_match.split(",")]:
-        raise VersionChanged("The resource is in another version by now; read it again.")
-
-
 async def _held(connection: Connection, provider: str, id: UUID, if_match: str | None) -> AnyRow:
     row = await scim_users.hold(connection, provider, id)
     if row is None:
@@ -269,17 +186,18 @@ async def _held(connection: Connection, provider: str, id: UUID, if_match: str |
     return row
 
 
-class _unique:
+@contextmanager
+def _unique() -> Iterator[None]:
     """Tells a user who is there already as NotUnique."""
+    try:
+        yield
+    except scim_users.UserTaken as taken:
+        raise NotUnique("Another user of this provider has this userName, in whatever letter case, or id.") from taken
 
-    def __enter__(self) -> None:
-        return None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, scim_users.UserTaken):
-            raise NotUnique(
-                "Another user of this provider has this userName, in whatever letter case, or id."
-            ) from error
+def _said(user: User, active: bool | None) -> User:
+    """The user, and as active as this where the request does not say."""
+    return user if user.active is not None else replace(user, active=active)
 
 
 def _record(user_id: str, user: User) -> dict[str, Any]:
@@ -293,36 +211,20 @@ def _record(user_id: str, user: User) -> dict[str, Any]:
 
 
 def _values(user: User) -> dict[str, Any]:
-    described = _Described(
-        display_name=user.display_name,
-        formatted=user.formatted,
-        given_name=user.given_name,
-        family_name=user.family_name,
-        emails=user.emails,
-    )
     return scim_users.values_of(
         user_name=user.user_name,
         external_id=user.external_id,
-        active=user.active,
-        document=msgspec.json.encode(described),
+        active=bool(user.active),
+        document=msgspec.json.encode(msgspec.convert(user, Described, from_attributes=True)),
     )
 
 
 def _user(row: AnyRow) -> User:
-    described = msgspec.json.decode(bytes(row.document), type=_Described)
-    return User(
-        user_name=row.user_name,
-        external_id=row.external_id,
-        active=row.active,
-        display_name=described.display_name,
-        formatted=described.formatted,
-        given_name=described.given_name,
-        family_name=described.family_name,
-        emails=described.emails,
-    )
+    described = msgspec.json.decode(bytes(row.document), type=Described)
+    return User(user_name=row.user_name, external_id=row.external_id, active=row.active, **asdict(described))
 
 
-def told(row: AnyRow) -> ScimUser:
+def _told(row: AnyRow) -> ScimUser:
     """A user as SCIM tells it."""
     user = _user(row)
     name = ScimName(
@@ -333,16 +235,10 @@ def told(row: AnyRow) -> ScimUser:
     return ScimUser(
         schemas=(USER,),
         id=str(row.id),
-        meta=Meta(
-            resource_type="User",
-            location=f"/scim/v2/Users/{row.id}",
-            created=row.created_at,
-            last_modified=row.updated_at,
-            version=etag_of(row.version),
-        ),
+        meta=meta_of("User", row),
         user_name=user.user_name,
         external_id=UNSET if user.external_id is None else user.external_id,
-        active=user.active,
+        active=row.active,
         display_name=user.display_name or UNSET,
         name=UNSET if name == ScimName() else name,
         emails=tuple(

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
-from gateway.scim.wire import CONFIG, GROUP, LIST, RESOURCE_TYPE, SCHEMA, USER, Meta, Wire
+from gateway.scim.errors import NoSuchResource
+from gateway.scim.wire import CONFIG, GROUP, RESOURCE_TYPE, SCHEMA, USER, ListOf, Meta, Wire, listed
+
+Named = TypeVar("Named", "ScimResourceType", "ScimSchema")
 
 
 class Supported(Wire, frozen=True):
@@ -76,6 +79,7 @@ class ScimAttribute(Wire, frozen=True, omit_defaults=False):
     mutability: str = "readWrite"
     returned: str = "default"
     uniqueness: str = "none"
+    reference_types: tuple[str, ...] = ()
     sub_attributes: tuple[ScimAttribute, ...] = ()
 
 
@@ -89,23 +93,15 @@ class ScimSchema(Wire, frozen=True):
     meta: Meta
 
 
-class ScimResourceTypeList(Wire, frozen=True):
+class ScimResourceTypeList(ListOf, frozen=True):
     """`GET /ResourceTypes`."""
 
-    schemas: tuple[str, ...]
-    total_results: int
-    items_per_page: int
-    start_index: int
     resources: tuple[ScimResourceType, ...] = msgspec.field(name="Resources")
 
 
-class ScimSchemaList(Wire, frozen=True):
+class ScimSchemaList(ListOf, frozen=True):
     """`GET /Schemas`."""
 
-    schemas: tuple[str, ...]
-    total_results: int
-    items_per_page: int
-    start_index: int
     resources: tuple[ScimSchema, ...] = msgspec.field(name="Resources")
 
 
@@ -132,7 +128,7 @@ def config(max_results: int) -> ScimConfig:
 
 def resource_types() -> ScimResourceTypeList:
     """Users and groups."""
-    found = tuple(
+    found = [
         ScimResourceType(
             schemas=(RESOURCE_TYPE,),
             id=name,
@@ -142,15 +138,30 @@ def resource_types() -> ScimResourceTypeList:
             meta=Meta(resource_type="ResourceType", location=f"/scim/v2/ResourceTypes/{name}"),
         )
         for name, schema in (("User", USER), ("Group", GROUP))
-    )
-    return ScimResourceTypeList(
-        schemas=(LIST,), total_results=len(found), items_per_page=len(found), start_index=1, resources=found
-    )
+    ]
+    return listed(ScimResourceTypeList, found)
+
+
+def resource_type(name: str) -> ScimResourceType:
+    """One of them, whatever the letter case. Raises NoSuchResource."""
+    return _named(name, resource_types().resources)
+
+
+def schema(urn: str) -> ScimSchema:
+    """One of the schemas, whatever the letter case. Raises NoSuchResource."""
+    return _named(urn, schemas().resources)
+
+
+def _named(id: str, among: Sequence[Named]) -> Named:
+    for each in among:
+        if each.id.lower() == id.lower():
+            return each
+    raise NoSuchResource("There is nothing of this name.")
 
 
 def schemas() -> ScimSchemaList:
     """The attributes that are kept of users and groups."""
-    found = tuple(
+    found = [
         ScimSchema(
             schemas=(SCHEMA,),
             id=id,
@@ -159,15 +170,13 @@ def schemas() -> ScimSchemaList:
             meta=Meta(resource_type="Schema", location=f"/scim/v2/Schemas/{id}"),
         )
         for id, name, attributes in ((USER, "User", _USER), (GROUP, "Group", _GROUP))
-    )
-    return ScimSchemaList(
-        schemas=(LIST,), total_results=len(found), items_per_page=len(found), start_index=1, resources=found
-    )
+    ]
+    return listed(ScimSchemaList, found)
 
 
 _USER: Final[Sequence[ScimAttribute]] = (
     ScimAttribute(name="userName", required=True, uniqueness="server"),
-    ScimAttribute(name="externalId", case_exact=True),
+    ScimAttribute(name="externalId", case_exact=True, uniqueness="server"),
     ScimAttribute(name="active", type="boolean"),
     ScimAttribute(name="displayName"),
     ScimAttribute(
@@ -192,14 +201,16 @@ _USER: Final[Sequence[ScimAttribute]] = (
 )
 _GROUP: Final[Sequence[ScimAttribute]] = (
     ScimAttribute(name="displayName", required=True, uniqueness="server"),
-    ScimAttribute(name="externalId", case_exact=True),
+    ScimAttribute(name="externalId", case_exact=True, uniqueness="server"),
     ScimAttribute(
         name="members",
         type="complex",
         multi_valued=True,
         sub_attributes=(
             ScimAttribute(name="value", mutability="immutable"),
+            ScimAttribute(name="$ref", type="reference", reference_types=("User",), mutability="readOnly"),
             ScimAttribute(name="display", mutability="readOnly"),
+            ScimAttribute(name="type", mutability="immutable"),
         ),
     ),
 )

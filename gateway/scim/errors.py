@@ -44,8 +44,12 @@ class InvalidValue(ScimError, type="ScimInvalidValue"):
     scim_type = "invalidValue"
 
 
+class FilterNotTaken(ScimError, code=403, type="ScimFilterNotTaken"):
+    """What describes the server is told whole (RFC 7644 section 4)."""
+
+
 class Immutable(ScimError, type="ScimMutability"):
-    """What names the user or group at its provider cannot be changed: it would be somebody else."""
+    """What is required cannot be removed, and what names an active user not be changed: it would be somebody else."""
 
     scim_type = "mutability"
 

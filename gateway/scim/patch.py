@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from gateway.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, NoTarget, TooMany
+from gateway.scim.errors import Immutable, InvalidPath, InvalidSyntax, InvalidValue, NoTarget, TooMany
 from gateway.scim.filters import bare
 from gateway.scim.reading import (
     MAX_EMAILS,
@@ -69,7 +69,7 @@ def patched_group(request: PatchRequest) -> Group:
     """What all operations together make of a group. Raises ScimError; then nothing is to be changed."""
     group, entries = Group(), 0
     for step in _steps(request):
-        if step.path.attribute == "members":
+        if step.path.attribute.partition(".")[0] == "members":
             ids = _member_ids(step)
             entries += len(ids)
             if entries > MAX_MEMBERS:
@@ -143,8 +143,20 @@ _PARTS: Final = {
 }
 
 
+#: Attributes without parts. A path into one is refused and not read past: what it was to take away would stay.
+_PLAIN_OF_USERS: Final = frozenset({"username", "active", "externalid", "displayname"})
+_PLAIN_OF_GROUPS: Final = frozenset({"displayname", "externalid"})
+
+
+def _require_whole(path: _Path, plain: frozenset[str]) -> None:
+    name = path.attribute.partition(".")[0]
+    if name in plain and (path.by is not None or path.attribute != name):
+        raise InvalidPath(f"{name} has no parts.")
+
+
 def _user_step(user: User, step: _Step) -> User:
     attribute = step.path.attribute
+    _require_whole(step.path, _PLAIN_OF_USERS)
     if attribute == "emails":
         return replace(user, emails=_emails(user.emails, step))
     if step.path.by is not None:
@@ -158,10 +170,12 @@ def _user_step(user: User, step: _Step) -> User:
         return replace(user, external_id=_optional(step))
     if attribute not in ("username", "active"):
         return user
-    if step.op == _REMOVE:
-        raise InvalidValue(f"{attribute} cannot be removed.")
     if attribute == "active":
+        if step.op == _REMOVE:
+            raise InvalidValue("active cannot be removed: say true or false.")
         return replace(user, active=boolean(_single(step.value), "active"))
+    if step.op == _REMOVE:
+        raise Immutable("userName is required and cannot be removed.")
     return replace(user, user_name=identifying(_single(step.value), "userName"))
 
 
@@ -238,9 +252,10 @@ def _bodies(value: Any) -> Sequence[EmailBody]:
 
 
 def _group_step(group: Group, step: _Step) -> Group:
+    _require_whole(step.path, _PLAIN_OF_GROUPS)
     if step.path.attribute == "displayname":
         if step.op == _REMOVE:
-            raise InvalidValue("displayName cannot be removed.")
+            raise Immutable("displayName is required and cannot be removed.")
         return replace(group, display_name=identifying(_single(step.value), "displayName", longest=MAX_NAME))
     if step.path.attribute == "externalid":
         return replace(group, external_id=_optional(step))
@@ -249,10 +264,13 @@ def _group_step(group: Group, step: _Step) -> Group:
 
 def _member_ids(step: _Step) -> frozenset[str]:
     """The members that a step names; none where it means all of them."""
-    if step.path.by is not None:
-        if step.path.by != "value" or step.path.value is None or step.path.of is not None:
-            raise InvalidPath('A member is chosen by `members[value eq "…"]`.')
-        return frozenset({step.path.value})
+    path = step.path
+    if path.attribute != "members" or path.of is not None or (path.by is not None and path.by != "value"):
+        raise InvalidPath('The path of members is `members`, or `members[value eq "…"]` of one to remove.')
+    if path.by is not None:
+        if step.op != _REMOVE or path.value is None:
+            raise InvalidPath("Members are chosen to be removed alone; who joins is the value of `members`.")
+        return frozenset({path.value})
     if step.value is None:
         return frozenset()
     listed = step.value if isinstance(step.value, list) else [step.value]
@@ -274,9 +292,9 @@ def _members_step(group: Group, step: _Step, ids: frozenset[str]) -> Group:
         if step.path.by is None and step.value is None:
             return replace(group, only=frozenset(), add=frozenset(), remove=frozenset())
         return replace(group, add=group.add - ids, remove=group.remove | ids)
-    if step.value is None and step.path.by is None:
+    if step.value is None:
         raise InvalidValue("No members are named.")
-    if step.op == _REPLACE and step.path.by is None:
+    if step.op == _REPLACE:
         return replace(group, only=ids, add=frozenset(), remove=frozenset())
     return replace(group, add=group.add | ids, remove=group.remove - ids)
 

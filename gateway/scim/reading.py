@@ -40,17 +40,23 @@ class Email(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     primary: bool = False
 
 
-class User(msgspec.Struct, frozen=True, kw_only=True):
-    """A user as its provider tells it."""
+class Described(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is kept of a user only to be told again."""
 
-    user_name: str
-    external_id: str | None = None
-    active: bool = True
     display_name: str | None = None
     formatted: str | None = None
     given_name: str | None = None
     family_name: str | None = None
     emails: tuple[Email, ...] = ()
+
+
+class User(Described, frozen=True, kw_only=True):
+    """A user as its provider tells it."""
+
+    user_name: str
+    external_id: str | None = None
+    active: bool | None = True
+    """None where a whole body does not say: a new user is active then, one who is there stays as they are."""
 
     @property
     def shown(self) -> str:
@@ -100,12 +106,12 @@ def read(raw: bytes, kind: type[Body]) -> Body:
 
 
 def user_of(request: UserRequest) -> User:
-    """The user that a whole body tells. Who is not said to be inactive is active. Raises InvalidValue."""
+    """The user that a whole body tells. Raises InvalidValue."""
     name = request.name
     return User(
         user_name=identifying(request.user_name, "userName"),
         external_id=_external_id(request.external_id),
-        active=request.active is None or boolean(request.active, "active"),
+        active=None if request.active is None else boolean(request.active, "active"),
         display_name=describing(request.display_name, "displayName"),
         formatted=None if name is None else describing(name.formatted, "name.formatted"),
         given_name=None if name is None else describing(name.given_name, "name.givenName"),

@@ -7,8 +7,9 @@ to map. Answers hold an attribute or leave it out (UNSET).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -22,6 +23,9 @@ ERROR: Final = "urn:ietf:params:scim:api:messages:2.0:Error"
 CONFIG: Final = "urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"
 RESOURCE_TYPE: Final = "urn:ietf:params:scim:schemas:core:2.0:ResourceType"
 SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:Schema"
+
+
+Listed = TypeVar("Listed")
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -148,24 +152,38 @@ class ScimGroup(Wire, frozen=True):
     members: tuple[ScimMember, ...] | UnsetType = UNSET
 
 
-class ScimUserList(Wire, frozen=True):
-    """Users that a filter takes."""
+class ListOf(Wire, frozen=True):
+    """One page of a list, of which the first resource is number `start_index`; each kind names its `resources`."""
 
     schemas: tuple[str, ...]
     total_results: int
     start_index: int
     items_per_page: int
+
+
+class ScimUserList(ListOf, frozen=True):
+    """Users that a filter takes."""
+
     resources: tuple[ScimUser, ...] = msgspec.field(name="Resources")
 
 
-class ScimGroupList(Wire, frozen=True):
+class ScimGroupList(ListOf, frozen=True):
     """Groups that a filter takes."""
 
-    schemas: tuple[str, ...]
-    total_results: int
-    start_index: int
-    items_per_page: int
     resources: tuple[ScimGroup, ...] = msgspec.field(name="Resources")
+
+
+def listed(
+    kind: Callable[..., Listed], resources: Sequence[Wire], *, total: int | None = None, start: int = 1
+) -> Listed:
+    """A page of this kind of list; without `total` it is all there is."""
+    return kind(
+        schemas=(LIST,),
+        total_results=len(resources) if total is None else total,
+        start_index=start,
+        items_per_page=len(resources),
+        resources=tuple(resources),
+    )
 
 
 class ErrorBody(Wire, frozen=True):

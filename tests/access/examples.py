@@ -93,6 +93,7 @@ from gateway.iceberg.wire import (
 )
 from gateway.scim.patch import patched_group
 from gateway.scim.reading import group_of, read, user_of
+from gateway.scim.wire import USER as CORE_USER
 from gateway.scim.wire import GroupRequest, PatchRequest, UserRequest
 from tests.access import world
 
@@ -492,7 +493,9 @@ def _scim() -> list[Example]:
     return [
         Example("SCIM config", scim.GetScimConfig()),
         Example("SCIM resource types", scim.ListScimResourceTypes()),
+        Example("SCIM resource type", scim.GetScimResourceType(), {"name": "User"}),
         Example("SCIM schemas", scim.ListScimSchemas()),
+        Example("SCIM schema", scim.GetScimSchema(), {"urn": CORE_USER}),
         Example("list SCIM users", scim.ListScimUsers()),
         Example("get SCIM user", scim.GetScimUser(id), one),
         Example("create SCIM user", scim.CreateScimUser(ann), body=user),

@@ -6,19 +6,53 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import psutil
 
-from tests.contract.providers import StubProvider
+from tests.contract.providers import AUDIENCE, StubProvider
 from tests.contract.world import Person, World, unique
 
 USERS, GROUPS = "/scim/v2/Users", "/scim/v2/Groups"
 CORE_USER = "urn:ietf:params:scim:schemas:core:2.0:User"
 CORE_GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 PATCH_OP = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+
+
+def settings_of(provider: StubProvider) -> dict[str, str]:
+    """Settings of a gateway with three providers: `entra` names its users by `externalId`, `okta` by `userName`, and
+    `plain` keeps nobody here.
+    """
+    told = {
+        "ENTRA": {"AUDIENCE": AUDIENCE, "ROLES_CLAIM": "groups", "SCIM_SUBJECT": "externalId"},
+        "OKTA": {"AUDIENCE": "okta", "SCIM_SUBJECT": "userName"},
+        "PLAIN": {"AUDIENCE": "plain"},
+    }
+    return {
+        f"OPENID_PROVIDERS__{id}__{name}": value
+        for id, settings in told.items()
+        for name, value in {"URI": provider.issuer, **settings}.items()
+    }
+
+
+@contextmanager
+def provisioning(
+    world: World, base: str, gateway: psutil.Process, provider: StubProvider, **audiences: str
+) -> Iterator[dict[str, Directory]]:
+    """While these providers' directories, by id, may keep users and groups in the world's project."""
+    found = {}
+    for id, audience in audiences.items():
+        scim = Person(f"scim-{id}", f"lakegate~scim-{id}", issued(gateway, id, world.project), base)
+        world.grant("provisioner", scim, "server", "")
+        found[id] = Directory(id, world, base, gateway, provider, audience, scim)
+    yield found
+    for each in found.values():
+        world.revoke("provisioner", each.scim, "server", "")
+        each.scim.http.close()
 
 
 @dataclass

@@ -30,12 +30,14 @@ def unsigned(subject: object, **claims: Any) -> str:
     return f"{header}.{b64(json.dumps({'sub': subject, 'iss': '476', **claims}).encode())}."
 
 
-def ask(world: World, bearer: str | None, **form: str) -> httpx.Response:
-    """The request as it is, with only `grant_type` and the type of the subject's token filled in."""
+def ask(world: World, bearer: str | None, *, base: str | None = None, **form: str) -> httpx.Response:
+    """The request as it is, with only `grant_type` and the type of the subject's token filled in; to the world's
+    gateway, or the one at `base`.
+    """
     fields = {"grant_type": EXCHANGE, "subject_token_type": JWT} | form
     headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
     return httpx.post(
-        f"{world.base}{TOKENS}",
+        f"{base or world.base}{TOKENS}",
         data={name: value for name, value in fields.items() if value},
         headers=headers,
         trust_env=False,

@@ -18,7 +18,9 @@ from tests.contract.directories import (
     Directory,
     issued,
     lakegate,
+    provisioning,
     scim_error,
+    settings_of,
 )
 from tests.contract.providers import AUDIENCE, stub_provider
 from tests.contract.world import Person, Table, World, told, unique
@@ -28,31 +30,12 @@ from tests.integration.toxic import second_gateway
 
 @pytest.fixture(scope="module")
 def directories(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Directory]]:
-    """A gateway with two providers that keep users here: one names them by `externalId`, one by `userName`."""
+    """A gateway with two providers that keep users here."""
     with stub_provider() as provider:
-        settings = {
-            "OPENID_PROVIDERS__ENTRA__URI": provider.issuer,
-            "OPENID_PROVIDERS__ENTRA__AUDIENCE": AUDIENCE,
-            "OPENID_PROVIDERS__ENTRA__ROLES_CLAIM": "groups",
-            "OPENID_PROVIDERS__ENTRA__SCIM_SUBJECT": "externalId",
-            "OPENID_PROVIDERS__OKTA__URI": provider.issuer,
-            "OPENID_PROVIDERS__OKTA__AUDIENCE": "okta",
-            "OPENID_PROVIDERS__OKTA__SCIM_SUBJECT": "userName",
-            "OPENID_PROVIDERS__PLAIN__URI": provider.issuer,
-            "OPENID_PROVIDERS__PLAIN__AUDIENCE": "plain",
-        }
         log = tmp_path_factory.mktemp("scim") / "gateway.log"
-        with second_gateway(world.ready, log, **settings) as (base, process):
-            found = {}
-            for id, audience in (("entra", AUDIENCE), ("okta", "okta")):
-                token = issued(process, id, world.project)
-                scim = Person(f"scim-{id}", f"lakegate~scim-{id}", token, base)
-                world.grant("provisioner", scim, "server", "")
-                found[id] = Directory(id, world, base, process, provider, audience, scim)
-            yield found
-            for each in found.values():
-                world.revoke("provisioner", each.scim, "server", "")
-                each.scim.http.close()
+        with second_gateway(world.ready, log, **settings_of(provider)) as (base, process):
+            with provisioning(world, base, process, provider, entra=AUDIENCE, okta="okta") as found:
+                yield found
             text = log.read_text()
             assert not any(each.scim.token in text or each.scim.token[40:] in text for each in found.values())
 
@@ -225,9 +208,10 @@ def test_who_is_not_active_holds_nothing_for_anybody_who_asks(world: World, entr
         return bool(answer.json()["results"][0]["allowed"])
 
     assert allowed() and reads(person, table) == 200
+    assert (f"user:{person.id}", "select") in world.tuples(f"table:{table.uuid}")
     entra.patch(user, {"op": "replace", "path": "active", "value": False})
     assert not allowed(), "engines that ask about users are told no as well"
-    assert world.tuples(f"table:{table.uuid}").isdisjoint({(f"user:{person.id.replace('~', '%7E')}", "select")})
+    assert (f"user:{person.id}", "select") not in world.tuples(f"table:{table.uuid}")
     for path in (
         table.path,
         "/management/v1/whoami",
@@ -315,6 +299,7 @@ def test_names_are_unique_in_every_letter_case_and_subjects_stay(
     assert renamed.status_code == 200, "where externalId names the user, the userName may change"
     theirs = okta.scim.post(USERS, {"userName": user["userName"]})
     assert theirs.status_code == 201, "another provider has names of its own"
+    assert theirs.json()["active"] is True, "a new user who is not said to be inactive is active"
     group = entra.group()
     assert scim_error(entra.scim.post(GROUPS, {"displayName": group["displayName"].upper()})) == (409, "uniqueness")
     by_hand = world.admin.post("/management/v1/role", {"name": unique("by hand")}).json()
@@ -562,3 +547,38 @@ def test_what_is_supported_is_told(entra: Directory) -> None:
     assert scim_error(entra.scim.get("/scim/v2/Nothing"))[0] == 404
     assert scim_error(entra.scim.get(f"{USERS}/not-an-id"))[0] == 404
     assert PATCH_OP
+
+
+def test_what_describes_the_server_is_whole_and_lies_where_it_says(entra: Directory) -> None:
+    for listed in ("Schemas", "ResourceTypes"):
+        for each in entra.scim.get(f"/scim/v2/{listed}").json()["Resources"]:
+            assert entra.scim.get(each["meta"]["location"]).json() == each
+    for path in ("ServiceProviderConfig", "Schemas", "ResourceTypes", f"Schemas/{CORE_USER}", "ResourceTypes/Group"):
+        assert scim_error(entra.scim.get(f"/scim/v2/{path}", params={"filter": 'id eq "User"'})) == (403, "")
+    for path in ("Schemas/urn:nothing", "ResourceTypes/Users"):
+        assert scim_error(entra.scim.get(f"/scim/v2/{path}"))[0] == 404
+
+
+def test_answers_have_what_was_asked_for(entra: Directory) -> None:
+    user = entra.user(name={"givenName": "A", "familyName": "B"})
+    group = entra.group(user)
+    path, key = f"{GROUPS}/{group['id']}", {"Idempotency-Key": "8f0a9d0e-0000-4000-8000-0000000000c2"}
+    whole = entra.scim.get(path)
+    assert whole.headers["content-location"] == whole.json()["meta"]["location"] == path
+    silent = entra.patch(group, {"op": "replace", "path": "displayName", "value": unique("n")})
+    assert (silent.status_code, silent.content) == (204, b"")
+    name = unique("n")
+    body = {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "displayName", "value": name}]}
+    for _ in range(2):
+        asked = f"{path}?attributes=members.value,{CORE_GROUP}:displayName"
+        told_of = entra.scim.ask("PATCH", asked, json=body, headers=key)
+        assert told_of.status_code == 200, told_of.text
+        assert told_of.json() == {
+            "schemas": [CORE_GROUP],
+            "id": group["id"],
+            "displayName": name,
+            "members": [{"value": user["id"]}],
+        }
+    assert entra.scim.get(path).json()["meta"]["version"] == 'W/"3"', "the repeated request changed nothing"
+    listed = entra.scim.get(USERS, params={"filter": f'id eq "{user["id"]}"', "attributes": "name.familyName"}).json()
+    assert listed["Resources"] == [{"schemas": [CORE_USER], "id": user["id"], "name": {"familyName": "B"}}]

@@ -45,6 +45,20 @@ class ListScimSchemas(_Synchronising, Operation):
 
 
 @dataclass(frozen=True)
+class GetScimResourceType(_Synchronising, Operation):
+    """One kind of resources."""
+
+    endpoint: ClassVar[str] = "GET /scim/v2/ResourceTypes/{name}"
+
+
+@dataclass(frozen=True)
+class GetScimSchema(_Synchronising, Operation):
+    """The attributes that are kept of one kind of resources."""
+
+    endpoint: ClassVar[str] = "GET /scim/v2/Schemas/{urn}"
+
+
+@dataclass(frozen=True)
 class _Listing(_Synchronising):
     """Part of lists. `filter` is as it was sent; `start` counts from 1."""
 
@@ -74,13 +88,18 @@ class _InProject(_Synchronising):
 
 
 @dataclass(frozen=True)
-class _OfGroup(_InProject):
+class _OfGroup(_OfOne, _InProject):
     """Part of what is about one group."""
 
-    id: UUID
+
+@dataclass(frozen=True)
+class _ChangingGroup(_OfGroup):
+    """Part of what says what is to become of a group."""
+
+    group: Group
 
     def facts(self) -> Facts:
-        return {"about": str(self.id)}
+        return {"about": str(self.id), "role_name": self.group.display_name, "joining": len(self.group.joining)}
 
 
 @dataclass(frozen=True)
@@ -119,7 +138,7 @@ class ReplaceScimUser(_OfOne, Operation):
     user: User
 
     def facts(self) -> Facts:
-        return {"user_name": self.user.user_name, "active": self.user.active}
+        return {"about": str(self.id), "user_name": self.user.user_name, "active": self.user.active}
 
 
 @dataclass(frozen=True)
@@ -172,28 +191,19 @@ class CreateScimGroup(_InProject, Operation):
 
 
 @dataclass(frozen=True)
-class ReplaceScimGroup(_OfGroup, Operation):
+class ReplaceScimGroup(_ChangingGroup, Operation):
     """All of a group: its name and its members."""
 
     endpoint: ClassVar[str] = "PUT /scim/v2/Groups/{scim_id}"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    group: Group
-
-    def facts(self) -> Facts:
-        return {"about": str(self.id), "role_name": self.group.display_name, "joining": len(self.group.joining)}
 
 
 @dataclass(frozen=True)
-class PatchScimGroup(_OfGroup, Operation):
-    """Some of a group: members come and go, or it gets another name."""
+class PatchScimGroup(_ChangingGroup, Operation):
+    """Some of a group: members come and go, or it gets another name. What `attributes` names is told of it."""
 
     endpoint: ClassVar[str] = "PATCH /scim/v2/Groups/{scim_id}"
-    returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    group: Group
-
-    def facts(self) -> Facts:
-        return {"about": str(self.id), "role_name": self.group.display_name, "joining": len(self.group.joining)}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, NoTarget, ScimError, TooMany
+from gateway.scim.errors import Immutable, InvalidPath, InvalidSyntax, InvalidValue, NoTarget, ScimError, TooMany
 from gateway.scim.patch import patched_group, patched_user
 from gateway.scim.reading import Email, Group, User, group_of, read, user_of
 from gateway.scim.wire import GroupRequest, PatchRequest, UserRequest
@@ -76,7 +76,10 @@ def test_each_shape_changes_what_it_names(operation: dict[str, Any], changed: di
         ({"op": "add", "value": "x"}, InvalidValue),
         ({"op": "replace", "path": "active", "value": "off"}, InvalidValue),
         ({"op": "replace", "path": "active", "value": None}, InvalidValue),
-        ({"op": "remove", "path": "userName"}, InvalidValue),
+        ({"op": "remove", "path": "userName"}, Immutable),
+        ({"op": "replace", "path": "active.value", "value": False}, InvalidPath),
+        ({"op": "remove", "path": 'active[value eq "x"]'}, InvalidPath),
+        ({"op": "replace", "value": {"externalId.x": "y"}}, InvalidPath),
         ({"op": "remove", "path": "active"}, InvalidValue),
         ({"op": "replace", "path": "userName", "value": " a"}, InvalidValue),
     ],
@@ -105,6 +108,24 @@ def members(*ids: str) -> list[dict[str, str]]:
 )
 def test_groups_are_told_what_changes(operations: list[dict[str, Any]], expected: Group) -> None:
     assert patched_group(request(*operations)) == expected
+
+
+@pytest.mark.parametrize(
+    ("operation", "error"),
+    [
+        ({"op": "remove", "path": "displayName"}, Immutable),
+        ({"op": "remove", "path": "members.value", "value": "a"}, InvalidPath),
+        ({"op": "remove", "path": 'members[value eq "a"].display'}, InvalidPath),
+        ({"op": "remove", "path": 'members[display eq "a"]'}, InvalidPath),
+        ({"op": "replace", "path": 'members[value eq "a"]', "value": {"value": "b"}}, InvalidPath),
+        ({"op": "add", "path": 'members[value eq "a"]'}, InvalidPath),
+        ({"op": "replace", "path": 'externalId[value eq "a"]', "value": "b"}, InvalidPath),
+        ({"op": "add", "path": "members"}, InvalidValue),
+    ],
+)
+def test_a_path_that_names_no_member_is_not_read_past(operation: dict[str, Any], error: type[ScimError]) -> None:
+    with pytest.raises(error):
+        patched_group(request(operation))
 
 
 def test_the_last_operation_on_a_member_counts() -> None:
@@ -219,5 +240,5 @@ def test_a_user_is_called_by_the_best_name_there_is() -> None:
         "emails": [{"value": "h@x"}, {"value": "w@x", "type": "work"}],
     }
     user = user_of(read(json.dumps(body).encode(), UserRequest))
-    assert (user.shown, user.address, user.active) == ("A B", "w@x", True)
+    assert (user.shown, user.address, user.active) == ("A B", "w@x", None)
     assert user_of(read(b'{"userName": "ann", "active": "False"}', UserRequest)).active is False

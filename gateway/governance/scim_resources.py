@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users and groups of SCIM have in common: whose they are, pages of them, versions, late deletions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from gateway.access.actor import Actor
+from gateway.access.operations.scim import DeleteScimGroup, DeleteScimUser, ListScimGroups, ListScimUsers
+from gateway.access.permit import Permit
+from gateway.access.principal_ids import fits_a_tuple
+from gateway.access.provisioning import provider_kept_by
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Connection, Database
+from gateway.db.outbox import Pending
+from gateway.db.rows import AnyRow
+from gateway.governance.errors import pending_when_out
+from gateway.scim import filters
+from gateway.scim.errors import Immutable, InvalidFilter, InvalidValue, NotProvisioned, VersionChanged
+from gateway.scim.reading import User
+from gateway.scim.wire import Meta
+
+MAX_RESULTS = 200
+GONE = "It is deleted; what it held and gave is not yet taken away everywhere."
+_MAX_SUBJECT = 127
+
+Whose = TypeVar("Whose")
+
+
+@dataclass(frozen=True, slots=True)
+class ScimSources:
+    """Which attribute (`externalId` or `userName`) names the users of each provider that keeps users here."""
+
+    subjects: Mapping[str, str]
+
+    def provider_of(self, actor: Actor) -> str:
+        """The provider whose users and groups the caller keeps. Raises NotProvisioned."""
+        provider = provider_kept_by(actor)
+        if provider not in self.subjects:
+            raise NotProvisioned(
+                f"The provider {provider} keeps nobody here: its setting SCIM_SUBJECT does not say which attribute "
+                "names its users."
+            )
+        return provider
+
+    def user_id(self, provider: str, user: User) -> str:
+        """The gateway's id of a user. Raises InvalidValue."""
+        attribute = self.subjects[provider]
+        subject = user.external_id if attribute == "externalId" else user.user_name
+        if subject is None or len(subject) > _MAX_SUBJECT or not fits_a_tuple(f"{provider}~{subject}"):
+            raise InvalidValue(f"{attribute} names the user here: it is text of 1 to {_MAX_SUBJECT} characters.")
+        return f"{provider}~{subject}"
+
+    def require_same(self, provider: str, user: User, user_id: str) -> None:
+        """Raise Immutable when an active user would be named as somebody else. Raises InvalidValue as `user_id`.
+
+        Nobody comes by the name of who is not active, so that one may be anything: directories change names where they
+        let people go (Entra ID puts the object id before those of deleted users, in the message that deactivates), and
+        a deactivation must not fail by it. Whoever is activated again has to have the name they had.
+        """
+        if user.active and self.user_id(provider, user) != user_id:
+            attribute, subject = self.subjects[provider], user_id.partition("~")[2]
+            raise Immutable(
+                f"{attribute} names the user here and is {subject!r} whenever the user is active: with another one it "
+                "would be somebody else. Deactivate or delete this user and make the other one."
+            )
+
+
+class Page(Protocol):
+    """Reads (how many meet the conditions, some of them)."""
+
+    async def __call__(
+        self, connection: Connection, *, conditions: Mapping[str, Any], offset: int, limit: int
+    ) -> tuple[int, Sequence[AnyRow]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How many rows a filter takes, and those of one page, of which the first is number `start`."""
+
+    total: int
+    start: int
+    rows: Sequence[AnyRow]
+
+
+async def found(
+    permit: Permit[ListScimUsers | ListScimGroups], database: Database, known: frozenset[str], page: Page
+) -> Found:
+    """What is asked for, filtered by attributes that are `known`. Raises InvalidFilter."""
+    operation = permit.operation
+    conditions = _conditions(filters.parse(operation.filter, known))
+    start = max(operation.start, 1)
+    if conditions is None:
+        return Found(0, start, ())
+    limit = MAX_RESULTS if operation.count is None else max(0, min(operation.count, MAX_RESULTS))
+    async with database.read() as connection:
+        total, rows = await page(connection, conditions=conditions, offset=start - 1, limit=limit)
+    return Found(total, start, rows)
+
+
+def _conditions(found: Sequence[filters.Condition]) -> dict[str, Any] | None:
+    """Conditions by attribute, ids as UUIDs; None when nothing can meet them. Raises InvalidFilter for two about one
+    attribute.
+    """
+    conditions: dict[str, Any] = {}
+    for each in found:
+        if each.attribute in conditions:
+            raise InvalidFilter(f"The filter has two conditions on {each.attribute}.")
+        conditions[each.attribute] = each.value
+    for attribute in ("id", "members"):
+        if attribute in conditions:
+            try:
+                conditions[attribute] = UUID(str(conditions[attribute]))
+            except ValueError:
+                return None
+    return conditions
+
+
+def meta_of(kind: str, row: AnyRow) -> Meta:
+    """What is told of a user or group besides its attributes."""
+    return Meta(
+        resource_type=kind,
+        location=f"/scim/v2/{kind}s/{row.id}",
+        created=row.created_at,
+        last_modified=row.updated_at,
+        version=_etag(row.version),
+    )
+
+
+def _etag(version: int) -> str:
+    return f'W/"{version}"'
+
+
+def require_version(version: int, if_match: str | None) -> None:
+    """Raise VersionChanged unless `If-Match` is not given, `*`, or names this version."""
+    if if_match is None or if_match.strip() == "*":
+        return
+    if _etag(version) not in [each.strip() for each in if_match.split(",")]:
+        raise VersionChanged("The resource is in another version by now; read it again.")
+
+
+async def finish_deletion(
+    permit: Permit[DeleteScimUser | DeleteScimGroup],
+    database: Database,
+    delivery: TupleDelivery,
+    left: Callable[[Connection, Whose], Awaitable[Sequence[Pending]]],
+    whose: Whose,
+) -> None:
+    """Deliver what is `left` of an earlier deletion, before a repeated one is told that there is nobody: then it is so
+    in OpenFGA, too. Raises RevocationPending.
+    """
+    async with database.read() as connection:
+        pending = await left(connection, whose)
+    with pending_when_out(GONE):
+        await delivery.deliver(pending)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which attributes an answer has, and what is told of the server itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from gateway.scim import discovery
+from gateway.scim.errors import NoSuchResource
+from gateway.scim.selection import Selection
+from gateway.scim.wire import GROUP, USER, Meta, ScimEmail, ScimGroup, ScimMember, ScimName, ScimUser
+
+ANN = ScimUser(
+    schemas=(USER,),
+    id="1",
+    meta=Meta(resource_type="User", location="/scim/v2/Users/1", version='W/"1"'),
+    user_name="ann",
+    active=True,
+    name=ScimName(given_name="A", family_name="B"),
+    emails=(ScimEmail(value="a@x", type="work"), ScimEmail(value="b@x")),
+)
+WHOLE = json.loads(msgspec.json.encode(ANN))
+
+
+def narrowed(only: list[str], but: list[str]) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(msgspec.json.encode(Selection.of(only, but).narrowed(ANN)))
+    return told
+
+
+@pytest.mark.parametrize(
+    ("only", "but", "told"),
+    [
+        ([], [], set(WHOLE)),
+        (["USERNAME"], [], {"userName"}),
+        ([f"{USER}:userName"], [], {"userName"}),
+        ([f"{USER.upper()}:name.familyName"], [], {"name"}),
+        (["nothing"], [], set()),
+        (["id"], [], set()),
+        ([], ["emails", "NAME"], {"meta", "userName", "active"}),
+        ([], ["id", "schemas"], set(WHOLE)),
+        (["userName", "name"], ["name"], {"userName"}),
+        (["userName"], ["name.givenName"], {"userName"}),
+        (["userName.x"], [], {"userName"}),
+    ],
+)
+def test_attributes_are_chosen_by_name(only: list[str], but: list[str], told: set[str]) -> None:
+    assert set(narrowed(only, but)) == told | {"schemas", "id"}
+
+
+def test_parts_of_attributes_are_chosen_too() -> None:
+    assert narrowed(["name.familyName", "emails.value"], []) == {
+        "schemas": [USER],
+        "id": "1",
+        "name": {"familyName": "B"},
+        "emails": [{"value": "a@x"}, {"value": "b@x"}],
+    }
+    without = narrowed([], ["name.givenName", "emails.type", "meta.version"])
+    assert without["name"] == {"familyName": "B"} and "version" not in without["meta"]
+    assert [set(each) for each in without["emails"]] == [{"value"}, {"value"}]
+
+
+def test_members_that_nobody_asks_for_are_not_read() -> None:
+    assert Selection.of(["members.value"], []).takes("members")
+    assert not Selection.of(["displayName"], []).takes("members")
+    assert not Selection.of([], [f"{GROUP}:MEMBERS"]).takes("members")
+    member = ScimMember(value="2", ref="/scim/v2/Users/2", display="ann", type="User")
+    group = ScimGroup(schemas=(GROUP,), id="1", members=(member,))
+    told = json.loads(msgspec.json.encode(Selection.of(["members.$ref"], []).narrowed(group)))
+    assert told["members"] == [{"$ref": "/scim/v2/Users/2"}]
+
+
+def test_schemas_and_types_are_found_where_they_say_that_they_are() -> None:
+    listed = [*discovery.schemas().resources, *discovery.resource_types().resources]
+    for each in listed:
+        read = discovery.schema if each.meta.resource_type == "Schema" else discovery.resource_type
+        name = each.meta.location.rpartition("/")[2]
+        assert read(name) == read(name.upper()) == each
+    for read in (discovery.schema, discovery.resource_type):
+        with pytest.raises(NoSuchResource):
+            read("urn:nothing")
+
+
+def test_what_is_told_of_users_and_groups_is_in_their_schemas() -> None:
+    for kind, name in ((ScimUser, USER), (ScimGroup, GROUP)):
+        said = {each.name: each for each in discovery.schema(name).attributes}
+        told = {each.encode_name for each in msgspec.structs.fields(kind)} - {"schemas", "id", "meta"}
+        assert told == set(said)
+    members = next(each for each in discovery.schema(GROUP).attributes if each.name == "members")
+    assert {each.encode_name for each in msgspec.structs.fields(ScimMember)} == {
+        each.name for each in members.sub_attributes
+    }
