@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 _BETWEEN_TRIES = 0.05
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 class StillBusy(Exception):
@@ -25,7 +31,7 @@ def turn(path: Path, *, seconds: float) -> Iterator[None]:
     OSError when the file cannot be made or the file system knows no locks.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINKS, 0o600)
     try:
         ends = time.monotonic() + seconds
         while not _locked(handle):
@@ -39,7 +45,10 @@ def turn(path: Path, *, seconds: float) -> Iterator[None]:
 
 def _locked(handle: int) -> bool:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        if sys.platform == "win32":
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
         return False
     return True
