@@ -50,7 +50,7 @@ class ScimSources:
         """The gateway's id of a user. Raises InvalidValue."""
         attribute = self.subjects[provider]
         subject = user.external_id if attribute == "externalId" else user.user_name
-        if subject is None or len(subject) > _MAX_SUBJECT or not fits_a_tuple(f"{provider}~{subject}"):
+        if not subject or len(subject) > _MAX_SUBJECT or not fits_a_tuple(f"{provider}~{subject}"):
             raise InvalidValue(f"{attribute} names the user here: it is text of 1 to {_MAX_SUBJECT} characters.")
         return f"{provider}~{subject}"
 

@@ -69,8 +69,8 @@ class ScimUsers:
         """The users that the filter takes. Raises InvalidFilter."""
         provider = self._sources.provider_of(permit.actor)
         page = partial(scim_users.page, provider_id=provider)
-        users = await found(permit, self._database, filters.USERS, page)
-        return listed(ScimUserList, [_told(row) for row in users.rows], total=users.total, start=users.start)
+        some = await found(permit, self._database, filters.USERS, page)
+        return listed(ScimUserList, [_told(row) for row in some.rows], total=some.total, start=some.start)
 
     async def get(self, permit: Permit[GetScimUser]) -> ScimUser:
         """One user. Raises NoSuchResource."""

@@ -26,6 +26,7 @@ from gateway.scim.reading import (
     Group,
     User,
     emails_of,
+    one_primary,
     read,
     refuse_group,
 )
@@ -208,7 +209,7 @@ def _emails(emails: tuple[Email, ...], step: _Step) -> tuple[Email, ...]:
         found = (*others, *_changed(chosen, step))
     if len(found) > MAX_EMAILS:
         raise TooMany(f"A user may have {MAX_EMAILS} emails.")
-    return found
+    return one_primary(found)
 
 
 def _changed(chosen: Sequence[Email], step: _Step) -> tuple[Email, ...]:

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.iceberg.limits import count_values
 from gateway.scim.errors import InvalidSyntax, InvalidValue, TooMany
@@ -144,7 +145,18 @@ def emails_of(bodies: Sequence[EmailBody]) -> tuple[Email, ...]:
         if value is not None:
             primary = body.primary is not None and boolean(body.primary, "emails.primary")
             found[value.lower(), type] = Email(value=value, type=type, primary=primary)
-    return tuple(found.values())
+    return one_primary(found.values())
+
+
+def one_primary(emails: Iterable[Email]) -> tuple[Email, ...]:
+    """The addresses, of which the last one that says so is the primary one: there is at most one (RFC 7643 section
+    2.4), and who sets another takes it from the one before (RFC 7644 section 3.5.2).
+    """
+    told, there = [], False
+    for each in reversed(tuple(emails)):
+        told.append(replace(each, primary=False) if there and each.primary else each)
+        there = there or each.primary
+    return tuple(reversed(told))
 
 
 def refuse_group(type: object) -> None:

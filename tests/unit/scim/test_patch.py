@@ -43,6 +43,14 @@ def request(*operations: dict[str, Any]) -> PatchRequest:
             {"emails": (*ANN.emails, Email(value="h@x", type="home"))},
         ),
         ({"op": "Remove", "path": 'emails[type eq "work"]'}, {"emails": ()}),
+        (
+            {"op": "add", "path": "emails", "value": [{"value": "h@x", "primary": "True"}]},
+            {"emails": (Email(value="a@x", type="work"), Email(value="h@x", primary=True))},
+        ),
+        (
+            {"op": "replace", "path": "emails", "value": [{"value": v, "primary": True} for v in ("b@x", "c@x")]},
+            {"emails": (Email(value="b@x"), Email(value="c@x", primary=True))},
+        ),
         ({"op": "Replace", "path": "externalId", "value": "2"}, {"external_id": "2"}),
         (
             {
