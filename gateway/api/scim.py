@@ -71,10 +71,10 @@ async def list_resource_types(ctx: Ctx) -> Response[discovery.ScimResourceTypeLi
 
 
 @serves(GetScimResourceType)
-async def get_resource_type(ctx: Ctx, name: str) -> Response[discovery.ScimResourceType]:
+async def get_resource_type(ctx: Ctx, resource_type: str) -> Response[discovery.ScimResourceType]:
     """One kind of resources."""
     await _describe(ctx, GetScimResourceType())
-    return _told(discovery.resource_type(name))
+    return _told(discovery.resource_type(resource_type))
 
 
 @serves(ListScimSchemas)
@@ -85,10 +85,10 @@ async def list_schemas(ctx: Ctx) -> Response[discovery.ScimSchemaList]:
 
 
 @serves(GetScimSchema)
-async def get_schema(ctx: Ctx, urn: str) -> Response[discovery.ScimSchema]:
+async def get_schema(ctx: Ctx, schema_urn: str) -> Response[discovery.ScimSchema]:
     """The attributes that are kept of one kind of resources."""
     await _describe(ctx, GetScimSchema())
-    return _told(discovery.schema(urn))
+    return _told(discovery.schema(schema_urn))
 
 
 async def _describe(ctx: Ctx, operation: Discovery) -> None:

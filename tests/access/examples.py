@@ -493,9 +493,9 @@ def _scim() -> list[Example]:
     return [
         Example("SCIM config", scim.GetScimConfig()),
         Example("SCIM resource types", scim.ListScimResourceTypes()),
-        Example("SCIM resource type", scim.GetScimResourceType(), {"name": "User"}),
+        Example("SCIM resource type", scim.GetScimResourceType(), {"resource_type": "User"}),
         Example("SCIM schemas", scim.ListScimSchemas()),
-        Example("SCIM schema", scim.GetScimSchema(), {"urn": CORE_USER}),
+        Example("SCIM schema", scim.GetScimSchema(), {"schema_urn": CORE_USER}),
         Example("list SCIM users", scim.ListScimUsers()),
         Example("get SCIM user", scim.GetScimUser(id), one),
         Example("create SCIM user", scim.CreateScimUser(ann), body=user),

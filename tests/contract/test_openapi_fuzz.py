@@ -19,6 +19,7 @@ import gateway.api.build  # noqa: F401 - importing it serves every operation
 from gateway.api.openapi import openapi_document
 from gateway.api.serves import SERVED
 from tests.contract import warehouses
+from tests.contract.directories import CORE_USER
 from tests.contract.test_views import body as view_body
 from tests.contract.world import World, unique
 
@@ -97,6 +98,8 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
         "asset": ["start.js"],
         "column": ["id"],
         "scim_id": [role],
+        "resource_type": ["User"],
+        "schema_urn": [CORE_USER],
     }
 
 

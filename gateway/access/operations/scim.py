@@ -48,14 +48,14 @@ class ListScimSchemas(_Synchronising, Operation):
 class GetScimResourceType(_Synchronising, Operation):
     """One kind of resources."""
 
-    endpoint: ClassVar[str] = "GET /scim/v2/ResourceTypes/{name}"
+    endpoint: ClassVar[str] = "GET /scim/v2/ResourceTypes/{resource_type}"
 
 
 @dataclass(frozen=True)
 class GetScimSchema(_Synchronising, Operation):
     """The attributes that are kept of one kind of resources."""
 
-    endpoint: ClassVar[str] = "GET /scim/v2/Schemas/{urn}"
+    endpoint: ClassVar[str] = "GET /scim/v2/Schemas/{schema_urn}"
 
 
 @dataclass(frozen=True)
