@@ -54,6 +54,9 @@ def test_who_logs_out_while_the_login_is_renewed_is_logged_out(provider: Rotatin
     provider.pause = 3.0
     renewing = terminal.start("token")
     assert provider.asked.wait(60)
+    process = Path(f"/proc/{renewing.pid}")
+    for told in ("cmdline", "environ"):
+        assert not process.exists() or b"refresh-" not in (process / told).read_bytes()
     assert terminal.run("logout")[0][:2] == (0, "You are logged out.")
     assert renewing.communicate(timeout=60)[0].strip() == "access-1"
     ((status, out, err),) = terminal.run("token")
