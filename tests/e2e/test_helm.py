@@ -152,8 +152,11 @@ def test_pods_may_ask_the_cluster_whose_a_token_is_only_where_that_is_wanted(hel
         assert deployment["spec"]["template"]["spec"]["automountServiceAccountToken"] is asks
         assert migration["spec"]["template"]["spec"]["automountServiceAccountToken"] is False
         rules = [rule for role in _of_kind(text, "ClusterRole") for rule in role["rules"]]
-        may = {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}
-        assert rules == ([may] if asks else [])
+        may = [
+            {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+            {"nonResourceURLs": ["/openid/v1/jwks"], "verbs": ["get"]},
+        ]
+        assert rules == (may if asks else [])
         bound = [subject["name"] for each in _of_kind(text, "ClusterRoleBinding") for subject in each["subjects"]]
         assert bound == (["lake-lakegate"] if asks else [])
 
