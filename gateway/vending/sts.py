@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AssumeRole with an inline session policy. The only module that knows boto3.
+"""AssumeRole with an inline session policy. The only module that knows botocore.
 
-boto3 blocks, so calls run in threads of this object's own pool: a store that hangs must not occupy the threads others
-use. Only what is safe to repeat and likely to pass is repeated: connection errors and 5xx. AssumeRole changes
+botocore blocks, so calls run in threads of this object's own pool: a store that hangs must not occupy the threads
+others use. Only what is safe to repeat and likely to pass is repeated: connection errors and 5xx. AssumeRole changes
 nothing.
 """
 
@@ -15,9 +15,10 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any, Final, Protocol, cast
 
-import boto3
 import botocore.exceptions
+import botocore.session
 from botocore.config import Config
+from botocore.loaders import Loader
 
 from gateway.scope.credential import S3AccessKey, S3Credential, S3SystemIdentity, TemporaryCredential
 from gateway.scope.errors import PolicyTooLarge
@@ -85,6 +86,8 @@ class Sts:
         self._config = {"connect_timeout": connect_seconds, "read_timeout": read_seconds}
         self._total_seconds = total_seconds
         self._clients: OrderedDict[tuple[str | None, str, str], _StsClient] = OrderedDict()
+        # What botocore reads about AWS: eight megabytes, which each client would have for itself.
+        self._models = Loader()
         self._lock = Lock()
         self._pool = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="sts")
 
@@ -212,8 +215,9 @@ class Sts:
         return client
 
     def _new_client(self, endpoint: str | None, region: str, credential: AnyS3Credential) -> _StsClient:
-        # A session of its own: boto3's default one is global and not safe between threads while a client is made.
-        session = boto3.session.Session()
+        # A session of its own: one is not safe between threads while a client is made.
+        session = botocore.session.Session()
+        session.register_component("data_loader", self._models)
         static = None if isinstance(credential, S3SystemIdentity) else credential
         # The environment and shared configuration must not redirect the call: the endpoint is the profile's alone.
         options: dict[str, Any] = {"ignore_configured_endpoint_urls": True}  # known to botocore, not to its type stubs
@@ -225,7 +229,7 @@ class Sts:
             max_pool_connections=MAX_THREADS,
             **options,
         )
-        client: Any = session.client(
+        client: Any = session.create_client(
             "sts",
             region_name=region,
             endpoint_url=endpoint,

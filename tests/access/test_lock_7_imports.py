@@ -17,7 +17,7 @@ PLANTED = {
     "Rooms import downwards only": ("access/door.py", "import gateway.fga.client"),
     "Litestar is known to the api room alone": ("catalog/tables.py", "import litestar"),
     "PySpark is known to the pipeline alone": ("tasks/jobs.py", "import pyspark"),
-    "boto3 is known to the STS adapter alone": ("vending/vendor.py", "import boto3"),
+    "boto3 and botocore are known to the STS adapter alone": ("vending/vendor.py", "import boto3"),
     "The OpenFGA client is known": ("governance/grants.py", "import openfga_sdk"),
     "obstore is known": ("catalog/metadata_files.py", "import obstore"),
     "SQLAlchemy and asyncpg are known": ("catalog/commits.py", "import sqlalchemy"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import botocore.exceptions
 import pytest
+from botocore.loaders import JSONFileLoader
 
 from gateway.scope.credential import S3AccessKey, S3SystemIdentity, TemporaryCredential
 from gateway.scope.errors import PolicyTooLarge
@@ -233,7 +234,20 @@ async def test_clients_are_reused_per_credential_and_bounded() -> None:
     assert len(sts._clients) == MAX_CLIENTS
 
 
-async def test_boto3_is_not_redirected_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_clients_share_what_botocore_knows_about_aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read once for each, it would be eight megabytes of a worker's memory for each credential that it uses."""
+    read: list[str] = []
+    load = JSONFileLoader.load_file
+    monkeypatch.setattr(JSONFileLoader, "load_file", lambda self, path: read.append(path) or load(self, path))
+    sts = Sts()
+    sts._new_client(None, "eu-west-1", KEYS)
+    first = len(read)
+    sts._new_client("https://store.example", "eu-west-2", KEYS)
+    assert any(path.endswith("/endpoints") for path in read)
+    assert len(read) == first
+
+
+async def test_botocore_is_not_redirected_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "stranger")
     client: Any = Sts()._new_client(None, "eu-west-1", KEYS)
