@@ -14,7 +14,7 @@ from granian.log import LogLevels
 
 from gateway.settings import Settings, export_metrics_directory
 
-_TARGET = "gateway.app:create_app"
+_TARGET = "gateway.app:create_worker"
 _KEEP_ALIVE = True
 _DRAIN_SECONDS = 5
 
@@ -26,7 +26,7 @@ class CannotListen(Exception):
 def serve(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM; returns after the workers have finished what they had begun.
 
-    Each worker builds its own application from ``gateway.app:create_app``. A worker that dies is replaced.
+    Each worker builds its own application from ``gateway.app:create_worker``. A worker that dies is replaced.
 
     Raises:
         CannotListen: the port of the metrics is taken.

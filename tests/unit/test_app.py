@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker is made of."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from gateway import app
+
+
+def test_the_collector_does_not_look_again_at_what_a_worker_is_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [["an application"]]
+    monkeypatch.setattr(app, "create_app", lambda: made)
+    frozen = gc.get_freeze_count()
+    try:
+        assert app.create_worker() is made
+        assert gc.get_freeze_count() > frozen
+        assert all(each is not made for each in gc.get_objects())
+    finally:
+        gc.unfreeze()
