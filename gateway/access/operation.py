@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import cache
 from types import MappingProxyType
 from typing import ClassVar, Final
 
@@ -122,7 +123,7 @@ class Operation:
     @classmethod
     def name(cls) -> str:
         """The snake_case name in audit records, metrics and policy input: `LoadTable` is `load_table`."""
-        return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+        return _snake_case(cls.__name__)
 
     @classmethod
     def is_catalog_mutation(cls) -> bool:
@@ -250,3 +251,9 @@ class Operation:
         if cls.__name__ in OPERATIONS or cls.__name__ in UNROUTED:
             raise TypeError(f"operation {cls.__name__} is declared twice")
         UNROUTED[cls.__name__] = cls
+
+
+@cache
+def _snake_case(name: str) -> str:
+    """`LoadTable` as `load_table`. Every request asks ten times."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

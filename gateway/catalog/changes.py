@@ -35,7 +35,7 @@ from gateway.iceberg.updates import TableUpdate
 from gateway.iceberg.wire import CommitTableRequest
 from gateway.scope.location import Location
 from gateway.scope.places import require_inside
-from gateway.scope.profile import decode_profile
+from gateway.scope.profile import stored_profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,5 +224,5 @@ def _check_places(
     """Refuse path properties, manifest lists and statistics files outside of the table's own prefix: whoever reads or
     purges the table follows them (threats K7, A09).
     """
-    profile = decode_profile(warehouse.profile)
+    profile = stored_profile(warehouse.profile)
     require_inside(profile, location, (*location_properties(outcome.metadata), *update_locations(updates)))

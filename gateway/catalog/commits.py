@@ -36,7 +36,7 @@ from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.updates import SetLocation
 from gateway.iceberg.wire import CommitTableRequest, CommitTableResponse
 from gateway.scope.location import Location
-from gateway.scope.profile import decode_profile
+from gateway.scope.profile import stored_profile
 
 AnyCommit = Permit[CommitTable] | Permit[CommitTableCreation] | Permit[CommitTransaction]
 Moved = tuple[Change, CommitOutcome, Written]
@@ -196,7 +196,7 @@ class Commits:
         with files in it.
         """
         validate_new_name(identifier.name)
-        profile = decode_profile(namespace.warehouse.profile)
+        profile = stored_profile(namespace.warehouse.profile)
         asked = [update.location for update in request.updates if isinstance(update, SetLocation)]
         location = place(profile, namespace, identifier.name, uuid7(), asked[-1] if asked else None)
         require_vendable(profile, location)

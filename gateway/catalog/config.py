@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 from gateway.access.operation import OPERATIONS
 from gateway.access.operations.config import GetConfig
@@ -37,7 +38,7 @@ class Configurations:
         return CatalogConfig(
             defaults={"prefix": str(warehouse.id), "rest-page-size": str(self._page_size)},
             overrides=overrides,
-            endpoints=tuple(_endpoints(permit.obligations.hide_operations)),
+            endpoints=_endpoints(permit.obligations.hide_operations),
             idempotency_key_lifetime=(
                 None if self._idempotency_seconds is None else iso_duration(self._idempotency_seconds)
             ),
@@ -50,12 +51,17 @@ def iso_duration(seconds: float) -> str:
     return f"PT{whole // 60}M" if whole % 60 == 0 else f"PT{whole}S"
 
 
-def _endpoints(hidden: Sequence[str]) -> list[str]:
+def _endpoints(hidden: Sequence[str]) -> tuple[str, ...]:
     """The catalog's endpoints in the protocol's spelling, without those of which every operation is hidden."""
-    offered: dict[str, None] = {}
+    return tuple(endpoint for endpoint, operations in _offered().items() if not operations.issubset(hidden))
+
+
+@cache
+def _offered() -> Mapping[str, set[str]]:
+    """The names of the operations of each endpoint of the catalog that is offered."""
+    offered: dict[str, set[str]] = {}
     for operation in OPERATIONS.values():
         method, path = operation.endpoint.split(" ", 1)
-        if not path.startswith("/catalog/") or operation.__name__ in _NOT_OFFERED or operation.name() in hidden:
-            continue
-        offered[f"{method} {path.removeprefix('/catalog')}"] = None
-    return list(offered)
+        if path.startswith("/catalog/") and operation.__name__ not in _NOT_OFFERED:
+            offered.setdefault(f"{method} {path.removeprefix('/catalog')}", set()).add(operation.name())
+    return offered

@@ -52,7 +52,7 @@ from gateway.iceberg.generic_tables import (
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.properties import GC_ENABLED, flag
 from gateway.scope.location import Location
-from gateway.scope.profile import decode_profile
+from gateway.scope.profile import stored_profile
 
 _KIND = ObjectType.GENERIC_TABLE.value
 
@@ -107,7 +107,7 @@ class GenericTables:
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
             await refuse_taken_name(connection, namespace, identifier, _taken)
-        profile = decode_profile(namespace.warehouse.profile)
+        profile = stored_profile(namespace.warehouse.profile)
         id = uuid7()
         location = place(profile, namespace, identifier.name, id, request.base_location)
         require_vendable(profile, location)

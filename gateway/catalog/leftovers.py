@@ -23,7 +23,7 @@ from gateway.db.engine import Connection
 from gateway.iceberg.errors import InvalidLocation
 from gateway.scope.layout import FullHierarchyLayout
 from gateway.scope.location import Location
-from gateway.scope.profile import decode_profile
+from gateway.scope.profile import stored_profile
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
@@ -47,7 +47,7 @@ async def _refuse_folder_of_namespace(connection: Connection, permit: Registerin
 
     Its name holds the namespace's id (`gateway.scope.layout`), and so does that of every folder above it.
     """
-    profile = decode_profile(permit.namespace(permit.operation.namespace).warehouse.profile)
+    profile = stored_profile(permit.namespace(permit.operation.namespace).warehouse.profile)
     if not isinstance(profile.storage_layout, FullHierarchyLayout):
         return
     named = [UUID(id) for id in _ID.findall(location.segments[-1])]

@@ -25,7 +25,7 @@ from gateway.iceberg.metadata import TableMetadata, encode_table_metadata
 from gateway.iceberg.metadata_file import compress, decompress, next_metadata_location, uses_gzip
 from gateway.iceberg.views import ViewMetadata, encode_view_metadata
 from gateway.scope.location import Location
-from gateway.scope.profile import decode_profile
+from gateway.scope.profile import stored_profile
 from gateway.scope.session_policy import AccessLevel
 from gateway.storage.errors import FileMissing, StorageDenied, StorageUnavailable
 from gateway.storage.files import Files
@@ -103,7 +103,7 @@ class MetadataFiles:
             raise StorageDenied("The warehouse has no storage credential to write metadata with.")
         # Compressing takes milliseconds for large documents: not on the event loop.
         content = await asyncio.to_thread(compress, document) if gzip else document
-        await self._files.write(decode_profile(warehouse.profile), credential, location, content)
+        await self._files.write(stored_profile(warehouse.profile), credential, location, content)
 
     async def read(self, warehouse: ResolvedWarehouse, file: Location, folder: Location) -> bytes:
         """The document in somebody's metadata file, unpacked, read with a credential that reaches its folder alone.
@@ -115,7 +115,7 @@ class MetadataFiles:
         own = await self._storage.of(warehouse)
         if own is None:
             raise StorageDenied("The warehouse has no storage credential to read metadata with.")
-        profile = decode_profile(warehouse.profile)
+        profile = stored_profile(warehouse.profile)
         credential = await self._vendor.narrowed(
             profile=profile,
             profile_version=f"{warehouse.id}/{warehouse.profile_version}",
@@ -141,7 +141,7 @@ class MetadataFiles:
             credential = await self._storage.of(warehouse)
             if credential is None:
                 return False
-            await self._files.delete(decode_profile(warehouse.profile), credential, locations)
+            await self._files.delete(stored_profile(warehouse.profile), credential, locations)
         except (StorageUnavailable, StorageDenied, ShortTermCredentialError, DatabaseUnavailable) as left:
             _log.warning("metadata_file.left_behind", files=list(locations), reason=str(left))
             return False
@@ -152,7 +152,7 @@ class MetadataFiles:
         credential = await self._storage.of(warehouse)
         if credential is None:
             raise StorageDenied("The warehouse has no storage credential to look into the location with.")
-        if not await self._files.is_empty(decode_profile(warehouse.profile), credential, location):
+        if not await self._files.is_empty(stored_profile(warehouse.profile), credential, location):
             raise UnexpectedFilesInLocation(f"Unexpected files in location: {location.text}")
 
 

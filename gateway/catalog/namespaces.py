@@ -40,7 +40,7 @@ from gateway.iceberg.errors import (
 from gateway.iceberg.identifiers import validate_new_namespace
 from gateway.iceberg.limits import Limits
 from gateway.iceberg.wire import ListNamespacesResponse, NamespaceResponse, UpdateNamespacePropertiesResponse
-from gateway.scope.profile import decode_profile
+from gateway.scope.profile import stored_profile
 
 #: How many tuples a drop makes OpenFGA forget before it answers; a larger one leaves the rest to the background, but
 #: nothing of what shows the way to the tree.
@@ -94,7 +94,7 @@ class Namespaces:
         asked = operation.request.properties or {}
         properties = {key: value for key, value in asked.items() if key not in _SYNTHETIC}
         self._refuse_many(properties, 0)
-        profile = decode_profile(warehouse.profile)
+        profile = stored_profile(warehouse.profile)
         if "location" in properties:
             properties["location"] = profile.parse_location(properties["location"]).prefix_text
         else:

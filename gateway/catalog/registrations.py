@@ -46,7 +46,7 @@ from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.iceberg.wire import LoadTableResult, LoadViewResult, UnregisterTableResult
 from gateway.scope.examine import Examined, Kind
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile, decode_profile
+from gateway.scope.profile import S3Profile, stored_profile
 
 
 class Registrations:
@@ -72,7 +72,7 @@ class Registrations:
         validate_new_name(identifier.name)
         replaced = None if drop is None else drop.table(operation.table)
         await self._refuse_taken_name(permit, namespace, replaced)
-        profile = decode_profile(namespace.warehouse.profile)
+        profile = stored_profile(namespace.warehouse.profile)
         file, folder = await self._file_of_nobody(permit, profile, operation.request.metadata_location, replaced)
         found = await self._examined(Kind.TABLE, namespace, file, folder)
         location = Location.parse(found.location, escapes_known=True)
@@ -97,7 +97,7 @@ class Registrations:
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
             await refuse_taken_name(connection, namespace, identifier, taken_for_view)
-        profile = decode_profile(namespace.warehouse.profile)
+        profile = stored_profile(namespace.warehouse.profile)
         file, folder = await self._file_of_nobody(permit, profile, request.metadata_location, None)
         found = await self._examined(Kind.VIEW, namespace, file, folder)
         self._views.owners.require(permit.actor, decode_stored_view_metadata(found.document))

@@ -47,7 +47,7 @@ from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult
 from gateway.scope.location import Location
 from gateway.scope.places import require_inside
-from gateway.scope.profile import decode_profile
+from gateway.scope.profile import stored_profile
 
 #: How long a staged table waits for the commit that makes it.
 STAGED_SECONDS = 24 * 3600.0
@@ -86,7 +86,7 @@ class Tables:
         namespace = permit.namespace(permit.operation.namespace)
         warehouse = namespace.warehouse
         validate_new_name(request.name)
-        profile = decode_profile(warehouse.profile)
+        profile = stored_profile(warehouse.profile)
         id = uuid7()
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:

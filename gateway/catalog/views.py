@@ -54,7 +54,7 @@ from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.iceberg.wire import CommitViewRequest, ListTablesResponse, LoadViewResult
 from gateway.scope.location import Location
 from gateway.scope.places import require_inside
-from gateway.scope.profile import decode_profile
+from gateway.scope.profile import stored_profile
 
 
 class Views:
@@ -93,7 +93,7 @@ class Views:
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
             await refuse_taken_name(connection, namespace, identifier, taken_for_view)
-        profile = decode_profile(namespace.warehouse.profile)
+        profile = stored_profile(namespace.warehouse.profile)
         id = uuid7()
         location = place(profile, namespace, identifier.name, id, request.location)
         metadata = new_view_metadata(
@@ -249,7 +249,7 @@ class Views:
         """Where the view lies after the commit. A new place must be below the base, free and empty; path properties
         must lie inside it.
         """
-        profile = decode_profile(view.warehouse.profile)
+        profile = stored_profile(view.warehouse.profile)
         location = Location.parse(view.location, escapes_known=True)
         if outcome.metadata.location != view.location:
             location = profile.parse_location(outcome.metadata.location)

@@ -32,7 +32,7 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import Namespace, validate_new_namespace
 from gateway.scope.layout import FullHierarchyLayout
-from gateway.scope.profile import decode_profile
+from gateway.scope.profile import stored_profile
 
 
 class NamespaceMoves:
@@ -122,7 +122,7 @@ class NamespaceMoves:
 
 def _refuse_layout(warehouse: ResolvedWarehouse) -> None:
     """Raise StorageLayoutForbidsNamespaceMove where the paths of new tables contain those of their namespaces."""
-    if isinstance(decode_profile(warehouse.profile).storage_layout, FullHierarchyLayout):
+    if isinstance(stored_profile(warehouse.profile).storage_layout, FullHierarchyLayout):
         raise StorageLayoutForbidsNamespaceMove(
             "This warehouse lays tables and views out by their namespaces (storage layout full-hierarchy): its "
             "namespaces stay where they are."

@@ -23,7 +23,7 @@ from gateway.db import claims, pending_files, reports, secrets, signing_keys
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.iceberg.errors import CatalogError
-from gateway.scope.profile import decode_profile
+from gateway.scope.profile import stored_profile
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
 from gateway.tasks.visits import admitted
@@ -106,6 +106,6 @@ class Housekeeping:
             # The rows are held while their files go: a change that is slower than the window cannot name them any more.
             async with self._database.change(permit) as connection:
                 held = await pending_files.claim(connection, locations)
-                await self._files.delete(decode_profile(warehouse.profile), credential, held)
+                await self._files.delete(stored_profile(warehouse.profile), credential, held)
                 await pending_files.forget(connection, held)
                 permit.trail.tell(deleted=" ".join(held))

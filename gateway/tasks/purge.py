@@ -20,7 +20,7 @@ from gateway.db.engine import Database
 from gateway.db.tasks import Queue, Status
 from gateway.scope.credential import S3Credential, TemporaryCredential
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile, decode_profile
+from gateway.scope.profile import S3Profile, stored_profile
 from gateway.scope.session_policy import AccessLevel
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
@@ -75,7 +75,7 @@ class Purge:
 
     async def _delete(self, permit: Permit[PurgeTable], location: Location, task: Task) -> int:
         warehouse = permit.warehouse(permit.operation.warehouse)
-        profile = decode_profile(warehouse.profile)
+        profile = stored_profile(warehouse.profile)
         deleted, made_at = 0, time.monotonic()
         credential = await self._credential(warehouse, profile, location)
         while keys := await self._files.list_keys(profile, credential, location, _PAGE):
