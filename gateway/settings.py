@@ -140,7 +140,9 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
     pg_read_pool_connections: Annotated[
         Count, Meta(description="Most read connections of a worker. Not used yet: one pool serves both.")
     ] = 10
-    pg_write_pool_connections: Annotated[Count, Meta(description="Most write connections of a worker.")] = 5
+    pg_write_pool_connections: Annotated[
+        Count, Meta(description="Half of the most connections of a worker, which opens and keeps as many as it needs.")
+    ] = 5
     pg_acquire_timeout: Annotated[float, Meta(gt=0, description="Longest wait for a connection.", extra=SECONDS)] = 5.0
 
     endpoint_stat_flush_interval: Annotated[

@@ -6,31 +6,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from sqlalchemy.dialects.postgresql import insert as sql_insert
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.audit_record import AuditRecord
-from gateway.db.schema.audit_log import audit_log
 
 _encoder = msgspec.json.Encoder()
+
+_INSERT = text(
+    """
+    insert into audit_log (id, at, request_id, actor_id, operation, outcome, record)
+    select * from unnest(cast(:ids as uuid[]), cast(:times as timestamptz[]), cast(:request_ids as text[]),
+        cast(:actor_ids as text[]), cast(:operations as text[]), cast(:outcomes as text[]), cast(:records as bytea[]))
+    on conflict (id) do nothing
+    """
+)
 
 
 async def insert(connection: AsyncConnection, records: Sequence[AuditRecord]) -> None:
     """Write the records in one statement. One that is there already is left as it is: it was committed by a statement
     whose answer got lost.
     """
-    await connection.execute(
-        sql_insert(audit_log).on_conflict_do_nothing(index_elements=["id"]),
-        [
-            {
-                "id": record.id,
-                "at": record.at,
-                "request_id": record.request_id,
-                "actor_id": record.actor.id,
-                "operation": record.operation,
-                "outcome": record.outcome,
-                "record": _encoder.encode(record),
-            }
-            for record in records
-        ],
-    )
+    values = {
+        "ids": [record.id for record in records],
+        "times": [record.at for record in records],
+        "request_ids": [record.request_id for record in records],
+        "actor_ids": [record.actor.id for record in records],
+        "operations": [record.operation for record in records],
+        "outcomes": [record.outcome for record in records],
+        "records": [_encoder.encode(record) for record in records],
+    }
+    await connection.execute(_INSERT, values)

@@ -72,7 +72,7 @@ class DirectRead:
             if isinstance(error, (OSError, asyncio.TimeoutError, asyncpg.QueryCanceledError)):
                 raise DatabaseUnavailable("the database does not answer") from error
             raise
-        # A connection beyond the pool's size is closed here, which takes a round trip.
+        # Where the pool has no room for it any more it is closed here, which takes a round trip.
         await greenlet_spawn(pooled.close)
         assert record is not None  # noqa: S101 - statements of this kind always have a row
         values = list(record.values())

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -40,8 +40,9 @@ Connection: TypeAlias = AsyncConnection
 class Database:
     """The primary database of one process.
 
-    `url` is a SQLAlchemy URL for asyncpg. `acquire_timeout` (seconds) bounds the wait for a pooled connection,
-    `statement_timeout` (seconds) every statement, on the server's side too. `tls` is a context or libpq's `sslmode`.
+    `url` is a SQLAlchemy URL for asyncpg. At most twice `pool_size` connections are opened, when they are needed, and
+    kept. `acquire_timeout` (seconds) bounds the wait for one of them, `statement_timeout` (seconds) every statement, on
+    the server's side too. `tls` is a context or libpq's `sslmode`.
     """
 
     def __init__(
@@ -55,8 +56,9 @@ class Database:
     ) -> None:
         self._engine = create_async_engine(
             url,
-            pool_size=pool_size,
-            max_overflow=pool_size,
+            # None beyond the pool, to be closed after a busy moment: opening one costs as much as many statements.
+            pool_size=2 * pool_size,
+            max_overflow=0,
             pool_timeout=acquire_timeout,
             pool_recycle=1800,
             connect_args={
@@ -154,16 +156,15 @@ class Database:
         """A connection that holds advisory locks on these names until the end of the block, over all transactions that
         are committed inside. They are taken in one order, so that two who want many cannot wait for each other.
 
-        Raises DatabaseUnavailable, also when somebody else holds one for too long.
+        Taking them and giving them back needs no transaction, which would be two more round trips each. Raises
+        DatabaseUnavailable, also when somebody else holds one for too long.
         """
         with outages():
             async with self._engine.connect() as connection:
                 try:
-                    await connection.execute(_LOCK, {"names": list(names)})
-                    await connection.commit()
+                    await _alone(connection, _LOCK, {"names": list(names)})
                     yield connection
-                    await connection.execute(_UNLOCK)
-                    await connection.commit()
+                    await _alone(connection, _UNLOCK)
                 except BaseException:
                     # Closing it gives its locks back, whatever state it is in.
                     await connection.invalidate()
@@ -209,6 +210,15 @@ async def commit(connection: AsyncConnection) -> None:
         raise CommitUnknown("the outcome of COMMIT is not known") from error
     except (SQLAlchemyError, OSError, TimeoutError) as error:
         raise CommitUnknown("the outcome of COMMIT is not known") from error
+
+
+async def _alone(connection: AsyncConnection, statement: TextClause, values: Mapping[str, Any] | None = None) -> None:
+    """Execute one statement outside of transactions, on a connection that is in none."""
+    await connection.execution_options(isolation_level="AUTOCOMMIT")
+    await connection.execute(statement, values)
+    # Ends what SQLAlchemy takes for a transaction, and sends nothing.
+    await connection.commit()
+    await connection.execution_options(isolation_level="READ COMMITTED")
 
 
 class outages:

@@ -85,20 +85,23 @@ async def give(
     if expires_at is not None and expires_at.tzinfo is None:
         raise ValueError(f"a time without a zone: {expires_at.isoformat()}")
     key = _key(privilege, principal, on)
-    while True:
+    values = {**key, "granted_by": by, "reason": reason, "expires_at": expires_at}
+    before: AnyRow | None = None
+    # Most grants are new. What the same grantor gave before, or at the same moment, keeps the new row out.
+    while (await connection.execute(_GIVE, {**values, "id": uuid7()})).rowcount == 0:
         own = select(grants, _live().label("live")).where(_same(key), grants.c.granted_by == by).with_for_update()
         before = (await connection.execute(own)).one_or_none()
-        if before is not None:
-            if before.live and (before.expires_at, before.reason) == (expires_at, reason):
-                return Change.NOTHING
-            await _end(connection, "g.id = :id", {"id": before.id}, because=Ended.REPLACED, by=by)
-        values = {**key, "granted_by": by, "reason": reason, "expires_at": expires_at}
-        added = await connection.execute(insert(grants).values(id=uuid7(), **values).on_conflict_do_nothing())
-        if added.rowcount == 1:
-            if expires_at is not None or on.type is ObjectType.ROLE:
-                await _move_time_boxes(connection)
-            return _difference(before, expires_at)
-        # The same grantor gave the same at the same moment: what they wrote is there now, and is replaced.
+        if before is None:
+            continue
+        if before.live and (before.expires_at, before.reason) == (expires_at, reason):
+            return Change.NOTHING
+        await _end(connection, "g.id = :id", {"id": before.id}, because=Ended.REPLACED, by=by)
+    if expires_at is not None or on.type is ObjectType.ROLE:
+        await _move_time_boxes(connection)
+    return _difference(before, expires_at)
+
+
+_GIVE = insert(grants).on_conflict_do_nothing()
 
 
 async def _move_time_boxes(connection: AsyncConnection) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import delete, exists, func, or_, select, tuple_, update
+from sqlalchemy import delete, exists, func, or_, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -78,16 +78,17 @@ async def hold(connection: AsyncConnection, *at: ResolvedNamespace) -> None:
     where it was resolved.
     """
     wanted = {each.id: each for each in at}
-    held = (
-        select(namespaces.c.id, namespaces.c.path_key, namespaces.c.ancestors)
-        .where(namespaces.c.id.in_(list(wanted)))
-        .order_by(func.cardinality(namespaces.c.ancestors), namespaces.c.id)
-        .with_for_update(read=True, key_share=True)
-    )
-    still = {row.id for row in await connection.execute(held) if is_still(row, wanted[row.id])}
+    rows = await connection.execute(_HOLD, {"ids": list(wanted)})
+    still = {row.id for row in rows if is_still(row, wanted[row.id])}
     for id in wanted:
         if id not in still:
             raise NamespaceGone(id)
+
+
+_HOLD = text(
+    "select id, path_key, ancestors from namespaces where id = any(:ids) order by cardinality(ancestors), id "
+    "for key share"
+)
 
 
 async def held(connection: AsyncConnection, at: ResolvedNamespace) -> bool:

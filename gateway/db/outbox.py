@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import and_, case, delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import and_, case, delete, exists, func, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey, ObjectType
@@ -57,17 +57,34 @@ async def enqueue_each(
     unique = dict(keys)
     if not unique:
         return []
-    # The request that enqueues delivers at once; background delivery waits so that the two do not meet for nothing.
-    later = func.clock_timestamp() + _seconds(_FIRST_BACKGROUND_TRY_SECONDS)
-    statement = insert(outbox).values(not_before=later).returning(outbox.c.id, sort_by_parameter_order=True)
-    shared = {"takes_away": takes_away, "step": step}
-    rows = await connection.execute(
-        statement, [{**_columns(key), "warehouse_id": within, **shared} for key, within in unique.items()]
-    )
+    values = {
+        **_arrays(list(unique)),
+        "warehouse_ids": list(unique.values()),
+        "takes_away": takes_away,
+        "step": step,
+        # The request that enqueues delivers at once; background delivery waits so that the two do not meet for nothing.
+        "later": _FIRST_BACKGROUND_TRY_SECONDS,
+    }
+    # They were numbered in the order of the keys.
+    ids = sorted((await connection.execute(_ENQUEUE, values)).scalars())
     return [
-        Pending(id=row.id, key=key, takes_away=takes_away, warehouse_id=within)
-        for row, (key, within) in zip(rows, unique.items(), strict=True)
+        Pending(id=id, key=key, takes_away=takes_away, warehouse_id=within)
+        for id, (key, within) in zip(ids, unique.items(), strict=True)
     ]
+
+
+_ENQUEUE = text(
+    """
+    insert into outbox (subject_type, subject_id, relation, object_type, object_id, warehouse_id, takes_away, step,
+        not_before)
+    select a.subject_type, a.subject_id, a.relation, a.object_type, a.object_id, a.warehouse_id,
+        cast(:takes_away as boolean), cast(:step as smallint), clock_timestamp() + make_interval(secs => :later)
+    from unnest(cast(:subject_types as text[]), cast(:subject_ids as text[]), cast(:relations as text[]),
+                cast(:object_types as text[]), cast(:object_ids as text[]), cast(:warehouse_ids as uuid[]))
+        with ordinality as a(subject_type, subject_id, relation, object_type, object_id, warehouse_id, ord)
+    order by a.ord returning id
+    """
+)
 
 
 async def lock_keys(connection: AsyncConnection, keys: Sequence[TupleKey]) -> None:
@@ -90,7 +107,7 @@ _MARK = text(
     """
     with mine as materialized (select id, sent_at from outbox where id = any(:ids) order by id for update),
     marked as (update outbox o set sent_at = clock_timestamp() from mine where o.id = mine.id)
-    select id, sent_at from mine
+    select id, sent_at, set_config('synchronous_commit', 'off', true) from mine
     """
 )
 
@@ -102,7 +119,6 @@ async def mark_sent(connection: AsyncConnection, ids: Sequence[int]) -> dict[int
     happens to this process then, others know. The commit does not wait for the disk: it has to outlive this process,
     not a power cut of the database's machine.
     """
-    await connection.execute(text("select set_config('synchronous_commit', 'off', true)"))
     return {row.id: row.sent_at for row in await connection.execute(_MARK, {"ids": list(ids)})}
 
 
@@ -137,9 +153,7 @@ async def unsettled(
     connection: AsyncConnection, keys: Sequence[TupleKey], *, window_seconds: float
 ) -> dict[TupleKey, datetime]:
     """Which keys an earlier write may still change, and until when. Hold their locks, and ask before `mark_sent`."""
-    columns = [_columns(key) for key in keys]
-    values = {f"{name}s": [each[name] for each in columns] for name in columns[0]} if columns else {}
-    rows = await connection.execute(_UNSETTLED, {**values, "window": window_seconds})
+    rows = await connection.execute(_UNSETTLED, {**_arrays(keys), "window": window_seconds})
     return {keys[row.ord - 1]: row.settled_at for row in rows}
 
 
@@ -259,7 +273,10 @@ async def postpone(connection: AsyncConnection, ids: Sequence[int], *, seconds: 
 
 async def done(connection: AsyncConnection, ids: Sequence[int]) -> None:
     """These keys are so in OpenFGA."""
-    await connection.execute(delete(outbox).where(outbox.c.id.in_(list(ids))))
+    await connection.execute(_DONE, {"ids": list(ids)})
+
+
+_DONE = text("delete from outbox where id = any(:ids)")
 
 
 async def revocations(connection: AsyncConnection, *, after: int | None = None, limit: int) -> Sequence[AnyRow]:
@@ -286,13 +303,13 @@ def _seconds(seconds: float) -> object:
     return func.make_interval(0, 0, 0, 0, 0, 0, seconds)
 
 
-def _columns(key: TupleKey) -> dict[str, str]:
+def _arrays(keys: Sequence[TupleKey]) -> dict[str, list[str]]:
     return {
-        "subject_type": key.subject.type.value,
-        "subject_id": key.subject.id,
-        "relation": key.relation,
-        "object_type": key.object.type.value,
-        "object_id": key.object.id,
+        "subject_types": [key.subject.type.value for key in keys],
+        "subject_ids": [key.subject.id for key in keys],
+        "relations": [key.relation for key in keys],
+        "object_types": [key.object.type.value for key in keys],
+        "object_ids": [key.object.id for key in keys],
     }
 
 

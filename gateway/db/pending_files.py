@@ -15,12 +15,11 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import structlog
-from sqlalchemy import Exists, delete, func, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Exists, func, select, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable
+from gateway.access.outage import DatabaseUnavailable
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
 from gateway.db.schema.pending_files import pending_files
@@ -31,34 +30,40 @@ _log = structlog.get_logger("db.pending_files")
 
 
 class PendingFiles:
-    """Notes files around their writing, each time in a transaction of its own."""
+    """Notes files around their writing, each time in one statement that commits by itself."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def note(self, warehouse_id: UUID, locations: Sequence[str]) -> None:
         """These files are about to be written. Raises DatabaseUnavailable, and then none may be."""
-        async with self._database.transaction() as connection:
+        async with self._database.read() as connection:
             await add(connection, warehouse_id, locations)
 
     async def forget(self, locations: Sequence[str]) -> None:
         """These files are gone again; a database that does not answer leaves the rows to the sweeper."""
         try:
-            async with self._database.transaction() as connection:
+            async with self._database.read() as connection:
                 await forget(connection, locations)
-        except (DatabaseUnavailable, CommitUnknown) as left:
+        except DatabaseUnavailable as left:
             _log.warning("pending_files.left", files=list(locations), reason=str(left))
 
 
 async def add(connection: AsyncConnection, warehouse_id: UUID, locations: Sequence[str]) -> None:
     """Note files that are about to be written. Raises NoSuchWarehouseException when the warehouse went meanwhile."""
-    rows = [{"location": location, "warehouse_id": warehouse_id} for location in locations]
     try:
-        await connection.execute(insert(pending_files).values(rows).on_conflict_do_nothing())
+        await connection.execute(_ADD, {"locations": list(locations), "warehouse_id": warehouse_id})
     except IntegrityError as error:
         if "warehouse_id_fkey" in str(error.orig):
             raise NoSuchWarehouseException(f"Warehouse does not exist: {warehouse_id}") from error
         raise
+
+
+_ADD = text(
+    "insert into pending_files (location, warehouse_id) "
+    "select a.location, cast(:warehouse_id as uuid) from unnest(cast(:locations as text[])) as a(location) "
+    "on conflict do nothing"
+)
 
 
 async def hold(connection: AsyncConnection, locations: Sequence[str]) -> None:
@@ -66,15 +71,20 @@ async def hold(connection: AsyncConnection, locations: Sequence[str]) -> None:
 
     Raises DatabaseUnavailable, which is told as "nothing happened, try again", when it took one of them already.
     """
-    statement = select(pending_files.c.location).where(pending_files.c.location.in_(list(locations)))
-    held = (await connection.execute(statement.order_by(pending_files.c.location).with_for_update())).all()
+    held = (await connection.execute(_HOLD, {"locations": list(locations)})).all()
     if len(held) != len(set(locations)):
         raise DatabaseUnavailable("the change took longer than its files are kept for it")
 
 
+_HOLD = text("select location from pending_files where location = any(:locations) order by location for update")
+
+
 async def forget(connection: AsyncConnection, locations: Sequence[str]) -> None:
     """These files are gone."""
-    await connection.execute(delete(pending_files).where(pending_files.c.location.in_(list(locations))))
+    await connection.execute(_FORGET, {"locations": list(locations)})
+
+
+_FORGET = text("delete from pending_files where location = any(:locations)")
 
 
 async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) -> Sequence[AnyRow]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
-from sqlalchemy import tuple_
+from sqlalchemy import bindparam, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access import refs
@@ -201,13 +201,14 @@ _KEY_COLUMN = {
 
 async def reread_table(connection: AsyncConnection, table_id: UUID) -> ResolvedTable | None:
     """The table's current row, after another commit won the race for its pointer."""
-    query = table_columns().where(tables.c.id == table_id)
-    row = (await connection.execute(query)).one_or_none()
+    row = (await connection.execute(_TABLE, {"id": table_id})).one_or_none()
     return None if row is None else table_from(row)
 
 
 async def reread_view(connection: AsyncConnection, view_id: UUID) -> ResolvedView | None:
     """As `reread_table`, for a view."""
-    query = table_columns("view").where(tables.c.id == view_id)
-    row = (await connection.execute(query)).one_or_none()
+    row = (await connection.execute(_VIEW, {"id": view_id})).one_or_none()
     return None if row is None else view_from(row)
+
+
+_TABLE, _VIEW = (table_columns(kind).where(tables.c.id == bindparam("id")) for kind in ("table", "view"))

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, select, true, union_all
+from sqlalchemy import any_, bindparam, select, true, union_all
+from sqlalchemy.dialects.postgresql import ARRAY, UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.operation import Operation
@@ -18,7 +19,7 @@ from gateway.db.schema.warehouses import warehouses
 _REVISIONS = union_all(
     select(server.c.id, server.c.revision, true().label("active")),
     select(warehouses.c.id, warehouses.c.revision, warehouses.c.active).where(
-        warehouses.c.id.in_(bindparam("ids", expanding=True))
+        warehouses.c.id == any_(bindparam("ids", type_=ARRAY(UUID(as_uuid=True))))
     ),
 )
 

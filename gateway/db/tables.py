@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import UUID
 
-from sqlalchemy import Integer, Select, delete, func, insert, literal, or_, select, text, tuple_, update
+from sqlalchemy import Integer, bindparam, delete, func, insert, literal, or_, select, text, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -15,9 +15,7 @@ from gateway.access.refs import ObjectKey
 from gateway.db import retired
 from gateway.db.rows import AnyRow
 from gateway.db.schema.namespaces import namespaces
-from gateway.db.schema.retired import retired_locations
 from gateway.db.schema.tables import LIVE, tables
-from gateway.db.schema.tasks import tasks
 from gateway.db.schema.warehouses import warehouses
 from gateway.db.tasks import ACTIVE, Queue
 from gateway.db.tasks import add as add_task
@@ -42,11 +40,14 @@ def clashes() -> Iterator[None]:
 
 async def name_taken(connection: AsyncConnection, namespace_id: UUID, name: str) -> str | None:
     """The kind (`table`, `view`, `generic_table`) of what has this name in the namespace, or None."""
-    statement = select(tables.c.kind).where(
-        tables.c.namespace_id == namespace_id, tables.c.name_key == fold(name), LIVE
-    )
-    kind: str | None = (await connection.execute(statement)).scalar_one_or_none()
+    at = {"namespace_id": namespace_id, "name_key": fold(name)}
+    kind: str | None = (await connection.execute(_NAME_TAKEN, at)).scalar_one_or_none()
     return kind
+
+
+_NAME_TAKEN = select(tables.c.kind).where(
+    tables.c.namespace_id == bindparam("namespace_id"), tables.c.name_key == bindparam("name_key"), LIVE
+)
 
 
 async def create(
@@ -68,33 +69,40 @@ async def create(
     """Insert a table or view, or a staged one without metadata. Raises IntegrityError when name or location is
     taken.
     """
-    statement = insert(tables).values(
-        id=id,
-        warehouse_id=warehouse_id,
-        namespace_id=namespace_id,
-        kind=kind,
-        name=name,
-        name_key=fold(name),
-        table_uuid=table_uuid,
-        location=location,
-        location_key=location_key,
-        metadata_location=metadata_location,
-        metadata=metadata,
-        staged_by=staged_by,
-        format=format,
-    )
+    values = {
+        "id": id,
+        "warehouse_id": warehouse_id,
+        "namespace_id": namespace_id,
+        "kind": kind,
+        "name": name,
+        "name_key": fold(name),
+        "table_uuid": table_uuid,
+        "location": location,
+        "location_key": location_key,
+        "metadata_location": metadata_location,
+        "metadata": metadata,
+        "staged_by": staged_by,
+        "format": format,
+    }
     with clashes():
-        await connection.execute(statement)
+        await connection.execute(_CREATE, values)
+
+
+_CREATE = insert(tables)
 
 
 async def hold_explicit_locations(connection: AsyncConnection) -> None:
     """Let one explicit location be checked and taken at a time, and no default one meanwhile."""
-    await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _EXPLICIT_LOCATIONS})
+    await connection.execute(_HOLD_EXPLICIT)
 
 
 async def hold_default_locations(connection: AsyncConnection) -> None:
     """Let any number of default locations be taken at a time, and no explicit one meanwhile."""
-    await connection.execute(text("select pg_advisory_xact_lock_shared(:key)"), {"key": _EXPLICIT_LOCATIONS})
+    await connection.execute(_HOLD_DEFAULT)
+
+
+_HOLD_EXPLICIT = text(f"select pg_advisory_xact_lock({_EXPLICIT_LOCATIONS})")
+_HOLD_DEFAULT = text(f"select pg_advisory_xact_lock_shared({_EXPLICIT_LOCATIONS})")
 
 
 async def location_taken(
@@ -111,33 +119,40 @@ async def location_taken(
     `left_by`: a principal for whom places it gave up itself count as free, once nothing is about to delete there. One
     statement, so that a table that goes at this moment is seen as there or as gone, never as neither.
     """
-    was = select(literal(1)).where(retired.overlapping(location_key, ancestors), retired.reachable())
-    if left_by is not None:
-        was = was.where(retired_locations.c.retired_by.is_distinct_from(left_by))
-    purged = tasks.c.payload["location_key"].astext
-    purging = select(literal(1)).where(
-        tasks.c.queue == Queue.TABULAR_PURGE.value,
-        tasks.c.status.in_(ACTIVE),
-        or_(purged.in_([location_key, *ancestors]), func.starts_with(purged, location_key)),
-    )
-    there = _in_use(location_key, ancestors, other_than)
-    statement = select(or_(there.exists(), was.exists(), purging.exists()))
-    return bool((await connection.execute(statement)).scalar_one())
+    values = {
+        "key": location_key,
+        "at": [location_key, *ancestors],
+        "other_than": other_than,
+        "left_by": left_by,
+    }
+    return bool((await connection.execute(_LOCATION_TAKEN, values)).scalar_one())
+
+
+_LOCATION_TAKEN = text(
+    f"""
+    select exists (
+        select 1 from tables t where (t.location_key = any(:at) or starts_with(t.location_key, :key))
+            and t.id is distinct from cast(:other_than as uuid))
+    or exists (
+        select 1 from retired_locations r where (r.location_key = any(:at) or starts_with(r.location_key, :key))
+            and r.keys_until > clock_timestamp()
+            and (cast(:left_by as text) is null or r.retired_by is distinct from cast(:left_by as text)))
+    or exists (
+        select 1 from tasks k where k.queue = '{Queue.TABULAR_PURGE}'
+            and k.status in ({", ".join(f"'{status}'" for status in ACTIVE)})
+            and (k.payload->>'location_key' = any(:at) or starts_with(k.payload->>'location_key', :key)))
+    """  # noqa: S608 - composed of constants; every value is a bound parameter
+)
 
 
 async def location_in_use(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
     """Whether any table or view of any project (staged ones too) is at, above or below this location now."""
-    statement = _in_use(location_key, ancestors, None)
-    return (await connection.execute(statement.limit(1))).one_or_none() is not None
-
-
-def _in_use(location_key: str, ancestors: Sequence[str], other_than: UUID | None) -> Select[int]:
     statement = select(literal(1)).where(
         or_(
             tables.c.location_key.in_([location_key, *ancestors]), func.starts_with(tables.c.location_key, location_key)
         )
     )
-    return statement if other_than is None else statement.where(tables.c.id != other_than)
+    return (await connection.execute(statement.limit(1))).one_or_none() is not None
 
 
 async def schedule_purge(
@@ -230,17 +245,24 @@ async def swap(
     connection: AsyncConnection, id: UUID, *, from_version: int, metadata_location: str, metadata: bytes
 ) -> bool:
     """Move the pointer if nobody else did since `from_version`."""
-    result = await connection.execute(
-        update(tables)
-        .where(tables.c.id == id, tables.c.version == from_version, tables.c.deleted_at.is_(None))
-        .values(
-            metadata_location=metadata_location,
-            metadata=metadata,
-            version=from_version + 1,
-            updated_at=func.clock_timestamp(),
-        )
+    values = {"of": id, "from_version": from_version, "file": metadata_location, "document": metadata}
+    return (await connection.execute(_SWAP, values)).rowcount == 1
+
+
+_SWAP = (
+    update(tables)
+    .where(
+        tables.c.id == bindparam("of"),
+        tables.c.version == bindparam("from_version"),
+        tables.c.deleted_at.is_(None),
     )
-    return result.rowcount == 1
+    .values(
+        metadata_location=bindparam("file"),
+        metadata=bindparam("document"),
+        version=tables.c.version + 1,
+        updated_at=func.clock_timestamp(),
+    )
+)
 
 
 async def hold_for_drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:

@@ -25,6 +25,9 @@ _CLASS: Final = 0x1A4E
 _MOST_OBJECTS: Final = 32
 """Locks take room in the server's shared memory: a transaction over more tables than this goes without turns."""
 
+_WAIT = text("select set_config('lock_timeout', :wait, true)")
+_TAKE = text("select pg_advisory_xact_lock(:class, :number)")
+
 
 class SharedTurns:
     """Turns of objects by their ids, for all processes on one database.
@@ -58,13 +61,9 @@ class SharedTurns:
             connection = await self._database.engine.connect()
             held.push_async_callback(_give_back, connection)
             # Ends with the connection's transaction, which giving it back to the pool rolls back.
-            await connection.execute(
-                text("select set_config('lock_timeout', :wait, true)"), {"wait": str(int(self._wait * 1000))}
-            )
+            await connection.execute(_WAIT, {"wait": str(int(self._wait * 1000))})
             for number in numbers:
-                await connection.execute(
-                    text("select pg_advisory_xact_lock(:class, :number)"), {"class": _CLASS, "number": number}
-                )
+                await connection.execute(_TAKE, {"class": _CLASS, "number": number})
         except (TimeoutError, SQLAlchemyError, OSError) as without:
             _log.info("turn.skipped", reason=type(without).__name__)
             # Not needed any more while the work is done without the turn.

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.privileges import TRAVERSE_REASONS
@@ -28,42 +29,48 @@ TRAVERSE = "traverse"
 
 async def wanted(connection: AsyncConnection, keys: Sequence[TupleKey]) -> dict[TupleKey, datetime | None]:
     """Those of `keys` whose tuple is to exist, as the rows stand now, with its end: the latest of its live rows, None
-    when one of them has none.
+    when one of them has none. One statement, whatever kinds of tuples there are among them.
     """
-    edges = [key for key in keys if key.relation in STRUCTURAL]
-    derived = [key for key in keys if key.relation == TRAVERSE]
-    flagged = [key for key in keys if key.relation == MANAGED_ACCESS]
-    reading = [key for key in keys if key.relation == READ_COLUMNS]
-    others = {*STRUCTURAL, TRAVERSE, MANAGED_ACCESS, READ_COLUMNS}
-    granted = [key for key in keys if key.relation not in others]
-    found: dict[TupleKey, datetime | None] = {}
-    for some, statement in (
-        (edges, _EDGES),
-        (granted, _GRANTED),
-        (derived, _TRAVERSED),
-        (reading, _READ_COLUMNS),
-        (flagged, _FLAGGED),
-    ):
-        if some:
-            rows = await connection.execute(statement, _parameters(some))
-            found.update((some[row.ord - 1], row.until) for row in rows)
-    return found
-
-
-def _parameters(keys: Sequence[TupleKey]) -> dict[str, list[str]]:
-    return {
+    if not keys:
+        return {}
+    kinds = [_kind(key) for key in keys]
+    values = {
+        "kinds": kinds,
         "subject_types": [key.subject.type.value for key in keys],
         "subject_ids": [key.subject.id for key in keys],
         "relations": [key.relation for key in keys],
         "object_types": [key.object.type.value for key in keys],
         "object_ids": [key.object.id for key in keys],
     }
+    rows = await connection.execute(_statement(frozenset(kinds)), values)
+    return {keys[row.ord - 1]: row.until for row in rows}
 
+
+def _kind(key: TupleKey) -> str:
+    """Which of `_WANTED` tells of this key."""
+    if key.relation in STRUCTURAL:
+        return "edges"
+    return _DERIVED.get(key.relation, "granted")
+
+
+@cache
+def _statement(kinds: frozenset[str]) -> TextClause:
+    """For keys of these kinds. Each kind's part sees its own keys alone: what it casts to UUIDs are UUIDs."""
+    ordered = sorted(kinds)
+    own = ", ".join(
+        f"{kind} as materialized (select * from asked where kind = '{kind}')"  # noqa: S608 - a key of `_WANTED`
+        for kind in ordered
+    )
+    parts = " union all ".join(f"({_WANTED[kind]})" for kind in ordered)
+    return text(f"with asked as materialized ({_ASKED}), {own} {parts}")
+
+
+_DERIVED = {TRAVERSE: "derived", READ_COLUMNS: "reading", MANAGED_ACCESS: "flagged"}
 
 _ASKED = """
-    select * from unnest(cast(:subject_types as text[]), cast(:subject_ids as text[]), cast(:relations as text[]),
-                         cast(:object_types as text[]), cast(:object_ids as text[]))
-         with ordinality as a(subject_type, subject_id, relation, object_type, object_id, ord)
+    select * from unnest(cast(:kinds as text[]), cast(:subject_types as text[]), cast(:subject_ids as text[]),
+                         cast(:relations as text[]), cast(:object_types as text[]), cast(:object_ids as text[]))
+         with ordinality as a(kind, subject_type, subject_id, relation, object_type, object_id, ord)
 """
 
 # What somebody holds whom the provider's directory deactivated is kept and not in force.
@@ -72,10 +79,8 @@ _ACTIVE = """
         select 1 from scim_users u where u.user_id = a.subject_id and not u.active))
 """
 
-_EDGES = text(
-    f"""
-    with asked as ({_ASKED})
-    select a.ord, null::timestamptz as until from asked a where case a.object_type
+_EDGES = """
+    select a.ord, null::timestamptz as until from edges a where case a.object_type
         when 'project' then a.relation = 'server' and a.subject_type = 'server'
             and exists (select 1 from projects p where p.id = a.object_id)
             and exists (select 1 from server s where s.id = a.subject_id::uuid)
@@ -99,45 +104,35 @@ _EDGES = text(
             select 1 from tables t where t.id = a.object_id::uuid and t.namespace_id = a.subject_id::uuid
                 and t.kind = 'generic_table')
         else false end
-    """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
-)
+"""
 
-_GRANTED = text(
-    f"""
-    with asked as ({_ASKED})
+_GRANTED = f"""
     select a.ord, case when bool_and(g.expires_at is not null) then max(g.expires_at) end as until
-    from asked a join grants g
+    from granted a join grants g
         on g.privilege = a.relation and g.principal_type = a.subject_type and g.principal_id = a.subject_id
         and g.object_type = a.object_type and g.object_id = a.object_id
     where (g.expires_at is null or g.expires_at > clock_timestamp()) and {_ACTIVE}
     group by a.ord
-    """  # noqa: S608 - as above
-)
+"""  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
-_READ_COLUMNS = text(
-    f"""
-    with asked as ({_ASKED})
+_READ_COLUMNS = f"""
     select a.ord, case when bool_and(g.expires_at is not null) then max(g.expires_at) end as until
-    from asked a join grants g
+    from reading a join grants g
         on g.object_type = 'column' and split_part(g.object_id, '.', 1) = a.object_id and g.privilege = 'select'
         and g.principal_type = a.subject_type and g.principal_id = a.subject_id
     where a.object_type = 'table' and (g.expires_at is null or g.expires_at > clock_timestamp()) and {_ACTIVE}
     group by a.ord
-    """  # noqa: S608 - as above
-)
+"""  # noqa: S608 - as above
 
-_FLAGGED = text(
-    f"""
-    with asked as ({_ASKED})
-    select a.ord, null::timestamptz as until from asked a
+_FLAGGED = f"""
+    select a.ord, null::timestamptz as until from flagged a
     where a.subject_id = '{EVERYBODY}' and a.subject_type in ('user', 'role') and case a.object_type
         when 'warehouse' then exists (
             select 1 from warehouses w where w.id = a.object_id::uuid and w.managed_access)
         when 'namespace' then exists (
             select 1 from namespaces n where n.id = a.object_id::uuid and n.managed_access)
         else false end
-    """  # noqa: S608 - as above
-)
+"""  # noqa: S608 - as above
 
 _REASONS = ", ".join(f"'{privilege.value}'" for privilege in sorted(TRAVERSE_REASONS))
 
@@ -161,16 +156,24 @@ _BELOW = f"""
 """
 
 # Most reasons have no end, and the first of them that is found decides.
-_TRAVERSED = text(
-    f"""
-    with asked as (select * from ({_ASKED}) a where {_ACTIVE}), found as (
-        select a.*, exists (select 1 {_BELOW} and g.expires_at is null) as endless from asked a),
-    ends as (
+_TRAVERSED = f"""
+    select e.ord, e.until from (
         select a.ord, a.endless, case when not a.endless then
-            (select max(g.expires_at) {_BELOW} and g.expires_at > clock_timestamp()) end as until from found a)
-    select ord, until from ends where endless or until is not null
-    """  # noqa: S608 - as above
-)
+            (select max(g.expires_at) {_BELOW} and g.expires_at > clock_timestamp()) end as until
+        from (
+            select a.*, exists (select 1 {_BELOW} and g.expires_at is null) as endless
+            from derived a where {_ACTIVE}) a) e
+    where e.endless or e.until is not null
+"""  # noqa: S608 - as above
+
+_WANTED = {
+    "edges": _EDGES,
+    "granted": _GRANTED,
+    "derived": _TRAVERSED,
+    "reading": _READ_COLUMNS,
+    "flagged": _FLAGGED,
+}
+"""What tells of each kind of key which of them are wanted, with their ends."""
 
 
 def path_above(project_id: str, warehouse_id: str, namespaces: Sequence[str]) -> list[ObjectKey]:
