@@ -13,6 +13,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from tests.contract.columns import give, take, wide
 from tests.contract.exchanging import acting, delegating
 from tests.contract.test_roles import add, make
 from tests.contract.test_views import body, replace
@@ -151,6 +152,37 @@ def test_the_owners_loss_is_the_readers(world: World, engine: Person, table: Tab
     assert load(carol, table, view, at="/credentials").status_code == 200
     world.revoke("select", world.carol, "view", view_id(world, view[1]))
     assert told(load(carol, table, view, at="/credentials"))[0] == 404
+
+
+def test_an_owner_of_some_columns_lends_these_and_through_an_engine_that_holds_back_the_others(
+    world: World, engine: Person, ns: str
+) -> None:
+    for person in (world.steward, world.carol):
+        world.strip(person)
+    # Who creates in a namespace reads the metadata of what is in it, so the table lies elsewhere.
+    table = wide(world, world.namespace())
+    assert give(world, table, "name", world.steward).status_code == 204
+    world.grant("create", world.steward, "namespace", world.namespace_id(ns))
+    view = (ns, unique("v"))
+    made = through(engine, world, world.steward).post(
+        f"{world.root}/namespaces/{ns}/views", body(view[1], properties={OWNER: "steward"})
+    )
+    assert made.status_code == 200, made.text
+    grant_view(world, view[1], world.carol)
+    carol = through(engine, world, world.carol)
+    assert told(load(carol, table, view))[0] == 403, "the engine is trusted with views, and not with columns"
+    world.grant("enforcer", world.etl, "warehouse", world.warehouse)
+    loaded = load(carol, table, view)
+    held = loaded.json()["read-restrictions"]["required-column-projections"]
+    assert [each["field-id"] for each in held] == [1, 3, 4]
+    assert told(load(carol, table, view, at="/credentials"))[:2] == (403, "NoCredentialsVended")
+    assert told(carol.get(table.path))[0] == 404, "by herself she reads none"
+    assert give(world, table, "card", world.carol).status_code == 204
+    held = load(carol, table, view).json()["read-restrictions"]["required-column-projections"]
+    assert [each["field-id"] for each in held] == [1, 3, 4], "hers and the owner's do not add up"
+    assert take(world, table, "name", world.steward).status_code == 204
+    assert told(load(carol, table, view))[0] == 404
+    world.revoke("enforcer", world.etl, "warehouse", world.warehouse)
 
 
 def test_reading_through_gives_nothing_but_reading(
