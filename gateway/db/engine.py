@@ -86,6 +86,15 @@ class Database:
             async with self._autocommit.connect() as connection:
                 yield connection
 
+    @asynccontextmanager
+    async def by_itself(self) -> AsyncIterator[AsyncConnection]:
+        """A connection on which one statement of the gateway's own book-keeping commits by itself.
+
+        Raises DatabaseUnavailable, also when nobody knows whether it was committed: what depends on it must not happen.
+        """
+        async with self.read() as connection:
+            yield connection
+
     async def read_one(self, read: DirectRead, parameters: Mapping[str, Any]) -> AnyRow:
         """The row of a one-statement read on the primary. Raises DatabaseUnavailable."""
         with outages():

@@ -37,13 +37,13 @@ class PendingFiles:
 
     async def note(self, warehouse_id: UUID, locations: Sequence[str]) -> None:
         """These files are about to be written. Raises DatabaseUnavailable, and then none may be."""
-        async with self._database.read() as connection:
+        async with self._database.by_itself() as connection:
             await add(connection, warehouse_id, locations)
 
     async def forget(self, locations: Sequence[str]) -> None:
         """These files are gone again; a database that does not answer leaves the rows to the sweeper."""
         try:
-            async with self._database.read() as connection:
+            async with self._database.by_itself() as connection:
                 await forget(connection, locations)
         except DatabaseUnavailable as left:
             _log.warning("pending_files.left", files=list(locations), reason=str(left))
