@@ -25,6 +25,7 @@ _CONDITION: Final = re.compile(
     rf"|(?P<attribute>[A-Za-z][A-Za-z0-9_.:$-]*)\s+(?P<operator>[A-Za-z]+)\s+(?P<value>{_STRING}|true|false))",
     re.IGNORECASE | re.DOTALL,
 )
+_CORE: Final = re.compile(r"^urn:ietf:params:scim:schemas:core:2\.0:(?:user|group):", re.IGNORECASE)
 _AND: Final = re.compile(r"\s+and(?=\s)", re.IGNORECASE)
 
 
@@ -80,7 +81,12 @@ def _condition(matched: re.Match[str], known: frozenset[str]) -> Condition:
 
 def bare(path: str) -> str:
     """An attribute without the name of its core schema in front of it."""
-    return re.sub(r"^urn:ietf:params:scim:schemas:core:2\.0:(?:user|group):", "", path, flags=re.IGNORECASE)
+    return _CORE.sub("", path)
+
+
+def is_core(path: str) -> bool:
+    """Whether it is the name of a core schema alone, and so means everything in it."""
+    return _CORE.fullmatch(f"{path.strip().removesuffix(':')}:") is not None
 
 
 def _text(literal: str) -> str:

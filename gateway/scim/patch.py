@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.scim.errors import Immutable, InvalidPath, InvalidSyntax, InvalidValue, NoTarget, TooMany
-from gateway.scim.filters import bare
+from gateway.scim.filters import bare, is_core
 from gateway.scim.reading import (
     MAX_EMAILS,
     MAX_MEMBERS,
@@ -26,6 +26,7 @@ from gateway.scim.reading import (
     Group,
     User,
     emails_of,
+    member_id,
     one_primary,
     read,
     refuse_group,
@@ -101,23 +102,31 @@ def _steps_of(operation: OperationBody) -> Iterator[_Step]:
     op = operation.op.lower()
     if op not in (_ADD, _REPLACE, _REMOVE):
         raise InvalidSyntax("An operation is add, replace or remove.")
-    if operation.path:
+    if operation.path and not is_core(operation.path):
         yield _Step(op, _path(operation.path), operation.value)
     elif op == _REMOVE:
         raise NoTarget("What is to be removed is named by a path.")
     else:
-        yield from _inside(op, operation)
+        yield from _inside(op, operation.value)
 
 
-def _inside(op: str, operation: OperationBody) -> Iterator[_Step]:
-    if not isinstance(operation.value, dict):
+def _inside(op: str, attributes: Any) -> Iterator[_Step]:
+    if not isinstance(attributes, dict):
         raise InvalidValue("An operation without a path has an object as its value.")
-    for key, value in operation.value.items():
+    for key, value in _bared(attributes):
         path = _path(key)
         if path.attribute == "name" and isinstance(value, dict):
             yield from (_Step(op, _Path(f"name.{part.lower()}"), inner) for part, inner in value.items())
         else:
             yield _Step(op, path, value)
+
+
+def _bared(attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The attributes, also those that stand below the name of their schema, as those of extensions do: to read past
+    them could lose a deactivation.
+    """
+    for key, value in attributes.items():
+        yield from value.items() if is_core(key) and isinstance(value, dict) else ((key, value),)
 
 
 def _path(text: str) -> _Path:
@@ -271,7 +280,7 @@ def _member_ids(step: _Step) -> frozenset[str]:
     if path.by is not None:
         if step.op != _REMOVE or path.value is None:
             raise InvalidPath("Members are chosen to be removed alone; who joins is the value of `members`.")
-        return frozenset({path.value})
+        return frozenset({member_id(path.value)})
     if step.value is None:
         return frozenset()
     listed = step.value if isinstance(step.value, list) else [step.value]
@@ -285,7 +294,7 @@ def _member_id(entry: Any) -> str:
         entry = by_name.get("value")
     if not isinstance(entry, str):
         raise InvalidValue("A member has the id of a user as its value.")
-    return entry
+    return member_id(entry)
 
 
 def _members_step(group: Group, step: _Step, ids: frozenset[str]) -> Group:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import msgspec
 from msgspec.structs import replace
@@ -131,7 +132,7 @@ def group_of(request: GroupRequest) -> Group:
     return Group(
         display_name=identifying(request.display_name, "displayName", longest=MAX_NAME),
         external_id=_external_id(request.external_id),
-        only=frozenset(member.value for member in members),
+        only=frozenset(member_id(member.value) for member in members),
     )
 
 
@@ -157,6 +158,16 @@ def one_primary(emails: Iterable[Email]) -> tuple[Email, ...]:
         told.append(replace(each, primary=False) if there and each.primary else each)
         there = there or each.primary
     return tuple(reversed(told))
+
+
+def member_id(text: str) -> str:
+    """The id of a member in the one spelling by which it is compared: whoever is added as `A…` and removed as `a…` is
+    one user, and removed. What is no id of ours stays as it was sent.
+    """
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return text
 
 
 def refuse_group(type: object) -> None:

@@ -15,6 +15,7 @@ from gateway.scim.patch import patched_group, patched_user
 from gateway.scim.reading import Email, Group, User, group_of, read, user_of
 from gateway.scim.wire import GroupRequest, PatchRequest, UserRequest
 
+CORE = "urn:ietf:params:scim:schemas:core:2.0:User"
 ANN = User(user_name="ann", external_id="1", emails=(Email(value="a@x", type="work", primary=True),))
 
 
@@ -27,6 +28,8 @@ def request(*operations: dict[str, Any]) -> PatchRequest:
     [
         ({"op": "Replace", "path": "active", "value": "False"}, {"active": False}),
         ({"op": "replace", "value": {"active": False}}, {"active": False}),
+        ({"op": "replace", "value": {CORE: {"active": False}}}, {"active": False}),
+        ({"op": "replace", "path": CORE, "value": {"active": False}}, {"active": False}),
         ({"op": "Add", "path": "displayName", "value": [{"$ref": None, "value": "Ann"}]}, {"display_name": "Ann"}),
         (
             {"op": "Replace", "value": {"name.givenName": "A", "displayName": "B"}},
@@ -146,6 +149,17 @@ def test_the_last_operation_on_a_member_counts() -> None:
         request({"op": "replace", "path": "members", "value": members("a", "b")}, {**remove, "value": members("b")})
     )
     assert group.joining == frozenset("a")
+
+
+@pytest.mark.parametrize("op", ["add", "replace"])
+def test_a_member_who_is_spelled_in_two_ways_is_one_user_and_removed(op: str) -> None:
+    id = "0193b7e2-6f6b-7c3e-8a53-abcdefabcdef"
+    joins = {"op": op, "path": "members", "value": members(id.upper())}
+    for leaves in (
+        {"op": "remove", "path": f'members[value eq "{id}"]'},
+        {"op": "remove", "path": "members", "value": members(id)},
+    ):
+        assert patched_group(request(joins, leaves)).joining == frozenset()
 
 
 @given(
