@@ -7,6 +7,7 @@ space as `+`, Python clients as `%20`: each segment is decoded by the rules of H
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import unquote_plus
 
 from litestar.enums import ScopeType
@@ -36,6 +37,9 @@ class RawPath:
         await self._app(scope, receive, send)
 
 
+_ALSO_KNOWN: Final = " A column is known as field-id:<id>, too: so its rights are read and taken away."
+
+
 def decode_path(raw: bytes) -> str:
     """The path with each segment decoded once. Raises BadRequestException.
 
@@ -45,9 +49,7 @@ def decode_path(raw: bytes) -> str:
     """
     path = raw.split(b"?", 1)[0]
     of_column = path.startswith(b"/management/") and b"/columns/" in path
-    hint = " A column is known as field-id:<id>, too: so its rights are read and taken away." if of_column else ""
-    if of_column and b"/columns//" in path:
-        raise BadRequestException(f"The column in the path has no name.{hint}")
+    hint = _ALSO_KNOWN if of_column else ""
     segments = []
     for segment in path.split(b"/"):
         try:
@@ -59,4 +61,8 @@ def decode_path(raw: bytes) -> str:
         if text in (".", ".."):
             raise BadRequestException(f"A name in the path is '.' or '..'; names cannot be.{hint}")
         segments.append(text)
-    return "/".join(segments)
+    decoded = "/".join(segments)
+    # As it is routed: any letter of it may have come encoded.
+    if decoded.startswith("/management/") and "/columns//" in decoded:
+        raise BadRequestException(f"The column in the path has no name.{_ALSO_KNOWN}")
+    return decoded

@@ -106,6 +106,12 @@ def test_a_column_that_no_path_can_name_is_refused_with_how_else_it_is_named(col
         assert "field-id" not in plain.value.message
 
 
+@pytest.mark.parametrize("path", ["/%6danagement/v1/t/columns//grants", "/management/v1/t/col%75mns//grants"])
+def test_a_column_without_a_name_is_refused_however_its_path_is_spelled(path: str) -> None:
+    with pytest.raises(BadRequestException, match="field-id:<id>"):
+        decode_path(path.encode())
+
+
 def test_the_columns_of_a_table_have_a_path_without_a_name() -> None:
     path = "/management/v1/warehouse/w/table/t/columns/grants"
     assert decode_path(path.encode()) == path
