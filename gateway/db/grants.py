@@ -311,6 +311,13 @@ async def sweep_principal(connection: AsyncConnection, principal: Principal, *, 
     return await _end(connection, where, values, because=Ended.PRINCIPAL_DELETED, by=by)
 
 
+async def sweep_own(connection: AsyncConnection, principal: Principal, *, by: str) -> Sequence[AnyRow]:
+    """As `sweep_principal`, only what a user was given by nobody else: by creating something."""
+    where = "g.principal_type = :principal_type and g.principal_id = :principal_id and g.granted_by = :principal_id"
+    values = {"principal_type": principal.type.value, "principal_id": principal.id}
+    return await _end(connection, where, values, because=Ended.PRINCIPAL_DELETED, by=by)
+
+
 async def sweep_expired(connection: AsyncConnection, *, limit: int) -> Sequence[AnyRow]:
     """Remove grants whose time is over, some at a time, and tell what they were. Rows in use are left for later."""
     over = select(grants.c.id).where(grants.c.expires_at <= func.clock_timestamp()).order_by(grants.c.expires_at)

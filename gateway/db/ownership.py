@@ -84,6 +84,12 @@ async def record_principal_gone(connection: AsyncConnection, principal: Principa
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
 
+async def record_own_grants_gone(connection: AsyncConnection, user: Principal, *, by: str) -> list[Pending]:
+    """As `record_principal_gone`, for what the user was given by creating something."""
+    keys = await _wanted_by(connection, await grants.sweep_own(connection, user, by=by))
+    return await outbox.enqueue_each(connection, keys, takes_away=True)
+
+
 async def record_held_back(connection: AsyncConnection, user_id: str, *, inactive: bool) -> list[Pending]:
     """Enqueue the tuples of everything that a user holds: nothing while the user is `inactive`, or else as the grants
     want them. The grants stay. Call it with the user's record locked and what it says of that written.

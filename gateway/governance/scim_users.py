@@ -34,7 +34,7 @@ from gateway.access.operations.scim import (
 )
 from gateway.access.permit import Permit
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db import outbox, scim_users, users
+from gateway.db import latecomers, outbox, scim_users, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
@@ -142,6 +142,7 @@ class ScimUsers:
             raise
         with pending_when_out(GONE):
             await self._delivery.deliver(pending)
+            await latecomers.take_away(self._database, self._delivery, gone, by=permit.actor.id)
         deleted: str = row.user_id
         return deleted
 

@@ -26,7 +26,7 @@ from gateway.access.resolved import ResolvedUser
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.access.wire import FoundUser, FoundUsers, User, UserList, WhoAmIAnswer
 from gateway.access.wire_roles import NamedRoleList
-from gateway.db import role_nesting, roles, scim_users, search, users
+from gateway.db import latecomers, role_nesting, roles, scim_users, search, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.found import user_from
@@ -150,6 +150,7 @@ class Users:
                 pending = await record_principal_gone(connection, user, by=permit.actor.id)
         with pending_when_out("The user is deleted; what they were given is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
+            await latecomers.take_away(self._database, self._delivery, user, by=permit.actor.id)
 
     async def roles(self, permit: Permit[ListOwnRoles | ListUserRoles]) -> NamedRoleList:
         """The roles the user was put into, of all projects the caller may be in; not those that come through other
