@@ -34,6 +34,7 @@ from gateway.embedded.ready import Ready
 from gateway.pipeline.schemas import DELIVERED
 from gateway.pipeline.sources import default_directory, discover, readable
 from gateway.settings import java_home, load, search_path
+from tests.processes import command_line, family, told
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(2400)]
 
@@ -95,7 +96,7 @@ def show(stack: Ready, home: Path, *, pipeline: bool) -> Shown:
 @pytest.fixture(scope="module")
 def before() -> set[int]:
     """The processes of other tests, which have a Spark of their own."""
-    return {process.pid for process in psutil.Process().children(recursive=True)}
+    return {process.pid for process in family(psutil.Process())}
 
 
 @pytest.fixture(scope="module")
@@ -153,12 +154,8 @@ def test_the_demonstration_shows_no_token_and_no_secret(stack: Ready, first: Sho
 
 
 def test_nothing_of_spark_is_left_running(stack: Ready, first: Shown, before: set[int]) -> None:
-    left = []
-    for process in psutil.Process().children(recursive=True):
-        line = " ".join(process.cmdline())
-        if process.pid not in before and ("gateway.pipeline" in line or "java" in line):
-            left.append(line)
-    assert not left
+    since = [process for process in family(psutil.Process()) if process.pid not in before]
+    assert not [line for line in told(command_line, since) if "gateway.pipeline" in line or "java" in line]
 
 
 def test_nothing_of_the_real_data_is_lost_on_the_way(

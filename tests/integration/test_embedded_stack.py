@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -25,6 +26,7 @@ from gateway.embedded import account, object_store, ports, stack, toolchain
 from gateway.embedded.errors import ChildFailed, StackError
 from gateway.embedded.ports import GRPC_OFFSET, LOOPBACK, Ports
 from gateway.embedded.stack import Plan, Stack
+from tests.processes import at_work, command_line, family, told
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -42,32 +44,32 @@ async def parts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
 
 
 def _processes(running: Stack) -> list[psutil.Process]:
-    return psutil.Process(running.children.supervisor_pid).children(recursive=True)
+    return family(psutil.Process(running.children.supervisor_pid))[1:]
+
+
+def _listening(process: psutil.Process) -> list[tuple[str, str, int]]:
+    """The name of a process, and each address and port at which it listens."""
+    return [
+        (process.name(), connection.laddr.ip, connection.laddr.port)
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
 
 
 async def test_every_part_listens_on_the_loopback_address_alone(parts: Stack) -> None:
-    open_to_others = [
-        (process.name(), connection.laddr)
-        for process in _processes(parts)
-        for connection in process.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.ip not in ("127.0.0.1", "::1")
-    ]
-    assert open_to_others == []
+    listening = list(itertools.chain.from_iterable(told(_listening, _processes(parts))))
+    assert {"postgres", "weed", "opa", "openfga"} <= {name for name, _, _ in listening}
+    assert [each for each in listening if each[1] not in ("127.0.0.1", "::1")] == []
 
 
 async def test_every_port_that_is_open_was_chosen(parts: Stack) -> None:
     chosen = set(_all_ports(parts.ports))
-    others = {
-        (process.name(), connection.laddr.port)
-        for process in _processes(parts)
-        for connection in process.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port not in chosen
-    }
-    assert others == set()
+    listening = itertools.chain.from_iterable(told(_listening, _processes(parts)))
+    assert {(name, port) for name, _, port in listening if port not in chosen} == set()
 
 
 async def test_no_secret_is_on_a_command_line(parts: Stack) -> None:
-    lines = "\n".join(" ".join(process.cmdline()) for process in _processes(parts))
+    lines = "\n".join(told(command_line, _processes(parts)))
     assert "-config_dir" in lines
     assert not [value for value in _secret_values(parts) if value in lines]
 
@@ -205,12 +207,11 @@ async def test_a_start_that_fails_says_which_part_and_leaves_nothing(
     tools = toolchain.Tools(
         **{name: getattr(plan.tools, name) for name in plan.tools.__slots__} | {"policies": tmp_path / "policies"}
     )
-    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    before = {process.pid for process in family(psutil.Process())}
     with pytest.raises(ChildFailed, match="opa ended with exit code"):
         async with stack.running(Plan(data=plan.data, tools=tools, fast=True, with_gateway=False)):
             pass
-    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
-    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
+    assert at_work(process for process in family(psutil.Process()) if process.pid not in before) == []
     assert all(map(_nothing_listens, _all_ports(ports.load(plan.data / "ports.json"))))
     account.remove_data(plan.data / "postgres")
 
@@ -248,12 +249,12 @@ async def test_nothing_of_a_real_stack_outlives_a_killed_parent(tmp_path: Path) 
     while not (data / "ready.json").exists():
         assert time.monotonic() < deadline and parent.poll() is None
         time.sleep(0.05)
-    family = psutil.Process(parent.pid).children(recursive=True)
-    assert {"postgres", "weed", "opa", "openfga"} <= {process.name() for process in family}
+    children = family(psutil.Process(parent.pid))[1:]
+    assert {"postgres", "weed", "opa", "openfga"} <= set(told(psutil.Process.name, children))
     assert _sockets(ports.load(data / "ports.json"))
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    _, alive = psutil.wait_procs(family, timeout=15)
+    _, alive = psutil.wait_procs(children, timeout=15)
     assert alive == []
     assert _sockets(ports.load(data / "ports.json")) == [] == list(temporary.iterdir())
     assert all(map(_nothing_listens, _all_ports(ports.load(data / "ports.json"))))

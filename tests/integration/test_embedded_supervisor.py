@@ -17,6 +17,7 @@ import pytest
 
 from gateway.embedded.children import Children, ChildSpec
 from gateway.embedded.errors import ChildFailed
+from tests.processes import at_work, processes
 
 _GONE_SECONDS = 10.0
 
@@ -76,11 +77,11 @@ def _start_parent(root: Path, *arguments: str) -> tuple[subprocess.Popen[bytes],
 
 def _left_after(pids: list[int], seconds: float) -> list[int]:
     deadline = time.monotonic() + seconds
-    left = pids
+    left = processes(pids)
     while left and time.monotonic() < deadline:
-        left = [pid for pid in left if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
+        left = at_work(left)
         time.sleep(0.02)
-    return left
+    return [process.pid for process in left]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])

@@ -7,7 +7,6 @@ module's own.
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ import pytest
 from gateway.embedded.ready import Ready
 from tests.contract.world import SCHEMA, Table, World, error_of, unique
 from tests.integration.conftest import _up
+from tests.processes import family, told
 
 pytestmark = pytest.mark.slow
 
@@ -59,17 +59,12 @@ def table(world: World, ns: str) -> Table:
 @contextmanager
 def _stopped(world: World, part: str) -> Iterator[None]:
     """All processes of a part stand still."""
-    family: list[psutil.Process] = []
-    for pid in world.ready.pids[part]:
-        process = psutil.Process(pid)
-        family += [process, *process.children(recursive=True)]
-    for process in family:
-        process.send_signal(signal.SIGSTOP)
+    processes = [each for pid in world.ready.pids[part] for each in family(psutil.Process(pid))]
+    told(psutil.Process.suspend, processes)
     try:
         yield
     finally:
-        for process in family:
-            process.send_signal(signal.SIGCONT)
+        told(psutil.Process.resume, processes)
 
 
 def _soon(true: Callable[[], bool], what: str) -> None:

@@ -29,6 +29,7 @@ import pytest
 from gateway.embedded.ready import Ready
 from gateway.embedded.supervisor import die_with_parent
 from tests.integration.parts import free_port
+from tests.processes import family, told
 
 WELL = "well"
 DELAYED = "delayed"
@@ -220,12 +221,11 @@ class Shaky:
 
     def descriptors(self) -> int:
         """Open files and connections of all its processes."""
-        family = [self.process, *self.process.children(recursive=True)]
-        return sum(each.num_fds() for each in family)
+        return sum(told(psutil.Process.num_fds, family(self.process)))
 
     def pids(self) -> set[int]:
         """Its processes: nobody may restart one."""
-        return {self.process.pid, *(each.pid for each in self.process.children(recursive=True))}
+        return {each.pid for each in family(self.process)}
 
 
 @contextmanager
@@ -257,16 +257,14 @@ def second_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[tuple[s
             time.sleep(0.1)
         yield base, psutil.Process(child.pid)
     finally:
-        family = psutil.Process(child.pid).children(recursive=True) if child.poll() is None else []
+        processes = family(psutil.Process(child.pid)) if child.poll() is None else []
         child.terminate()
         try:
             child.wait(20)
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait(10)
-        for each in family:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                each.kill()
+        told(psutil.Process.kill, processes)
 
 
 @contextmanager
