@@ -173,7 +173,7 @@ def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple
     """The answer for what the caller sees and may not do, with the policies' reasons when they refused it."""
     kind = _FORBIDDEN[ref.type] if ref is not None else ServerActionForbidden
     why = f": {'; '.join(reasons)}" if reasons else ""
-    return kind(f"{operation} is not allowed for {actor.id}{why}")
+    return kind(f"{operation} is not allowed for {_who(actor)}{why}")
 
 
 def restricted(actor: Actor, operation: str) -> ForbiddenException:
@@ -181,9 +181,16 @@ def restricted(actor: Actor, operation: str) -> ForbiddenException:
     tells the way out, and of the policy nothing: not which columns, and not who granted them.
     """
     return ForbiddenException(
-        f"{operation} is not allowed for {actor.id}: not all of this table may be read. Query it through an engine "
+        f"{operation} is not allowed for {_who(actor)}: not all of this table may be read. Query it through an engine "
         "that acts for you and is related to the warehouse as `enforcer`, or ask for `select` on the table."
     )
+
+
+def _who(actor: Actor) -> str:
+    """Who lacks something, as callers are told. Below a view with an owner they are not told who that is: further in
+    they need not be allowed to know. The audit names them.
+    """
+    return actor.id if actor.asked_by is None else "the owner of the view that it is read through"
 
 
 def too_many_groups() -> TooManyGroups:

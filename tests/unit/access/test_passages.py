@@ -18,7 +18,7 @@ from gateway.access.ports import Pin, Question
 from gateway.access.refusals import unavailable
 from gateway.access.resolved import ResolvedView
 from gateway.catalog.view_owners import ProtectedPropertyModification, require_owner_kept
-from gateway.iceberg.errors import CatalogError, NoSuchViewException, ViewActionForbidden
+from gateway.iceberg.errors import CatalogError, ForbiddenException, NoSuchViewException, ViewActionForbidden
 from tests.access import world
 from tests.access.world import NOW, House, Judge, entrance
 
@@ -107,6 +107,21 @@ async def test_a_view_that_is_not_readable_ends_the_way() -> None:
     seen = Judge(answer=lambda question: "select" not in question.relation)
     with pytest.raises(ViewActionForbidden):
         await house(owned("alice"), seen).door.pass_through(entrance(CAROL), [world.VIEW])
+
+
+@pytest.mark.parametrize("lacking", [{"can_read_data"}, {"can_read_data", "can_read_columns"}])
+async def test_a_refusal_below_the_view_does_not_tell_who_its_owner_is_and_the_audit_does(lacking: set[str]) -> None:
+    """Of views within views the reader of the outer one need not know the inner one, nor whose it is."""
+    where = house(owned("alice"), Judge(answer=lambda question: question.relation not in lacking))
+    come = entrance(CAROL)
+    await where.door.pass_through(come, [world.VIEW])
+    with pytest.raises(ForbiddenException, match="not allowed for the owner of the view") as refused:
+        await where.door.admit(come, VendCredentials(world.TABLE))
+    assert "alice" not in refused.value.message
+    assert where.audit.buffered[-1].actor.id == "oidc~alice"
+    own = entrance(Actor.user("oidc~carol"))
+    with pytest.raises(ForbiddenException, match="is not allowed for oidc~carol"):
+        await where.door.admit(own, VendCredentials(world.TABLE))
 
 
 async def test_nothing_is_read_through_after_something_was_admitted() -> None:
