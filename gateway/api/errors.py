@@ -33,7 +33,7 @@ from gateway.iceberg.errors import (
     TooManyRequests,
 )
 from gateway.iceberg.wire import ErrorModel, ErrorResponse
-from gateway.scim.errors import ScimError
+from gateway.scim.errors import ScimError, not_supported
 from gateway.scim.wire import ERROR, ErrorBody
 from gateway.scim.wire import MEDIA_TYPE as SCIM
 
@@ -75,8 +75,10 @@ class RequestTooSlow(CatalogError, code=408, type="RequestTimeoutException"):
 def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """The answer for any exception raised on the way of a request (Litestar's exception handler)."""
     told = told_error(error, catalog_mutation=is_catalog_mutation(request.scope))
+    if isinstance(told, NoSuchRoute | MethodNotAllowed):
+        told = not_supported(request.scope["path"]) or told
     error_id = str(uuid7())
-    if told.code >= 500:
+    if told.code >= 500 and told.code != 501:
         _log.error("request.failed", error_id=error_id, error_type=told.type, exc_info=error)
     else:
         _log.info("request.refused", error_id=error_id, error_type=told.type, status=told.code, message=told.message)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 from uuid import UUID
 
 from litestar import Response
@@ -36,7 +36,7 @@ from gateway.governance.scim_resources import MAX_RESULTS
 from gateway.governance.scim_users import Discovery
 from gateway.iceberg.errors import BadRequestException
 from gateway.scim import discovery
-from gateway.scim.errors import FilterNotTaken, InvalidValue, NoSuchResource
+from gateway.scim.errors import FilterNotTaken, InvalidValue, NoSuchResource, NotSupported
 from gateway.scim.patch import patched_group
 from gateway.scim.reading import group_of, user_of
 from gateway.scim.selection import Selection
@@ -51,6 +51,9 @@ from gateway.scim.wire import (
     ScimUserList,
     UserRequest,
 )
+
+#: A constant, so that the interface's document does not list it among what is taken.
+_ORDER: Final = "sortBy"
 
 Told = TypeVar("Told", bound=Struct)
 Resource = TypeVar("Resource", ScimUser, ScimGroup)
@@ -241,7 +244,11 @@ def _id(ctx: Ctx) -> UUID:
 
 
 def _page(ctx: Ctx) -> tuple[str | None, int, int | None]:
-    """(filter, number of the first resource, how many) of a list. Raises InvalidValue."""
+    """(filter, number of the first resource, how many) of a list. Raises InvalidValue, and NotSupported for an order:
+    who takes it for sorted would be told something wrong.
+    """
+    if ctx.query(_ORDER) is not None:
+        raise NotSupported("Lists are not sorted here: they are in the order of ids.")
     start, count = _number(ctx.query("startIndex"), 1), _number(ctx.query("count"), None)
     return ctx.query("filter"), 1 if start is None else start, count
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from gateway.iceberg.errors import CatalogError
 
@@ -76,3 +76,24 @@ class VersionChanged(ScimError, code=412, type="ScimVersionChanged"):
 
 class NotProvisioned(ScimError, code=403, type="ScimNotProvisioned"):
     """The provider of the caller keeps nobody here: the settings do not say which attribute names its users."""
+
+
+class NotSupported(ScimError, code=501, type="ScimNotSupported"):
+    """A part of SCIM that `ServiceProviderConfig` does not have, or that a server need not have (RFC 7644)."""
+
+
+_SEARCH: Final = "Searches are asked with GET and a filter."
+
+#: Paths of RFC 7644 sections 3.4.3, 3.7 and 3.11.
+_NOT_SERVED: Final = {
+    "/scim/v2/Me": "There is no /Me here: find the user among /Users.",
+    "/scim/v2/Bulk": "There are no bulk requests here: send each request by itself.",
+    "/scim/v2/.search": _SEARCH,
+    "/scim/v2/Users/.search": _SEARCH,
+    "/scim/v2/Groups/.search": _SEARCH,
+}
+
+
+def not_supported(path: str) -> NotSupported | None:
+    """The answer for a path of SCIM that leads nowhere here; None for any other."""
+    return NotSupported(_NOT_SERVED[path]) if path in _NOT_SERVED else None
