@@ -44,9 +44,12 @@ _log = structlog.get_logger("db.delivery")
 _BATCH = 90
 
 _REFUSED_AGAIN_SECONDS = 3600.0
+_CONTENDED_AGAIN_SECONDS = 5.0
 
 _NOTE_SECONDS = 0.5
 _NOTES = 4
+
+_REPLACEMENTS = 3
 
 _ENDS = datetime.min
 
@@ -112,13 +115,16 @@ class TupleDelivery:
     async def _deliver_each(self, batch: Sequence[Pending], refused: Exception) -> list[Pending]:
         """Deliver one by one what was refused together, so that one key nobody can deliver holds up no other.
 
-        That key stays in the outbox, told in the log and tried again every hour.
+        That key stays in the outbox, told in the log and tried again every hour; soon, when what was in the way is a
+        tuple that somebody else keeps writing there: OpenFGA would take it the next moment.
         """
         unsure: list[Pending] = []
         if len(batch) == 1:
+            contended = isinstance(refused, ConditionConflict)
             _log.error("tuple.delivery_refused", outbox_id=batch[0].id, error=type(refused).__name__)
             async with self._database.transaction() as connection:
-                await outbox.postpone(connection, [batch[0].id], seconds=_REFUSED_AGAIN_SECONDS)
+                seconds = _CONTENDED_AGAIN_SECONDS if contended else _REFUSED_AGAIN_SECONDS
+                await outbox.postpone(connection, [batch[0].id], seconds=seconds)
             if batch[0].takes_away:
                 raise DecisionEngineUnavailable("OpenFGA refuses to delete a tuple") from refused
             return unsure
@@ -244,8 +250,22 @@ class _Sending:
                 await self.make_so(dict(pairs[: len(pairs) // 2]), ())
                 await self.make_so(dict(pairs[len(pairs) // 2 :]), ())
             else:
-                await self._send({}, [*deletes, *writes])
+                await self._replace(writes, deletes)
+
+    async def _replace(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+        """Delete a tuple, then write it with the end that is wanted.
+
+        Who writes into OpenFGA directly may write it with another end in between, so it is tried a few times. Raises
+        ConditionConflict when that went on.
+        """
+        for tries_left in range(_REPLACEMENTS - 1, -1, -1):
+            await self._send({}, [*deletes, *writes])
+            try:
                 await self._send(writes, ())
+                return
+            except ConditionConflict:
+                if not tries_left:
+                    raise
 
 
 #: A cached answer about one of these is held under its warehouse's revision, about anything else under the global one.

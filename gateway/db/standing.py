@@ -16,6 +16,11 @@ from gateway.access.resolved import Resolution
 from gateway.db.schema.servers import server
 from gateway.db.schema.warehouses import warehouses
 
+#: How often one permit is decided anew at most. A tuple that somebody wrote into OpenFGA directly moves a revision
+#: three times until it is mended (found, delivered, mended): that alone makes no caller ask again, and the transaction
+#: that waits for the answers does not wait for ever.
+_DECIDED_ANEW = 3
+
 _REVISIONS = union_all(
     select(server.c.id, server.c.revision, true().label("active")),
     select(warehouses.c.id, warehouses.c.revision, warehouses.c.active).where(
@@ -29,17 +34,19 @@ async def require_standing(connection: AsyncConnection, permit: Permit[Operation
     decided on again, the same way.
 
     A revision that moved makes the door decide once more, and so does, for what needs it, a warehouse that is active no
-    more; the door's refusal is raised. Raises DecisionEngineUnavailable when it moves again meanwhile: then nobody can
-    say what holds. Rows that are gone take nothing away that is not told by the change that needs them.
+    more; the door's refusal is raised. What moved while it decided makes it decide again, a few times; then nobody can
+    say what holds, and DecisionEngineUnavailable is raised. Rows that are gone take nothing away that is not told by
+    the change that needs them.
     """
     resolution = permit.resolution
     needs_active = permit.operation.needs_active_warehouse()
-    if not await _moved(connection, resolution, needs_active):
-        return resolution
-    again = await permit.decide_again()
-    if await _moved(connection, again, needs_active):
+    for _ in range(_DECIDED_ANEW):
+        if not await _moved(connection, resolution, needs_active):
+            return resolution
+        resolution = await permit.decide_again()
+    if await _moved(connection, resolution, needs_active):
         raise DecisionEngineUnavailable("what is allowed keeps changing")
-    return again
+    return resolution
 
 
 async def _moved(connection: AsyncConnection, resolution: Resolution, needs_active: bool) -> bool:

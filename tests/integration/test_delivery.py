@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import pytest
@@ -17,12 +18,14 @@ from sqlalchemy import text
 from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
 from gateway.access.privileges import TRAVERSE_REASONS, Privilege
 from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.resolved import Resolution
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, outbox, ownership, roles, users
 from gateway.db import tables as table_rows
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
+from gateway.db.standing import require_standing
 from gateway.db.wanted import TRAVERSE, places
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import rfc3339
@@ -243,6 +246,33 @@ async def test_a_crash_between_the_two_calls_of_a_changed_end_is_delivered_again
     await rig.agree()
 
 
+@pytest.mark.parametrize(("times", "at_once"), [(1, True), (99, False)])
+async def test_who_writes_the_same_tuple_directly_holds_up_no_delivery_for_long(
+    rig: Rig, times: int, at_once: bool
+) -> None:
+    """Between the two calls of a changed end somebody writes another one; once, or whenever it was deleted."""
+    ann, late = rig.rows.ann, soon(1200)
+    await rig.delivery.deliver(await rig.give(SELECT, ann, "warehouse", until=soon(600)))
+    write, stranger, left = writing(rig.client), soon(9000), [times]
+
+    async def contended(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+        await write(writes, deletes)  # type: ignore[misc]
+        if deletes and left[0]:
+            left[0] -= 1
+            await write({key: stranger for key in deletes if key.relation == SELECT.value}, ())  # type: ignore[misc]
+
+    pending = await rig.give(SELECT, ann, "warehouse", until=late)
+    await TupleDelivery(rig.database, contended, Silent()).deliver(pending)
+    waiting = await rig.waiting()
+    assert (waiting == []) is at_once
+    async with rig.database.read() as connection:
+        ends = await connection.execute(text("select not_before < clock_timestamp() + interval '1 minute' from outbox"))
+        assert all(ends.scalars()), "it is tried again soon"
+    await rig.delivery.deliver(pending)
+    assert (await rig.of(ann))["select", "warehouse"] == rfc3339(late)
+    await rig.agree()
+
+
 async def test_a_write_that_is_no_change_of_an_end_takes_one_call(rig: Rig) -> None:
     write, calls = writing(rig.client), []
 
@@ -305,6 +335,62 @@ async def test_a_shortened_end_moves_revisions(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table"))
     assert await rig.moved(await rig.give(SELECT, rig.rows.ann, "table", until=soon(600))) == {"warehouse", "server"}
     assert await rig.moved(await rig.give(SELECT, rig.rows.ann, "table", until=soon(60))) == {"warehouse", "server"}
+
+
+@dataclass
+class Overtaken:
+    """What `require_standing` reads of a permit, for a caller who keeps everything; `moves` is how many of the
+    decisions made anew are overtaken by a revocation from somebody else.
+    """
+
+    rig: Rig
+    resolution: Resolution
+    moves: int
+    decided: int = 0
+    operation: object = field(default_factory=lambda: SimpleNamespace(needs_active_warehouse=lambda: False))
+
+    async def decide_again(self) -> Resolution:
+        self.decided += 1
+        found = await standing_on(self.rig)
+        if self.decided <= self.moves:
+            await revoked_from_somebody(self.rig)
+        return found
+
+
+async def standing_on(rig: Rig) -> Resolution:
+    return Resolution(rows={}, now=datetime.now(UTC), revision=(await rig.revisions())[0])
+
+
+async def revoked_from_somebody(rig: Rig) -> None:
+    await rig.delivery.deliver(await rig.give(Privilege.OPERATOR, rig.rows.ann, "server"))
+    await rig.delivery.deliver(await rig.take(Privilege.OPERATOR, rig.rows.ann, "server"))
+
+
+@pytest.mark.parametrize("moves", [0, 1, 2])
+async def test_who_keeps_everything_is_not_sent_away_while_others_lose_something(rig: Rig, moves: int) -> None:
+    """A drift that is mended moves a revision three times within moments: found, delivered, mended."""
+    permit = Overtaken(rig, await standing_on(rig), moves)
+    await revoked_from_somebody(rig)
+    async with rig.database.transaction() as connection:
+        stands = await require_standing(connection, permit)  # type: ignore[arg-type]
+    assert permit.decided == moves + 1
+    assert stands.revision == (await rig.revisions())[0], "never what was overtaken"
+
+
+async def test_nobody_waits_for_ever_for_what_keeps_changing(rig: Rig) -> None:
+    permit = Overtaken(rig, await standing_on(rig), 99)
+    await revoked_from_somebody(rig)
+    with pytest.raises(DecisionEngineUnavailable, match="keeps changing"):
+        async with rig.database.transaction() as connection:
+            await require_standing(connection, permit)  # type: ignore[arg-type]
+    assert permit.decided == 3
+
+
+async def test_what_is_not_overtaken_is_decided_once(rig: Rig) -> None:
+    permit = Overtaken(rig, await standing_on(rig), 99)
+    async with rig.database.transaction() as connection:
+        assert await require_standing(connection, permit) is permit.resolution  # type: ignore[arg-type]
+    assert permit.decided == 0
 
 
 # ---- a write whose end nobody knows ---------------------------------------------------------------------------------
