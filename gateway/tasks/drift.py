@@ -11,10 +11,11 @@ been mended, because an answer made in between may rest on it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -212,6 +213,11 @@ class DriftKeeper:
             moment = await drift.now(connection)
             judged = (_finding(key, present.get(key), key in wants, wants.get(key), moment) for key in free)
             findings = [finding for finding in judged if finding is not None]
+            if findings:
+                # Asked again, last: what was changed since the rows were read waits there, for as long as its keys are
+                # locked here, and neither the rows nor the tuples that were read tell of it together.
+                changed = await drift.pending(connection, free)
+                findings = [finding for finding in findings if finding.key not in changed]
             if not quietly:
                 await _move(connection, [finding for finding in findings if finding.is_drift])
             return findings
@@ -278,12 +284,15 @@ class DriftKeeper:
         await self._move_revisions(findings)
 
     async def _decide(self, connection: Connection, finding: Finding) -> tuple[Mended, Sequence[TupleKey]]:
-        """(what is to be done, the keys that follow from a grant that was adopted)."""
+        """(what is to be done, the keys that follow where the rows were changed)."""
         match finding.kind:
             case Kind.MISSING if self._revoke_lost and finding.lost_grant and finding.key is not None:
-                return Mended.REVOKED, await drift.disown(connection, finding.key)
+                disown = partial(drift.disown, connection)
+                follows = await self._change_rows(connection, finding, finding.key, disown)
+                return (Mended.REVOKED if follows else Mended.WRITTEN), follows
             case Kind.OTHER_CONDITION if self._revoke_lost and finding.key is not None and finding.ends_at is not None:
-                follows = await drift.shorten(connection, finding.key, finding.ends_at)
+                shorten = partial(drift.shorten, connection, until=finding.ends_at)
+                follows = await self._change_rows(connection, finding, finding.key, shorten)
                 return (Mended.SHORTENED if follows else Mended.WRITTEN), follows
             case Kind.MISSING | Kind.OTHER_CONDITION:
                 return Mended.WRITTEN, ()
@@ -300,11 +309,31 @@ class DriftKeeper:
             return Mended.REMOVED, ()
         if not await _may_be_adopted(connection, key):
             return Mended.REMOVED, ()
-        now_there = (await self._read([key])).get(key)
-        if now_there is None or now_there.raw != stored.raw:
-            # Taken away, or given otherwise, since it was found: the rows hold, and the next look judges it anew.
-            return Mended.REMOVED, ()
-        return Mended.ADOPTED, await drift.adopt(connection, key, stored.expires_at)
+        adopt = partial(drift.adopt, connection, expires_at=stored.expires_at)
+        follows = await self._change_rows(connection, finding, key, adopt)
+        return (Mended.ADOPTED if follows else Mended.REMOVED), follows
+
+    async def _change_rows(
+        self,
+        connection: Connection,
+        finding: Finding,
+        key: TupleKey,
+        change: Callable[[TupleKey], Awaitable[Sequence[TupleKey]]],
+    ) -> Sequence[TupleKey]:
+        """Let the rows say what OpenFGA has; the keys that follow, none where somebody gave, took away or wrote the
+        grant since it was found: then nothing is changed here, and the rows hold.
+        """
+        there = (await self._read([key])).get(key)
+        if (there and there.raw) != (finding.stored and finding.stored.raw):
+            return ()
+        async with connection.begin_nested() as untouched:
+            follows = await change(key)
+            # Asked last: whoever changed the grant before this did left its key there, and whoever changes it now has
+            # to wait for this.
+            if await drift.pending(connection, [key]):
+                await untouched.rollback()
+                return ()
+        return follows
 
     async def _move_revisions(self, findings: Sequence[Finding]) -> None:
         async with self._database.transaction() as connection:

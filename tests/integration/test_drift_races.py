@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A change of the gateway's own in the midst of a look for drift, at each of its steps. PostgreSQL and OpenFGA are
+real; what happens in between is said by the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from gateway.access.privileges import Privilege
+from gateway.access.tuples import TupleKey
+from gateway.db import outbox
+from gateway.db.outbox import Pending
+from gateway.db.resolver import DatabaseResolver
+from gateway.fga.relationships import to_wire
+from gateway.tasks import drift
+from gateway.tasks.drift import DriftKeeper, External, Finding, Kind, Mended, a_run
+from tests.access.world import House
+from tests.integration import test_delivery
+from tests.integration.parts import Parts, running_parts
+from tests.integration.test_delivery import Rig
+
+SELECT = Privilege.SELECT
+rig = test_delivery.rig
+Change = Callable[[], Awaitable[Any]]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Parts]:
+    with running_parts() as started:
+        yield started
+
+
+class Counted:
+    """How much drift the metrics were told of."""
+
+    def __init__(self) -> None:
+        self.found = 0
+
+    def drift_found(self, kind: str) -> None:
+        self.found += 1
+
+    def drift_repaired(self, action: str) -> None:
+        """Nothing."""
+
+    def drift_checked(self, at: float) -> None:
+        """Nothing."""
+
+
+def keeper(rig: Rig, counted: Counted, *, adopt: bool = False, revoke_lost: bool = False) -> DriftKeeper:
+    return DriftKeeper(
+        database=rig.database,
+        client=rig.client,
+        delivery=rig.delivery,
+        door=House(resolver=DatabaseResolver(rig.database)).door,  # type: ignore[arg-type]
+        observer=counted,
+        external=External.ADOPT if adopt else External.REMOVE,
+        revoke_lost=revoke_lost,
+    )
+
+
+def key_of(rig: Rig) -> TupleKey:
+    return TupleKey(rig.rows.ann, SELECT.value, rig.rows.objects["warehouse"])
+
+
+class Between:
+    """Makes one change just before, or just after, a step of the next look."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+        self._owed: list[Change] = []
+        self.made: list[Pending] = []
+
+    def at(self, step: tuple[Any, str], change: Change, *, after: bool = False) -> None:
+        where, name = step
+        real = getattr(where, name)
+        self._owed.append(change)
+
+        async def stepping(*args: Any, **kwargs: Any) -> Any:
+            if not after:
+                await self._change()
+            answer = await real(*args, **kwargs)
+            if after:
+                await self._change()
+            return answer
+
+        self._monkeypatch.setattr(where, name, stepping)
+
+    async def _change(self) -> None:
+        if self._owed:
+            self.made += await self._owed.pop()()
+
+    @property
+    def happened(self) -> bool:
+        return not self._owed
+
+
+@pytest.fixture
+def between(monkeypatch: pytest.MonkeyPatch) -> Between:
+    return Between(monkeypatch)
+
+
+STEPS = {
+    "before the outbox is read": ((drift.drift, "pending"), False),
+    "after the outbox was read": ((drift.drift, "pending"), True),
+    "after the rows were read": ((drift, "wanted"), True),
+    "after the tuples were read": ((DriftKeeper, "_read"), True),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_a_grant_that_is_given_while_somebody_looks_is_not_missing(
+    rig: Rig,
+    between: Between,
+    step: str,
+) -> None:
+    counted = Counted()
+    where, after = STEPS[step]
+    between.at(where, lambda: rig.give(SELECT, rig.rows.ann, "warehouse"), after=after)
+    assert await keeper(rig, counted).judge([key_of(rig)]) == []
+    assert (between.happened, counted.found) == (True, 0)
+    await rig.delivery.deliver(between.made)
+    await rig.agree()
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_a_grant_that_is_taken_while_somebody_looks_is_not_unwanted(
+    rig: Rig,
+    between: Between,
+    step: str,
+) -> None:
+    await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "warehouse"))
+    counted = Counted()
+    where, after = STEPS[step]
+    between.at(where, lambda: rig.take(SELECT, rig.rows.ann, "warehouse"), after=after)
+    assert await keeper(rig, counted).judge([key_of(rig)]) == []
+    assert (between.happened, counted.found) == (True, 0)
+    await rig.delivery.deliver(between.made)
+    await rig.agree()
+
+
+@pytest.mark.parametrize("ends", [False, True])
+async def test_who_looks_finds_what_is_wrong_when_nobody_changes_anything(rig: Rig, ends: bool) -> None:
+    """So that the tests above cannot pass by finding nothing at all."""
+    counted = Counted()
+    until = in_hours(1) if ends else None
+    await rig.client.write([to_wire(key_of(rig), expires_at=until)])
+    (found,) = await keeper(rig, counted).judge([key_of(rig)])
+    assert (found.kind, counted.found) == (Kind.UNWANTED, 1)
+    assert await keeper(rig, counted, adopt=True).repair([found], task="watch_drift", run=a_run()) == _done(
+        Mended.ADOPTED
+    )
+    await rig.agree()
+    assert ("select", "warehouse") in await rig.of(rig.rows.ann)
+
+
+def in_hours(hours: int) -> datetime:
+    return datetime.now(UTC).replace(microsecond=0) + timedelta(hours=hours)
+
+
+def _done(action: Mended) -> dict[Mended, int]:
+    return dict.fromkeys(Mended, 0) | {action: 1}
+
+
+async def _found(rig: Rig, keeper: DriftKeeper) -> Finding:
+    (found,) = await keeper.judge([key_of(rig)])
+    return found
+
+
+@pytest.mark.parametrize("step", ["before it is mended", "before the tuple is read", "after the tuple was read"])
+async def test_what_was_taken_away_since_it_was_found_is_not_adopted(
+    rig: Rig,
+    between: Between,
+    step: str,
+) -> None:
+    """Found as nobody's, then given and taken away again by the ordinary way: the last word is that it is taken."""
+    await rig.client.write([to_wire(key_of(rig))])
+    adopting = keeper(rig, Counted(), adopt=True)
+    found = await _found(rig, adopting)
+
+    async def given_and_taken() -> list[Pending]:
+        await rig.give(SELECT, rig.rows.ann, "warehouse")
+        return await rig.take(SELECT, rig.rows.ann, "warehouse")
+
+    if step == "before it is mended":
+        between.made += await given_and_taken()
+    else:
+        between.at((DriftKeeper, "_read"), given_and_taken, after=step.startswith("after"))
+    assert await adopting.repair([found], task="watch_drift", run=a_run()) == _done(Mended.REMOVED)
+    assert between.happened
+    await deliver_all(rig)
+    assert await rig.of(rig.rows.ann) == {}
+    await rig.agree()
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+async def test_a_grant_given_anew_since_it_was_found_missing_is_not_taken_away(
+    rig: Rig,
+    delivered: bool,
+) -> None:
+    """In a restored database, where what OpenFGA lacks is taken for revoked: this one was given afterwards."""
+    await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "warehouse"))
+    await rig.client.write(deletes=[to_wire(key_of(rig))])
+    restored = keeper(rig, Counted(), revoke_lost=True)
+    found = await _found(rig, restored)
+    assert found.kind is Kind.MISSING
+    given = await rig.give(SELECT, rig.rows.ann, "warehouse", by="oidc~another")
+    if delivered:
+        await rig.delivery.deliver(given)
+    assert await restored.repair([found], task="reconcile_tuples", run=a_run()) == _done(Mended.WRITTEN)
+    await deliver_all(rig)
+    assert ("select", "warehouse") in await rig.of(rig.rows.ann)
+    await rig.agree()
+
+
+async def test_a_grant_that_openfga_lost_is_taken_away_where_that_is_asked_for(rig: Rig) -> None:
+    await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "warehouse"))
+    await rig.client.write(deletes=[to_wire(key_of(rig))])
+    restored = keeper(rig, Counted(), revoke_lost=True)
+    found = await _found(rig, restored)
+    assert await restored.repair([found], task="reconcile_tuples", run=a_run()) == _done(Mended.REVOKED)
+    assert await rig.of(rig.rows.ann) == {}
+    await rig.agree()
+
+
+async def test_a_grant_prolonged_since_it_was_found_shorter_keeps_its_end(rig: Rig) -> None:
+    early, late = in_hours(1), in_hours(2)
+    await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "warehouse", until=late))
+    await rig.client.write(deletes=[to_wire(key_of(rig))])
+    await rig.client.write([to_wire(key_of(rig), expires_at=early)])
+    restored = keeper(rig, Counted(), revoke_lost=True)
+    found = await _found(rig, restored)
+    assert found.kind is Kind.OTHER_CONDITION
+    await rig.give(SELECT, rig.rows.ann, "warehouse", until=in_hours(3))
+    assert await restored.repair([found], task="reconcile_tuples", run=a_run()) == _done(Mended.WRITTEN)
+    await deliver_all(rig)
+    await rig.agree()
+
+
+async def deliver_all(rig: Rig) -> None:
+    """What waits in the outbox."""
+    async with rig.database.read() as connection:
+        rows = await connection.execute(text("select * from outbox order by id"))
+        waiting = [outbox._pending(row) for row in rows]
+    await rig.delivery.deliver(waiting)
