@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import time
 import urllib.error
@@ -19,6 +18,7 @@ from gateway.access.operation import OPERATIONS
 from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
 from tests.access import golden
+from tests.integration.parts import free_port
 
 MATRIX = Path(__file__).with_name("matrix.md")
 KEY = "key-of-the-test"
@@ -32,12 +32,6 @@ pytestmark = pytest.mark.timeout(600)
 Rows = dict[str, dict[str, list[str]]]
 
 
-def _free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def openfga() -> Iterator[str]:
     """An OpenFGA with its tuples in memory."""
@@ -45,7 +39,7 @@ def openfga() -> Iterator[str]:
     binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
     if not binary.is_file():
         pytest.fail("The program openfga is missing; run `make setup`.")
-    http, grpc = _free_port(), _free_port()
+    http, grpc = free_port(), free_port()
     environment = {
         "PATH": os.environ["PATH"],
         "OPENFGA_HTTP_ADDR": f"127.0.0.1:{http}",
@@ -65,11 +59,11 @@ def openfga() -> Iterator[str]:
         yield f"http://127.0.0.1:{http}"
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
 
 
 def _until_serving(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         assert process.poll() is None, "the server ended"
         try:

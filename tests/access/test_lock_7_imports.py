@@ -47,7 +47,7 @@ def _lint(where: Path, config: Path) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
     return done.stdout + done.stderr

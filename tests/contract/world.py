@@ -129,7 +129,7 @@ class Loop:
 
     def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         """The result of a coroutine."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(150)
 
     def close(self) -> None:
         """End the thread."""

@@ -24,8 +24,8 @@ from gateway.embedded.ready import Ready
 from gateway.embedded.supervisor import die_with_parent
 from tests.integration.kills import Killable
 
-_START_SECONDS = 120.0
-_STOP_SECONDS = 40.0
+_START_SECONDS = 200.0
+_STOP_SECONDS = 90.0
 
 StartStack = Callable[..., Ready]
 

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import random
 import socket
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +29,7 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.migrate import run_migrations
 from gateway.db.wanted import TRAVERSE, wanted
-from gateway.embedded import account, postgres, secrets
+from gateway.embedded import account, ports, postgres, secrets
 from gateway.embedded.children import Children, ChildSpec
 from gateway.embedded.probe import until_answering
 from gateway.fga.client import FgaClient
@@ -38,12 +41,26 @@ from tests.contract.world import Loop
 
 KEY = "key-of-the-test"
 
+HELD = math.inf
+"""The answer of a proxy's plan for what waits until it is released."""
+
 
 def free_port() -> int:
-    """A port nobody listens on."""
+    """A port to listen on a moment later, where no common system hands out ports to outgoing connections: one from
+    "bind to 0" is taken by any client in between.
+    """
+    while True:
+        port = random.randint(11_000, 32_000)  # as `gateway.embedded.ports` picks them
+        if ports.is_free(port):
+            return port
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port at which connections are refused, kept from everybody else until the block ends."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
+        yield int(bound.getsockname()[1])
 
 
 @dataclass(frozen=True)
@@ -87,9 +104,12 @@ async def _start(stack: AsyncExitStack, scratch: Path) -> Parts:
         "OPENFGA_PLAYGROUND_ENABLED": "false",
         "OPENFGA_METRICS_ENABLED": "false",
         "OPENFGA_LOG_LEVEL": "error",
+        # However busy the machine is.
+        "OPENFGA_REQUEST_TIMEOUT": "30s",
+        "OPENFGA_HTTP_UPSTREAM_TIMEOUT": "31s",
     }
     server = await children.start(ChildSpec(name="openfga", argv=[str(binary), "run"], env=environment))
-    await until_answering(server, http, "/healthz", timeout=20)
+    await until_answering(server, http, "/healthz", timeout=60)
     return Parts(url, f"http://127.0.0.1:{http}")
 
 
@@ -276,7 +296,7 @@ async def add_table(
 
 
 @asynccontextmanager
-async def store(parts: Parts, *, endpoint: str | None = None, timeout_s: float = 5.0) -> AsyncIterator[FgaClient]:
+async def store(parts: Parts, *, endpoint: str | None = None, timeout_s: float = 30.0) -> AsyncIterator[FgaClient]:
     """A client of a new, empty store, reached at `endpoint` if that is not OpenFGA itself."""
     pushed = await push_model(parts.openfga_url, KEY, f"test-{uuid4()}")
     client = FgaClient(endpoint or parts.openfga_url, KEY, pushed.store_id, pushed.model_id, timeout_s=timeout_s)
@@ -338,13 +358,17 @@ async def all_wanted(connection: AsyncConnection, rows: Rows, extra: Sequence[Tu
 class Proxy:
     """Stands in front of OpenFGA and passes writes on as late as `plan` says, also when nobody waits any more.
 
-    `plan` is given the body of a write and returns the seconds to wait, or a negative number to lose it.
+    `plan` is given the body of a write and returns the seconds to wait, `HELD` to wait for `release`, or a negative
+    number to lose it. What stood still with the machine for longer than `latest` seconds is lost too: a server gives up
+    what it did not begin in time.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, *, latest: float = math.inf) -> None:
         self.plan: Callable[[str], float] = lambda _: 0.0
         self.passing = 0
         self._target = target
+        self._latest = latest
+        self._released = asyncio.Event()
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
@@ -355,6 +379,10 @@ class Proxy:
             self._session = session
             yield str(server.make_url("/")).rstrip("/")
             await self.drained()
+
+    def release(self) -> None:
+        """What is held goes on, and what will be."""
+        self._released.set()
 
     async def drained(self) -> None:
         """Return when nothing is under way."""
@@ -368,9 +396,10 @@ class Proxy:
 
     async def _forward(self, request: web.Request, body: bytes) -> web.StreamResponse:
         try:
+            began = time.monotonic()
             wait = self.plan(body.decode()) if request.path.endswith("/write") else 0.0
-            await asyncio.sleep(abs(wait))
-            if wait < 0:
+            await (self._released.wait() if wait == HELD else asyncio.sleep(abs(wait)))
+            if wait < 0 or time.monotonic() - began > self._latest:
                 return web.Response(status=504)
             headers = {"Authorization": request.headers["Authorization"], "Content-Type": "application/json"}
             async with self._session.request(

@@ -17,9 +17,9 @@ import pytest
 
 from gateway.embedded.children import Children, ChildSpec
 from gateway.embedded.errors import ChildFailed
-from tests.processes import at_work, processes
+from tests.processes import at_work, processes, told
 
-_GONE_SECONDS = 10.0
+_GONE_SECONDS = 60.0
 
 # A parent like `lakegate up`: starts a polite child, a stubborn one and one whose grandchild left its process group,
 # writes their pids, then waits for ever.
@@ -55,7 +55,7 @@ async def stay(logs, report):
         part.write_text(json.dumps(pids))
         part.rename(report)
         if "fail" in sys.argv:
-            await children.run(ChildSpec(name="broken", argv=[PY, "-c", "raise SystemExit(3)"]), timeout=10)
+            await children.run(ChildSpec(name="broken", argv=[PY, "-c", "raise SystemExit(3)"]), timeout=60)
         await asyncio.Event().wait()
 
 root = Path(sys.argv[1])
@@ -68,7 +68,7 @@ def _start_parent(root: Path, *arguments: str) -> tuple[subprocess.Popen[bytes],
     (root / "sockets").mkdir()
     process = subprocess.Popen([sys.executable, "-c", _PARENT, str(root), *arguments], stderr=subprocess.DEVNULL)
     report = root / "pids.json"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not report.exists():
         assert time.monotonic() < deadline and (process.poll() is None or report.exists()), "the parent did not start"
         time.sleep(0.02)
@@ -109,14 +109,8 @@ def test_no_child_outlives_a_killed_supervisor(tmp_path: Path) -> None:
     parent.wait()
     for process in psutil.process_iter(["cmdline"]):  # the two that nothing but SIGKILL ends
         if str(tmp_path) in " ".join(process.info["cmdline"] or ()):
-            process.kill()
-    _end([pid for pid in json.loads((tmp_path / "pids.json").read_text())])
-
-
-def _end(pids: list[int]) -> None:
-    for pid in pids:
-        if psutil.pid_exists(pid):
-            os.kill(pid, signal.SIGKILL)
+            told(psutil.Process.kill, [process])
+    told(psutil.Process.kill, processes(json.loads((tmp_path / "pids.json").read_text())))
 
 
 async def test_a_stopped_child_is_ended_too(tmp_path: Path) -> None:
@@ -125,7 +119,7 @@ async def test_a_stopped_child_is_ended_too(tmp_path: Path) -> None:
             ChildSpec(name="frozen", argv=[sys.executable, "-c", "import time; time.sleep(600)"], grace=2.0)
         )
         os.kill(child.pid, signal.SIGSTOP)
-    assert _left_after([child.pid], 1.0) == []
+    assert _left_after([child.pid], _GONE_SECONDS) == []
 
 
 async def test_children_of_a_higher_order_are_stopped_first(tmp_path: Path) -> None:
@@ -147,7 +141,7 @@ async def test_a_child_has_only_the_environment_it_was_given(tmp_path: Path) -> 
     script = "import os; print(sorted(name for name in os.environ if name != 'LC_CTYPE'))"
     async with Children(tmp_path) as children:
         spec = ChildSpec(name="env", argv=[sys.executable, "-c", script], env={"GIVEN": "1"})
-        await children.run(spec, timeout=10)
+        await children.run(spec, timeout=60)
     assert (tmp_path / "env.log").read_text().strip() == "['GIVEN']"
 
 
@@ -163,7 +157,7 @@ async def test_a_taken_port_is_told_apart_from_other_failures(text: str, tmp_pat
         for said, expected in ((text, True), ("out of memory", False)):
             spec = ChildSpec(name="server", argv=[sys.executable, "-c", f"raise SystemExit({said!r})"])
             with pytest.raises(ChildFailed) as failure:
-                await children.run(spec, timeout=10)
+                await children.run(spec, timeout=60)
             assert failure.value.port_taken is expected
 
 

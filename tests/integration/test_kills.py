@@ -15,6 +15,7 @@ import json
 import os
 import random
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -32,7 +33,7 @@ from tests.integration import parts
 from tests.integration.parts import Parts, Proxy, Rows, Seen, all_wanted, delivery, running_parts, seen, store, tuples
 
 _TIMEOUT, _LATEST = 0.25, 1.2
-_SETTLE = _TIMEOUT + _LATEST + 0.8
+_SETTLE = _TIMEOUT + _LATEST + 3.0
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ class Trial:
         child.stdin.write((json.dumps(order) + "\n").encode())
         await child.stdin.drain()
         while True:
-            line = await asyncio.wait_for(child.stdout.readline(), 60)
+            line = await asyncio.wait_for(child.stdout.readline(), 120)
             what, *key = json.loads(line)
             assert what != "surprise", key[0]
             if what == "ended":
@@ -105,7 +106,8 @@ class Trial:
     async def settle(self) -> None:
         """All that waits is delivered, in the background, by another process."""
         finishing = delivery(self.database, self.client, settle_seconds=_SETTLE)
-        for _ in range(100):
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
             async with self.database.transaction() as connection:
                 await connection.execute(text("update outbox set not_before = clock_timestamp()"))
             while await finishing.deliver_due():
@@ -132,8 +134,8 @@ def _just_over(each: Seen, now: Any) -> bool:
 
 async def _kill_many(running: Parts, *, kills: int, seed: int) -> Trial:
     chance = random.Random(seed)
-    proxy = Proxy(running.openfga_url)
-    database = Database(running.database_url, pool_size=4, acquire_timeout=5)
+    proxy = Proxy(running.openfga_url, latest=_LATEST + 0.5)
+    database = Database(running.database_url, pool_size=4, acquire_timeout=30)
     async with proxy.serving() as endpoint, store(running) as client:
         trial = Trial(database, client, Rows(), proxy, chance)
         await trial.prepare()

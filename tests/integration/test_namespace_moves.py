@@ -84,14 +84,14 @@ async def _world(database: Database, count: int) -> Rows:
 
 
 async def test_a_thousand_namespaces_and_tables_move_in_as_many_statements_as_a_few(running: Parts) -> None:
-    database = Database(running.database_url, pool_size=2, acquire_timeout=5)
+    database = Database(running.database_url, pool_size=2, acquire_timeout=30)
     try:
         few, _ = await _move(database, await _world(database, 2), to_top=True)
         rows = await _world(database, 500)
         many, seconds = await _move(database, rows, to_top=True)
         assert (many, few) == (few, few)
         assert few <= 12
-        assert seconds < 10
+        assert seconds < 60
         async with database.read() as connection:
             await _require_paths(connection, rows, (str(rows.inner),), [rows.inner])
             pending = await outbox.revocations(connection, limit=100)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -26,6 +25,8 @@ from gateway.access.policy import (
     Reason,
 )
 from gateway.opa.decider import OpaDecider
+from tests.clock import quickest
+from tests.integration.parts import closed_port
 
 TOKEN = "very-secret-token"
 YES = {"allow": True, "reasons": [], "obligations": {}}
@@ -42,7 +43,7 @@ def request(questions: int = 1) -> PolicyRequest:
 
 
 @asynccontextmanager
-async def opa(handler: Handler, timeout_s: float = 2.0) -> AsyncIterator[OpaDecider]:
+async def opa(handler: Handler, timeout_s: float = 10.0) -> AsyncIterator[OpaDecider]:
     """A decider that asks a server which answers every request by `handler`."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
@@ -127,11 +128,13 @@ async def test_a_slow_server_is_an_outage_after_the_timeout_and_not_later() -> N
         return web.Response()
 
     async with opa(slow, timeout_s=0.2) as decider:
-        started = time.perf_counter()
-        await outage(decider)
-        with pytest.raises(DecisionEngineUnavailable):
-            await decider.ping()
-        assert time.perf_counter() - started < 1
+
+        async def ask() -> None:
+            await outage(decider)
+            with pytest.raises(DecisionEngineUnavailable):
+                await decider.ping()
+
+        assert await quickest(ask) < 1
 
 
 async def test_a_server_that_breaks_is_not_asked_for_longer_than_the_timeout() -> None:
@@ -141,23 +144,18 @@ async def test_a_server_that_breaks_is_not_asked_for_longer_than_the_timeout() -
         asked.append(1)
         return web.Response(status=500)
 
-    async with opa(breaking, timeout_s=1.0) as decider:
-        started = time.perf_counter()
+    async with opa(breaking, timeout_s=10.0) as decider, asyncio.timeout(12):
         await outage(decider)
-        assert time.perf_counter() - started < 1.2
     assert len(asked) == 2, "asked again once, because a decision changes nothing"
 
 
 async def test_a_server_that_is_not_there_is_an_outage() -> None:
-    listener = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-    port = listener.sockets[0].getsockname()[1]
-    listener.close()
-    await listener.wait_closed()
-    decider = OpaDecider(f"http://127.0.0.1:{port}", TOKEN, timeout_s=1.0)
-    await outage(decider)
-    with pytest.raises(DecisionEngineUnavailable):
-        await decider.ping()
-    await decider.aclose()
+    with closed_port() as port:
+        decider = OpaDecider(f"http://127.0.0.1:{port}", TOKEN, timeout_s=1.0)
+        await outage(decider)
+        with pytest.raises(DecisionEngineUnavailable):
+            await decider.ping()
+        await decider.aclose()
 
 
 async def test_a_whole_answer_is_read_in_order() -> None:

@@ -32,7 +32,7 @@ Client = Callable[[str, Trust], Awaitable[object]]
 
 
 async def _opa(url: str, trust: Trust) -> object:
-    opa = OpaDecider(url, "token", timeout_s=5, tls=trust.context)
+    opa = OpaDecider(url, "token", timeout_s=20, tls=trust.context)
     try:
         return await opa.ping()
     finally:
@@ -40,7 +40,7 @@ async def _opa(url: str, trust: Trust) -> object:
 
 
 async def _openfga(url: str, trust: Trust) -> object:
-    client = FgaClient(url, "key", ULID, ULID, timeout_s=5, tls=trust.context)
+    client = FgaClient(url, "key", ULID, ULID, timeout_s=20, tls=trust.context)
     try:
         return await client.ping()
     finally:
@@ -64,12 +64,12 @@ def _profile(url: str) -> S3Profile:
 
 async def _object_store(url: str, trust: Trust) -> object:
     profile = _profile(url)
-    files = Files(certificates=trust.pem, connect_seconds=2, request_seconds=3, total_seconds=6)
+    files = Files(certificates=trust.pem, connect_seconds=10, request_seconds=15, total_seconds=20)
     return await files.is_empty(profile, KEY, profile.base_location())  # type: ignore[arg-type]  # its base is a location
 
 
 async def _sts(url: str, trust: Trust) -> object:
-    sts = Sts(ca_bundle=trust.bundle, total_seconds=2)
+    sts = Sts(ca_bundle=trust.bundle, total_seconds=8)
     try:
         return await sts.assume(
             profile=_profile(url), credential=KEY, policy='{"Statement": []}', session_name="test", seconds=900
@@ -94,7 +94,7 @@ def _url(url: str) -> str:
 
 async def _pool(url: str, trust: Trust) -> object:
     tls = for_postgres("verify-full", trust, None)
-    database = Database(_url(url), pool_size=1, acquire_timeout=3, tls=tls)
+    database = Database(_url(url), pool_size=1, acquire_timeout=20, tls=tls)
     try:
         return await database.ping()
     finally:
@@ -166,7 +166,7 @@ async def test_postgresql_has_the_modes_of_libpq_and_certificates_of_its_own(
 ) -> None:
     tls = for_postgres(mode, trusted(None, None), str(ours.file) if named else None)
     async with listening(ours.server(host), postgres=True) as listener:
-        database = Database(_url(f"https://127.0.0.1:{listener.port}"), pool_size=1, acquire_timeout=3, tls=tls)
+        database = Database(_url(f"https://127.0.0.1:{listener.port}"), pool_size=1, acquire_timeout=20, tls=tls)
         with contextlib.suppress(Exception):
             await database.ping()
         await database.close()

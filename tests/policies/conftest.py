@@ -37,7 +37,7 @@ def opa() -> Run:
 
     def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(binary), *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False
+            [str(binary), *map(str, arguments)], capture_output=True, text=True, timeout=240, check=False
         )
 
     return run

@@ -136,7 +136,7 @@ def test_a_wrong_expectation_in_the_tests_beside_the_model_is_noticed(fga_model:
         [fga_command(), "model", "test", "--allow-external-files", "--tests", str(tmp_path / "server.fga.yaml")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert done.returncode != 0

@@ -43,7 +43,7 @@ def test_of_a_directory_only_certificates_are_copied_and_the_copy_goes_with_the_
         env=os.environ | {"TMPDIR": str(kept)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )
     assert told.returncode == -ending, told.stderr
     _, _, text = told.stdout.partition("\n")

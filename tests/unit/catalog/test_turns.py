@@ -68,7 +68,7 @@ async def test_transactions_that_name_the_same_tables_in_another_order_do_not_wa
         await asyncio.sleep(0)
 
     both = [until_won(turns, ids, attempt) for ids in ([one, other], [other, one]) for _ in range(5)]
-    await asyncio.wait_for(asyncio.gather(*both), 5)
+    await asyncio.wait_for(asyncio.gather(*both), 60)
 
 
 class Recorded(SharedTurns):

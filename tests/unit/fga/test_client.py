@@ -61,11 +61,11 @@ async def test_a_long_question_takes_as_long_as_its_batches_do(monkeypatch: pyte
     async def slowly(
         self: FgaClient, model_id: str, chunk: Sequence[FgaTuple], *_: object
     ) -> dict[tuple[str, str, str], bool]:
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.5)
         return {(check.user, check.relation, check.object): True for check in chunk}
 
     monkeypatch.setattr(FgaClient, "_check_chunk", slowly)
-    client = FgaClient("http://127.0.0.1:1", "key", ULID, ULID, timeout_s=0.5, max_batch=1)
+    client = FgaClient("http://127.0.0.1:1", "key", ULID, ULID, timeout_s=4, max_batch=1)
     assert await client.batch_check(_checks(40), context={}) == [True] * 40
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from typing import Any, cast
 
 from gateway.governance.storage_reports import StorageTrials
@@ -15,6 +14,7 @@ from gateway.scope.endpoint import DEFAULT_RULES
 from gateway.scope.profile import decode_profile
 from gateway.storage.files import Files
 from gateway.vending.sts import Sts
+from tests.clock import quickest
 
 
 class _Silent:
@@ -36,9 +36,11 @@ async def test_the_report_on_a_silent_store_is_there_before_the_request_is_cut_o
         skip=False,
         request_seconds=1.0,
     )
-    began = time.monotonic()
-    report = await trials.tried(profile, S3AccessKey(access_key_id="id", secret_access_key="hidden"))
-    assert time.monotonic() - began < 1.0
-    assert not report.valid
-    failed = [check.name for check in report.checks if check.status is CheckStatus.FAILED]
-    assert "lakekeeper-read-write" in failed
+
+    async def try_it() -> None:
+        report = await trials.tried(profile, S3AccessKey(access_key_id="id", secret_access_key="hidden"))
+        assert not report.valid
+        failed = [check.name for check in report.checks if check.status is CheckStatus.FAILED]
+        assert "lakekeeper-read-write" in failed
+
+    assert await quickest(try_it) < 1.0

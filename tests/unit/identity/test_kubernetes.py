@@ -51,7 +51,7 @@ def _accounts(server: Server, clock: Clock, provider: Provider) -> ServiceAccoun
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0)
 

@@ -41,12 +41,12 @@ def test_who_waits_gives_up_in_time(tmp_path: Path, other: subprocess.Popen[str]
     begun = time.monotonic()
     with pytest.raises(StillBusy), turn(tmp_path / "made" / "lock", seconds=0.3):
         pass
-    assert 0.3 <= time.monotonic() - begun < 5
+    assert 0.3 <= time.monotonic() - begun < 30
 
 
 def test_the_turn_of_a_process_that_was_killed_is_over(tmp_path: Path, other: subprocess.Popen[str]) -> None:
     other.send_signal(signal.SIGKILL)
-    with turn(tmp_path / "made" / "lock", seconds=20):
+    with turn(tmp_path / "made" / "lock", seconds=60):
         pass
 
 

@@ -192,7 +192,7 @@ async def test_a_session_that_outlives_what_was_asked_for_is_refused() -> None:
 async def test_a_store_that_hangs_is_given_up_in_time_and_told_to_the_metrics() -> None:
     class Hanging(Scripted):
         def assume_role(self, **_: Any) -> dict[str, Any]:
-            waiting.wait(2)
+            waiting.wait(60)
             return answer()
 
     import threading
@@ -202,7 +202,7 @@ async def test_a_store_that_hangs_is_given_up_in_time_and_told_to_the_metrics() 
     started = time.monotonic()
     with pytest.raises(ShortTermCredentialError):
         await assume(sts)
-    assert time.monotonic() - started < 1 and told == ["unreachable"]
+    assert time.monotonic() - started < 30 and told == ["unreachable"]
     waiting.set()
 
 

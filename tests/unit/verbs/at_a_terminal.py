@@ -21,7 +21,7 @@ from urllib.parse import parse_qs
 from gateway.identity.device import DEVICE, Tokens
 from gateway.identity.kept_tokens import KeptLogin
 
-_SECONDS = 60.0
+_SECONDS = 200.0
 
 
 class Rotating:

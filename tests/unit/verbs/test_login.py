@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -56,9 +57,10 @@ def test_who_logs_out_while_the_login_is_renewed_is_logged_out(provider: Rotatin
     assert provider.asked.wait(60)
     process = Path(f"/proc/{renewing.pid}")
     for told in ("cmdline", "environ"):
-        assert not process.exists() or b"refresh-" not in (process / told).read_bytes()
+        with suppress(OSError):  # it may have ended
+            assert b"refresh-" not in (process / told).read_bytes()
     assert terminal.run("logout")[0][:2] == (0, "You are logged out.")
-    assert renewing.communicate(timeout=60)[0].strip() == "access-1"
+    assert renewing.communicate(timeout=200)[0].strip() == "access-1"
     ((status, out, err),) = terminal.run("token")
     assert (status, out) == (1, "") and "not logged in" in err
 
