@@ -53,7 +53,7 @@ def undrop(by: Person, world: World, *targets: tuple[Kind, str], **more: Any) ->
     return by.post(f"{deleted_path(world)}/undrop", body, **more)
 
 
-def until(true: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
+def until(true: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
     """Return once it is true."""
     deadline = time.monotonic() + seconds
     while not true():

@@ -124,7 +124,7 @@ def claims_of(token: str) -> dict[str, object]:
 
 def signed_in(world: World, name: str) -> Person:
     """Somebody as they come after they signed in on the page at `/ui`."""
-    provider = httpx.get(f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False).json()
+    provider = httpx.get(f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60).json()
     attempt, redirect_uri = Attempt(), f"{world.base}/ui"
     with browser() as http:
         asked = attempt.asked(PUBLIC_CLIENT, redirect_uri, "openid profile email")

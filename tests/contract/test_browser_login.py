@@ -36,7 +36,7 @@ def http() -> Iterator[httpx.Client]:
 @pytest.fixture(scope="module")
 def told(world: World) -> dict[str, Any]:
     """What the page is told of the provider."""
-    page = httpx.get(f"{world.base}/ui", trust_env=False)
+    page = httpx.get(f"{world.base}/ui", trust_env=False, timeout=60)
     found = re.search(r'data-told="([^"]*)"', page.text)
     assert found is not None
     settings: dict[str, Any] = json.loads(html.unescape(found[1]))
@@ -72,7 +72,7 @@ def test_the_page_is_told_where_to_sign_in_and_no_secret(world: World, told: dic
 
 @pytest.mark.parametrize("path", ["/ui", "/ui/", "/swagger-ui/"])
 def test_a_page_may_ask_this_server_and_the_token_endpoint_and_nobody_else(world: World, path: str) -> None:
-    page = httpx.get(f"{world.base}{path}", trust_env=False)
+    page = httpx.get(f"{world.base}{path}", trust_env=False, timeout=60)
     rules = dict(rule.strip().split(" ", 1) for rule in page.headers["content-security-policy"].split(";"))
     assert rules["default-src"] == "'none'"
     assert rules["script-src"] == "'self'"
@@ -98,10 +98,10 @@ def test_who_signs_in_is_who_they_are_with_any_other_token(
     assert PUBLIC_CLIENT in ([about["aud"]] if isinstance(about["aud"], str) else about["aud"])  # type: ignore[operator]
     assert tokens["token_type"].lower() == "bearer"
     headers = {"Authorization": f"Bearer {tokens['access_token']}"}
-    whoami = httpx.get(f"{world.base}/management/v1/whoami", headers=headers, trust_env=False)
+    whoami = httpx.get(f"{world.base}/management/v1/whoami", headers=headers, trust_env=False, timeout=60)
     assert whoami.json()["id"] == "oidc~carol"
     id_token = {"Authorization": f"Bearer {tokens['id_token']}"}
-    refused = httpx.get(f"{world.base}/management/v1/whoami", headers=id_token, trust_env=False)
+    refused = httpx.get(f"{world.base}/management/v1/whoami", headers=id_token, trust_env=False, timeout=60)
     assert refused.status_code == 401, "an ID token is for the page and opens nothing"
 
 
@@ -170,7 +170,7 @@ def test_the_provider_lets_our_pages_ask_it_and_no_others(world: World, told: di
     allowed = {}
     for origin in (world.base, "https://attacker.example", "http://127.0.0.1:1"):
         headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-        answer = httpx.options(told["tokenEndpoint"], headers=headers, trust_env=False)
+        answer = httpx.options(told["tokenEndpoint"], headers=headers, trust_env=False, timeout=60)
         allowed[origin] = answer.headers.get("access-control-allow-origin")
     assert allowed == {world.base: world.base, "https://attacker.example": None, "http://127.0.0.1:1": None}
 

@@ -93,7 +93,7 @@ def test_who_enters_the_code_is_logged_in_at_the_terminal_until_they_log_out(wor
     status, token, _ = terminal.run("token")
     assert status == 0
     headers = {"Authorization": f"Bearer {token}"}
-    whoami = httpx.get(f"{world.base}/management/v1/whoami", headers=headers, trust_env=False)
+    whoami = httpx.get(f"{world.base}/management/v1/whoami", headers=headers, trust_env=False, timeout=60)
     assert whoami.json()["id"] == "oidc~alice", "the same person as with any other token of theirs"
     assert terminal.run("logout")[1] == "You are logged out."
     status, out, err = terminal.run("token")
@@ -113,12 +113,14 @@ def test_a_wrong_password_logs_nobody_in_and_a_refusal_ends_the_waiting(world: W
 
 
 def test_a_program_cannot_approve_a_login_and_a_client_with_a_secret_cannot_begin_one(world: World) -> None:
-    endpoint = httpx.get(f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False).json()[
+    endpoint = httpx.get(f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60).json()[
         "device_authorization_endpoint"
     ]
-    begun = httpx.post(endpoint, data={"client_id": PUBLIC_CLIENT, "scope": "openid"}, trust_env=False).json()
+    begun = httpx.post(
+        endpoint, data={"client_id": PUBLIC_CLIENT, "scope": "openid"}, trust_env=False, timeout=60
+    ).json()
     password = world.ready.users["etl"].client_secret
     refused = _answer(begun["verification_uri"], begun["user_code"], "authorize", "etl", password)
     assert form_with(refused, "user_code")
-    unproven = httpx.post(endpoint, data={"client_id": "alice", "scope": "openid"}, trust_env=False)
+    unproven = httpx.post(endpoint, data={"client_id": "alice", "scope": "openid"}, trust_env=False, timeout=60)
     assert unproven.status_code == 401

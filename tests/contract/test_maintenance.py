@@ -30,8 +30,8 @@ def there(world: World, closed: str) -> Iterator[Person]:
 
 
 def test_health_tells_of_it(world: World, closed: str) -> None:
-    assert httpx.get(f"{closed}/health", trust_env=False).json()["maintenance_mode"] == "read-only"
-    assert httpx.get(f"{world.base}/health", trust_env=False).json()["maintenance_mode"] == "off"
+    assert httpx.get(f"{closed}/health", trust_env=False, timeout=60).json()["maintenance_mode"] == "read-only"
+    assert httpx.get(f"{world.base}/health", trust_env=False, timeout=60).json()["maintenance_mode"] == "off"
 
 
 def test_changes_are_answered_with_a_time_to_come_back_and_change_nothing(world: World, there: Person, ns: str) -> None:

@@ -135,6 +135,6 @@ def test_setting_it_moves_the_revision_and_a_namespace_that_goes_takes_its_tuple
     assert flag <= world.tuples(f"namespace:{id}")
     with closing(Relations(world)) as relations:
         relations.delete(*((user, relation, f"namespace:{id}") for user, relation in flag))
-    soon(lambda: flag <= world.tuples(f"namespace:{id}"), seconds=10)
+    soon(lambda: flag <= world.tuples(f"namespace:{id}"), seconds=30)
     assert world.admin.delete(f"{world.root}/namespaces/{ns}").status_code == 204
     assert world.tuples(f"namespace:{id}") == set()

@@ -309,7 +309,9 @@ def test_drops_that_race_with_creates_leave_nothing_in_a_dead_namespace(world: W
             thread.join(60)
             assert not thread.is_alive()
         assert dropped.status_code == 204, dropped.text
-    assert set(answers) <= {200, 404}
+    # 429: what the drop takes away overtook a decision again and again; nothing was made.
+    assert set(answers) <= {200, 404, 429}
+    assert 200 in answers
     assert world.sql("select 1 from tables t left join namespaces n on n.id = t.namespace_id where n.id is null") == []
     world.delivered()
     orphans = (
@@ -319,6 +321,7 @@ def test_drops_that_race_with_creates_leave_nothing_in_a_dead_namespace(world: W
     assert world.sql(orphans) == []
 
 
+@pytest.mark.timeout(600)  # OpenFGA is told of them one batch after the other
 @pytest.mark.parametrize("count", [1500, pytest.param(10_000, marks=pytest.mark.long)])
 def test_thousands_of_namespaces_go_in_one_drop(world: World, ns: str, count: int) -> None:
     top = world.namespace_id(ns)
@@ -334,7 +337,7 @@ def test_thousands_of_namespaces_go_in_one_drop(world: World, ns: str, count: in
     )
     started = time.monotonic()
     assert _drop(world, ns, recursive=True).status_code == 204
-    assert time.monotonic() - started < 25
+    assert time.monotonic() - started < 50
     assert world.sql("select 1 from namespaces where id = $1 or parent_id = $1", top) == []
     records = world.sql("select convert_from(record, 'UTF8') as r from audit_log where operation = 'drop_namespace'")
     [record] = [json.loads(row["r"]) for row in records if top in row["r"]]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ class Two:
     def who(self, token: str) -> httpx.Response:
         """Who the gateway says one is."""
         headers = {"Authorization": f"Bearer {token}"}
-        return httpx.post(f"{self.base}{USER}", json={}, headers=headers, timeout=30, trust_env=False)
+        return httpx.post(f"{self.base}{USER}", json={}, headers=headers, timeout=60, trust_env=False)
 
 
 @pytest.fixture(scope="module")
@@ -117,17 +118,18 @@ def test_the_outage_of_one_provider_keeps_out_its_own_users_alone(world: World, 
     assert two.gone.issuer not in answer.text, "addresses of a provider are for the log"
     assert two.who(world.carol.token).status_code == 200
     assert two.who(two.partner.token(unique("p"))).status_code == 201
-    health = httpx.get(f"{two.base}/health", timeout=10, trust_env=False)
+    health = httpx.get(f"{two.base}/health", timeout=60, trust_env=False)
     assert health.status_code == 200, "a gateway that still serves somebody is not taken out of service"
     shown = {each["name"]: each["status"] for each in health.json()["services"]["identity"]}
     assert (shown["gone"], shown["oidc"], shown["partner"]) == ("error", "ok", "ok")
 
 
 def test_a_storm_of_unknown_keys_asks_the_provider_a_few_times_at_most(world: World, two: Two) -> None:
-    asked = len(two.partner.asked)
+    asked, began = len(two.partner.asked), time.monotonic()
     for number in range(40):
         assert two.who(two.partner.token("x", kid=f"made-up-{number}")).status_code == 401
-    assert len(two.partner.asked) - asked <= 12, "each process and link at most once in ten seconds"
+    turns = 1 + (time.monotonic() - began) // 10
+    assert len(two.partner.asked) - asked <= 12 * turns, "each process and link at most once in ten seconds"
     assert two.who(world.carol.token).status_code == 200
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.contract.world import SCHEMA, Table, World, told, unique
 
 
-def _until(true: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
+def _until(true: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, what

@@ -319,6 +319,7 @@ def test_a_place_no_credential_could_be_made_for_is_refused_when_the_table_is_ma
     # With ways of their own to the store the creator asks for no keys: others will.
     managed = {"X-Iceberg-Access-Delegation": "client-managed"}
     file = put(world, f"{deep}/metadata/00000-a.metadata.json", {**metadata, "location": deep})
+    world.quiet()
     before, tables = world.objects(), f"{world.root}/namespaces/{ns}/tables"
     body = {"name": unique("t"), "schema": SCHEMA, "location": deep}
     updates = [

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.contract.test_views import create as create_view
-from tests.contract.world import Person, World, told, unique
+from tests.contract.world import Person, World, asked_again, told, unique
 
 
 def rename(
@@ -184,13 +186,22 @@ def test_a_rename_is_in_the_audit_with_both_names(world: World, ns: str) -> None
     assert f"{ns}.{table.name}".encode() in record["record"]
 
 
+def _sent(
+    together: ThreadPoolExecutor, ask: Callable[..., httpx.Response], *arguments: object
+) -> Future[httpx.Response]:
+    """Sent now, beside others, and again for as long as nobody can decide: a rename takes ways away, which may overtake
+    the decision on what is beside it.
+    """
+    return together.submit(asked_again, partial(ask, *arguments))
+
+
 def test_a_grant_that_races_with_a_rename_opens_the_way_to_where_the_table_is(world: World) -> None:
     for _ in range(6):
         old, new = world.namespace(), world.namespace()
         made = make(world, "tables", old)
         with ThreadPoolExecutor(2) as together:
             granting = together.submit(world.grant, "select", world.contractor, "table", made["id"])
-            moving = together.submit(rename, world.admin, world, "tables", (old, made["name"]), (new, made["name"]))
+            moving = _sent(together, rename, world.admin, world, "tables", (old, made["name"]), (new, made["name"]))
         granting.result()
         assert moving.result().status_code == 204
         assert world.contractor.get(path(world, "tables", new, made["name"])).status_code == 200
@@ -204,8 +215,8 @@ def test_a_commit_that_races_with_a_rename_is_lost_or_done_and_never_lands_under
         table = world.table(old)
         update = {"action": "set-properties", "updates": {"turn": str(turn)}}
         with ThreadPoolExecutor(2) as together:
-            committing = together.submit(world.commit, world.admin, table.path, update)
-            moving = together.submit(rename, world.admin, world, "tables", (old, table.name), (new, table.name))
+            committing = _sent(together, world.commit, world.admin, table.path, update)
+            moving = _sent(together, rename, world.admin, world, "tables", (old, table.name), (new, table.name))
         assert moving.result().status_code == 204
         assert committing.result().status_code in (200, 404)
         now = world.admin.get(path(world, "tables", new, table.name)).json()["metadata"]
@@ -216,7 +227,7 @@ def test_of_two_renames_onto_one_name_one_wins(world: World, ns: str) -> None:
     first, second, name = world.table(ns), world.table(ns), unique("wanted")
     with ThreadPoolExecutor(2) as together:
         answers = [
-            together.submit(rename, world.admin, world, "tables", (ns, each.name), (ns, name))
+            _sent(together, rename, world.admin, world, "tables", (ns, each.name), (ns, name))
             for each in (first, second)
         ]
     assert sorted(each.result().status_code for each in answers) == [204, 409]
@@ -229,7 +240,7 @@ def test_of_two_moves_of_one_table_one_wins_and_it_has_one_parent(world: World) 
     made = make(world, "tables", old)
     with ThreadPoolExecutor(2) as together:
         answers = [
-            together.submit(rename, world.admin, world, "tables", (old, made["name"]), (to, made["name"]))
+            _sent(together, rename, world.admin, world, "tables", (old, made["name"]), (to, made["name"]))
             for to in (left, right)
         ]
     assert sorted(each.result().status_code for each in answers) == [204, 404]

@@ -267,6 +267,7 @@ def test_nobody_gets_out_of_a_directory_by_hand(world: World, entra: Directory, 
 def test_a_patch_that_is_half_wrong_changes_nothing(world: World, entra: Directory) -> None:
     inside, outside = entra.user(), entra.user()
     group = entra.group(inside)
+    world.quiet()
     before = world.rows()
     add = {"op": "add", "path": "members", "value": [{"value": outside["id"]}]}
     stranger = {"op": "add", "path": "members", "value": [{"value": "0199d0c4-0000-7000-8000-00000000dead"}]}
@@ -391,6 +392,7 @@ def test_names_that_look_like_something_else_are_names(world: World, entra: Dire
 def test_without_the_privilege_nobody_comes_in(world: World, entra: Directory, directories: Any) -> None:
     plain = Directory("plain", world, entra.base, entra.gateway, entra.provider, "plain", entra.scim)
     nobody = entra.comes(unique("oid"))
+    world.quiet()
     before = world.rows()
     for person in (nobody, Person("none", "", "", entra.base)):
         expected = 401 if person.id == "" else 403

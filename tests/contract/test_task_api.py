@@ -402,10 +402,16 @@ def test_queues_are_read_by_who_sees_the_warehouse_and_changed_by_who_changes_it
 
 
 def _cleanup(world: World) -> dict[str, Any]:
-    answer = world.admin.post(f"{PROJECT}/task/list", {"queue-name": ["task_log_cleanup"], "status": ["SCHEDULED"]})
-    assert answer.status_code == 200, answer.text
-    [task] = answer.json()["tasks"]
-    return dict(task)
+    """The clean-up that waits, once one is planned."""
+
+    def waiting() -> list[dict[str, Any]]:
+        answer = world.admin.post(f"{PROJECT}/task/list", {"queue-name": ["task_log_cleanup"], "status": ["SCHEDULED"]})
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["tasks"])
+
+    until(lambda: bool(waiting()))
+    [task] = waiting()
+    return task
 
 
 def test_a_project_forgets_its_ended_tasks_as_it_is_configured(world: World, root: str) -> None:
@@ -413,7 +419,6 @@ def test_a_project_forgets_its_ended_tasks_as_it_is_configured(world: World, roo
     path = f"{PROJECT}/task-queue/task_log_cleanup/config"
     default = {"queue-name": "task_log_cleanup", "cleanup-period": "P1D", "retention-period": "P90D"}
     assert world.admin.get(path).json()["queue-config"] == default
-    until(lambda: bool(world.admin.post(f"{PROJECT}/task/list", {"status": ["SCHEDULED"]}).json()["tasks"]))
     waiting = _cleanup(world)
     assert set(waiting) == _KEYS
     assert waiting["project-id"] == world.ready.project_id

@@ -200,4 +200,4 @@ def test_nobody_is_401_in_oauths_form(world: World) -> None:
     answer = ask(world, None, subject_token=unsigned("carol"))
     assert refused(answer) == (401, "invalid_client")
     assert answer.headers["www-authenticate"].startswith("Bearer")
-    assert error_of(httpx.get(f"{world.base}{world.root}/namespaces", trust_env=False))["code"] == 401
+    assert error_of(httpx.get(f"{world.base}{world.root}/namespaces", trust_env=False, timeout=60))["code"] == 401

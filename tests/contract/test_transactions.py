@@ -206,7 +206,8 @@ def test_racing_transactions_over_the_same_tables_lose_nothing(world: World, ns:
         thread.start()
     for thread in threads:
         thread.join()
-    assert {status for _, status in answers} <= {204, 409}
+    # 409 and 429: a machine too busy for four writers of the same tables.
+    assert {status for _, status in answers} <= {204, 409, 429}
     won = {key for key, status in answers if status == 204}
     assert len(won) >= rounds
     for each in tables:

@@ -13,7 +13,7 @@ from tests.contract.test_views import create, replace
 from tests.contract.world import SCHEMA, World, unique
 
 
-def _until(true: Callable[[], bool], what: str, seconds: float = 40.0) -> None:
+def _until(true: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, what

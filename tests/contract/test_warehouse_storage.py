@@ -207,6 +207,7 @@ def test_a_credential_that_was_replaced_is_thrown_away(world: World, made: Made)
 
 
 def test_the_storage_as_it_is_can_be_looked_at(world: World, made: Made) -> None:
+    world.quiet()
     files = world.objects()
     valid, checks = report(world, f"{made.path}/storage/validate-access")
     assert valid

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -193,7 +193,8 @@ class World:
         token = joserfc.jws.serialize_compact(header, json.dumps(claims).encode(), key)
         person = Person(subject, f"oidc~{subject}", token, self.base)
         self._met.append(person)
-        made = person.post("/management/v1/user", {"name": subject, "user-type": "human", "update-if-exists": True})
+        user = {"name": subject, "user-type": "human", "update-if-exists": True}
+        made = asked_again(lambda: person.post("/management/v1/user", user))
         assert made.status_code in (200, 201), made.text
         return person
 
@@ -212,18 +213,12 @@ class World:
         return name
 
     def _made(self, by: Person | None, path: str, body: Any) -> httpx.Response:
-        """The answer to a creation, asked for again after 429 as clients do: what an earlier test took away, or what
-        the watch of drift mends, may overtake the decision twice before COMMIT, and then nothing was made.
-        """
-        for _ in range(3):
-            made = (by or self.admin).post(path, body)
-            if made.status_code != 429:
-                break
-        return made
+        """The answer to a creation, asked for again after 429 as clients do."""
+        return asked_again(lambda: (by or self.admin).post(path, body))
 
     def namespace_id(self, name: str, *, by: Person | None = None) -> str:
         """The id of a namespace."""
-        found = (by or self.admin).get(f"{self.root}/namespaces/{name}")
+        found = asked_again(lambda: (by or self.admin).get(f"{self.root}/namespaces/{name}"))
         assert found.status_code == 200, found.text
         return str(found.json()["properties"]["namespace_id"])
 
@@ -254,7 +249,8 @@ class World:
         self, privilege: str, to: Person, kind: str, id: str, *, by: Person | None = None, expect: int = 204
     ) -> httpx.Response:
         """Give `privilege` on an object."""
-        answer = (by or self.admin).post(self.grants_path(kind, id), {"writes": [{"type": privilege, "user": to.id}]})
+        path, entry = self.grants_path(kind, id), {"type": privilege, "user": to.id}
+        answer = asked_again(lambda: (by or self.admin).post(path, {"writes": [entry]}), unless=expect)
         assert answer.status_code == expect, answer.text
         return answer
 
@@ -262,8 +258,25 @@ class World:
         self, privilege: str, of: Person, kind: str, id: str, *, by: Person | None = None, expect: int = 204
     ) -> httpx.Response:
         """Take it away again."""
-        answer = (by or self.admin).post(self.grants_path(kind, id), {"deletes": [{"type": privilege, "user": of.id}]})
+        path, entry = self.grants_path(kind, id), {"type": privilege, "user": of.id}
+        answer = self._taken(by or self.admin, path, entry, unless=expect)
         assert answer.status_code == expect, answer.text
+        return answer
+
+    def _taken(self, by: Person, path: str, entry: dict[str, Any], *, unless: int = 0) -> httpx.Response:
+        """The answer to taking a grant away. After 503 it may be taken away and not yet be so in OpenFGA: then it is
+        waited for, and the first answer that says that it is gone already stands for the success.
+        """
+        answers: list[httpx.Response] = []
+
+        def ask() -> httpx.Response:
+            answers.append(by.post(path, {"deletes": [entry]}))
+            return answers[-1]
+
+        answer = asked_again(ask, unless=unless)
+        if answer.status_code == 404 and len(answers) > 1:
+            self.delivered()
+            answer.status_code = 204
         return answer
 
     def strip(self, person: Person) -> None:
@@ -300,7 +313,7 @@ class World:
             kind, id = row["object_type"].replace("_", "-"), row["object_id"]
             within = f"warehouse/{row['warehouse']}/{kind}" if row["warehouse"] else kind
             path = f"/management/v1/permissions/{within}/{id}/assignments"
-            gone = self.admin.post(path, {"deletes": [{"type": row["privilege"], "user": person.id}]})
+            gone = self._taken(self.admin, path, {"type": row["privilege"], "user": person.id})
             if gone.status_code == 404:
                 # It has ended, or a test wrote the rows of a role and its members by hand, so OpenFGA knows of neither.
                 self.sql("delete from grants where id = $1", row["id"])
@@ -311,7 +324,7 @@ class World:
         # By its field id: the column may be gone, and another may have its name.
         grants = f"/management/v1/warehouse/{warehouse}/table/{table}/columns/field-id:{field}/grants"
         select = {"privilege": "select", "principal": {"user": person.id}}
-        gone = self.admin.post(grants, {"deletes": [select]})
+        gone = asked_again(lambda: self.admin.post(grants, {"deletes": [select]}))
         assert gone.status_code in (204, 404), gone.text
 
     def commit(self, by: Person, path: str, *updates: object, requirements: tuple[object, ...] = ()) -> httpx.Response:
@@ -344,7 +357,7 @@ class World:
             cwd=os.sep,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
         )
 
     def sql(self, statement: str, *arguments: object) -> list[Any]:
@@ -424,18 +437,22 @@ class World:
             time.sleep(0.2)
 
     def quiet(self) -> None:
-        """Return once no background work is due: purges of earlier tests, and keys whose time is over."""
+        """Return once no background work is due, now or in a moment: purges of earlier tests, and keys whose time is
+        over.
+        """
         busy = """
-            select (select count(*) from tasks where status in ('scheduled', 'running') and scheduled_for <= now())
-                 + (select count(*) from idempotency where expires_at < now()) as n
+            select (select count(*) from tasks
+                    where status in ('scheduled', 'running') and scheduled_for <= now() + interval '2 seconds')
+                 + (select count(*) from idempotency where expires_at < now())
+                 + (select count(*) from signing_keys where verifies_until <= now()) as n
         """
         deadline = time.monotonic() + 60
         while self.sql(busy)[0]["n"]:
             assert time.monotonic() < deadline, "the background work does not end"
             time.sleep(0.2)
-        # Grants whose time is over are swept from time to time, unless a test holds that up.
+        # Grants whose time is over are swept every ten seconds or so, unless a test holds that up.
         ending = "select (select count(*) from grants where expires_at < now()) + (select count(*) from outbox) as n"
-        patience = time.monotonic() + 5
+        patience = time.monotonic() + 30
         while self.sql(ending)[0]["n"] and time.monotonic() < patience:
             time.sleep(0.2)
 
@@ -443,6 +460,16 @@ class World:
         """What is there now, in all three places, after earlier tests' background work has ended."""
         self.quiet()
         return Snapshot(rows=self.rows(), objects=self.objects(), tuple_changes=self.tuple_changes())
+
+
+def asked_again(ask: Callable[[], httpx.Response], *, unless: int = 0) -> httpx.Response:
+    """The answer to what a test needs and is not about, asked for again as clients do after 429 and 503, unless that is
+    what is expected: nobody could decide in time, or what others lost at that moment overtook the decision.
+    """
+    deadline = time.monotonic() + 30
+    while (answer := ask()).status_code in {429, 503} - {unless} and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return answer
 
 
 def error_of(answer: httpx.Response) -> dict[str, Any]:

@@ -171,6 +171,9 @@ def keycloak_server(folder: Path) -> Iterator[Keycloak]:
 
 def _started(server: Keycloak) -> bool:
     try:
-        return httpx.get(f"{server.issuer}/.well-known/openid-configuration", trust_env=False).status_code == 200
+        return (
+            httpx.get(f"{server.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60).status_code
+            == 200
+        )
     except httpx.TransportError:
         return False

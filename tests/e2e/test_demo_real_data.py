@@ -39,7 +39,7 @@ from tests.processes import command_line, family, told
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(2400)]
 
 _START_SECONDS = 180.0
-_STOP_SECONDS = 40.0
+_STOP_SECONDS = 90.0
 
 
 @pytest.fixture(scope="module")

@@ -144,13 +144,15 @@ def test_without_a_challenge_or_to_elsewhere_there_is_no_sign_in(company: Compan
         {"redirect_uri": "https://attacker.example/ui"},
     ):
         fields = {name: value for name, value in (asked | change).items() if value}
-        answer = httpx.get(company.keycloak.endpoint("authorization_endpoint"), params=fields, trust_env=False)
+        answer = httpx.get(
+            company.keycloak.endpoint("authorization_endpoint"), params=fields, trust_env=False, timeout=60
+        )
         assert "code=" not in answer.headers.get("location", "") and 'type="password"' not in answer.text, change
         assert "attacker.example" not in answer.headers.get("location", "")
 
 
 def test_the_page_of_the_gateway_sends_people_there_and_may_ask_nobody_else(company: Company) -> None:
-    page = httpx.get(f"{company.base}/ui", trust_env=False)
+    page = httpx.get(f"{company.base}/ui", trust_env=False, timeout=60)
     found = re.search(r'data-told="([^"]*)"', page.text)
     assert found is not None
     sign_in = json.loads(html.unescape(found[1]))["signIn"]
@@ -158,7 +160,7 @@ def test_the_page_of_the_gateway_sends_people_there_and_may_ask_nobody_else(comp
     assert f"connect-src 'self' {company.keycloak.url};" in page.headers["content-security-policy"]
     origin = BACK.removesuffix("/ui")
     asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-    allowed = httpx.options(company.keycloak.endpoint("token_endpoint"), headers=asked, trust_env=False)
+    allowed = httpx.options(company.keycloak.endpoint("token_endpoint"), headers=asked, trust_env=False, timeout=60)
     assert allowed.headers.get("access-control-allow-origin") == origin, "the realm's web origins"
 
 

@@ -120,8 +120,10 @@ def unsigned(day: Day) -> Attempts:
 
 @case("C02", "the provider's public key as an HMAC secret")
 def public_key_as_secret(day: Day) -> Attempts:
-    keys = httpx.get(f"{day.ready.issuer}/.well-known/openid-configuration", trust_env=False).json()["jwks_uri"]
-    published = httpx.get(keys, trust_env=False).json()["keys"][0]
+    keys = httpx.get(f"{day.ready.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60).json()[
+        "jwks_uri"
+    ]
+    published = httpx.get(keys, trust_env=False, timeout=60).json()["keys"][0]
     n, e = (int.from_bytes(base64.urlsafe_b64decode(published[name] + "==")) for name in ("n", "e"))
     public = rsa.RSAPublicNumbers(e, n).public_key()
     spki = serialization.PublicFormat.SubjectPublicKeyInfo

@@ -46,7 +46,7 @@ def test_who_holds_something_for_a_time_cannot_make_it_last(world: World, ns: st
     bob, table = world.bob, world.table(ns)
     world.strip(bob)
     try:
-        ends = datetime.now(UTC) + timedelta(seconds=5)
+        ends = datetime.now(UTC) + timedelta(seconds=8)
         for privilege in held:
             given = world.admin.post(_grants(world, table), _entry(privilege, bob, ends.isoformat()))
             assert given.status_code == 204, given.text

@@ -11,6 +11,7 @@ import time
 import httpx
 
 from tests.contract import warehouses
+from tests.contract.lifecycle import until
 from tests.contract.world import World, told
 from tests.security.test_revocation import Readers, hits, other, readers
 
@@ -57,14 +58,14 @@ def test_no_change_that_begins_after_a_deactivation_is_made(world: World, reader
     for writer in writers:
         writer.start()
     try:
-        time.sleep(1)
+        until(lambda: any(status == 200 for _, status, _ in list(asked)), "nobody writes")
         assert world.admin.post(f"{made.path}/deactivate").status_code == 200
         acknowledged = time.monotonic()
-        time.sleep(0.7)
+        until(lambda: sum(began >= acknowledged for began, _, _ in list(asked)) >= len(writers), "nobody comes late")
     finally:
         stop.set()
         for writer in writers:
-            writer.join(30)
+            writer.join(60)
     early = {(status, type) for began, status, type in asked if began < acknowledged}
     late = {(status, type) for began, status, type in asked if began >= acknowledged}
     assert (200, "") in early

@@ -210,14 +210,24 @@ def test_removing_properties_that_are_not_there_costs_no_more_than_reading_them(
 # ---- nobody is kept waiting ----------------------------------------------------------------------------------------
 
 
+_TICK = 0.05
+
+
 @contextmanager
 def _others(world: World, connections: int = 8) -> Iterator[list[list[float]]]:
     """Others who ask for the configuration all the while, each on a connection of its own: when they were answered.
 
-    The workers share the connections among them, so with eight some are with the worker that has the bomb.
+    The workers share the connections among them, so with eight some are with the worker that has the bomb. The last
+    list is of a thread here that asks for nothing: when this machine let it go on.
     """
     answered: list[list[float]] = [[] for _ in range(connections)]
+    ticks: list[float] = []
     stop = threading.Event()
+
+    def tick() -> None:
+        while not stop.is_set():
+            time.sleep(_TICK)
+            ticks.append(time.monotonic())
 
     def ask(times: list[float]) -> None:
         headers = {"Authorization": f"Bearer {world.alice.token}"}
@@ -228,13 +238,13 @@ def _others(world: World, connections: int = 8) -> Iterator[list[list[float]]]:
                 times.append(time.monotonic())
                 time.sleep(0.05)
 
-    threads = [threading.Thread(target=ask, args=(times,)) for times in answered]
+    threads = [threading.Thread(target=tick), *(threading.Thread(target=ask, args=(times,)) for times in answered)]
     for thread in threads:
         thread.start()
     try:
         while any(len(times) < 3 for times in answered):
             time.sleep(0.05)
-        yield answered
+        yield [*answered, ticks]
     finally:
         stop.set()
         for thread in threads:
@@ -242,13 +252,16 @@ def _others(world: World, connections: int = 8) -> Iterator[list[list[float]]]:
 
 
 def _answered_meanwhile(world: World, send: Callable[[], httpx.Response]) -> tuple[httpx.Response, list[int], float]:
-    """The answer, how many answers each of the others got before it, and how long it took."""
+    """The answer, how many answers each of the others got before it, and for how many seconds of that time this machine
+    did not stand still for everybody.
+    """
     with _others(world) as answered:
         began = time.monotonic()
         answer = send()
         ended = time.monotonic()
         time.sleep(0.2)
-    return answer, [sum(began < each < ended for each in times) for times in answered], ended - began
+    *counts, ticks = [sum(began < each < ended for each in times) for times in answered]
+    return answer, counts, ticks * _TICK
 
 
 def _require_served(counts: list[int], took: float) -> None:

@@ -18,12 +18,14 @@ import pytest
 
 from tests.contract.world import SCHEMA, Loop, Person, World, told, unique
 
-_WAITING = "select count(*) as n from pg_stat_activity where application_name = 'lakegate' and wait_event_type = 'Lock'"
+_WAITING = (
+    "select count(*) as n from pg_stat_activity where application_name = 'lakegate' and $1 = any(pg_blocking_pids(pid))"
+)
 
 
 @contextmanager
-def held(world: World, statement: str) -> Iterator[None]:
-    """What `statement` locks stays locked until the block ends."""
+def held(world: World, statement: str) -> Iterator[int]:
+    """What `statement` locks stays locked until the block ends, by the server process with this number."""
     loop = Loop()
 
     async def begin() -> asyncpg.Connection:
@@ -34,7 +36,7 @@ def held(world: World, statement: str) -> Iterator[None]:
 
     connection = loop.run(begin())
     try:
-        yield
+        yield connection.get_server_pid()
     finally:
         loop.run(connection.close())
         loop.close()
@@ -45,16 +47,16 @@ def _meanwhile(
 ) -> httpx.Response:
     """The answer to what was admitted before `change` and could go on only after it."""
     with ThreadPoolExecutor(1) as pool:
-        with held(world, lock):
+        with held(world, lock) as holder:
             asked: Future[httpx.Response] = pool.submit(ask)
-            deadline = time.monotonic() + 10
-            while not world.sql(_WAITING)[0]["n"]:
+            deadline = time.monotonic() + 30
+            while not world.sql(_WAITING, holder)[0]["n"]:
                 assert time.monotonic() < deadline, "it does not wait"
                 assert not asked.done(), asked.result().text
                 time.sleep(0.05)
             change()
             assert not asked.done(), "it did not wait for the change"
-        return asked.result(30)
+        return asked.result(60)
 
 
 _ROW = "select 1 from tables where table_uuid = '{}' for no key update"

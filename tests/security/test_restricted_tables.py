@@ -88,7 +88,7 @@ def recorded(world: World, answer: httpx.Response) -> dict[str, Any]:
     """The audit record of a request."""
     record = "convert_from(record, 'UTF8')"
     kept = f"select {record} as r from audit_log where {record} like '%' || $1 || '%'"
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while not (rows := world.sql(kept, answer.headers["x-request-id"])) and time.monotonic() < deadline:
         time.sleep(0.1)
     found: dict[str, Any] = json.loads(rows[0]["r"])

@@ -412,6 +412,7 @@ def test_a_tuple_deleted_in_openfga_directly_ends_what_is_remembered_within_the_
         json={"deletes": {"tuple_keys": [key]}},
         headers={"Authorization": f"Bearer {openfga.token}"},
         trust_env=False,
+        timeout=60,
     )
     assert gone.status_code == 200, gone.text
     deadline = time.monotonic() + 1.0 + _BUSY
@@ -429,6 +430,7 @@ def test_policies_that_changed_end_what_they_promised_within_the_bound(world: Wo
             base_url=f"{world.ready.opa.url}/v1/data/policy_data",
             headers={"Authorization": f"Bearer {world.ready.opa.token}"},
             trust_env=False,
+            timeout=60,
         )
     ) as opa:
         shipped = {name: opa.get(f"/{name}").json()["result"] for name in ("memory", "contractors")}
@@ -487,6 +489,6 @@ def test_ten_thousand_questions_after_a_revocation_find_nothing(world: World, re
 
 def hits(world: World, memory: str = "relationships") -> float:
     """How many questions a memory answered so far, in all workers."""
-    text = httpx.get(world.ready.metrics_uri, trust_env=False).text
+    text = httpx.get(world.ready.metrics_uri, trust_env=False, timeout=60).text
     found = [line for line in text.splitlines() if line.startswith("lakegate_memory_lookups_total")]
     return sum(float(line.rsplit(" ", 1)[1]) for line in found if f'memory="{memory}"' in line and 'hit"' in line)

@@ -33,13 +33,13 @@ def contractors(world: World, *roles: str) -> Iterator[None]:
     """These roles are contractors, whose hours are never."""
     url = f"{world.ready.opa.url}/v1/data/policy_data/contractors"
     headers = {"Authorization": f"Bearer {world.ready.opa.token}"}
-    before = httpx.get(url, headers=headers, trust_env=False).raise_for_status().json()["result"]
+    before = httpx.get(url, headers=headers, trust_env=False, timeout=60).raise_for_status().json()["result"]
     now = {"users": [], "roles": list(roles), "hours": _NEVER}
-    httpx.put(url, headers=headers, json=now, trust_env=False).raise_for_status()
+    httpx.put(url, headers=headers, json=now, trust_env=False, timeout=60).raise_for_status()
     try:
         yield
     finally:
-        httpx.put(url, headers=headers, json=before, trust_env=False).raise_for_status()
+        httpx.put(url, headers=headers, json=before, trust_env=False, timeout=60).raise_for_status()
 
 
 def outcome(person: Person, path: str) -> tuple[int, bool]:

@@ -120,7 +120,9 @@ def test_a_token_ends_with_its_time_its_project_and_what_is_kept_of_it(world: Wo
     )
     for token in forged:
         headers = {"Authorization": f"Bearer {token}".encode()}
-        assert scim_error(httpx.get(f"{entra.base}{USERS}", headers=headers, trust_env=False))[0] == 401, token
+        assert scim_error(httpx.get(f"{entra.base}{USERS}", headers=headers, trust_env=False, timeout=60))[0] == 401, (
+            token
+        )
     world.sql("update scim_tokens set expires_at = clock_timestamp() where id = $1::uuid", id)
     assert scim_error(mine.get(USERS))[0] == 401, "over"
     assert lakegate(entra.gateway, "secrets", "scim-token", "revoke", id).returncode == 1, "there is nothing to end"
@@ -140,6 +142,7 @@ def test_who_acts_for_a_provisioner_is_no_provisioner(world: World, entra: Direc
         answer = ask(world, engine.token, base=entra.base, subject_token=clerk.token)
         assert answer.status_code == 200, answer.text
         acting = Person("acting", clerk.id, answer.json()["access_token"], entra.base)
+        world.quiet()
         before = world.rows()
         for method, path in (("GET", USERS), ("POST", USERS), ("DELETE", f"{GROUPS}/{NOBODY}")):
             body = {"json": {"userName": "x", "externalId": "x"}} if method == "POST" else {}
@@ -176,6 +179,7 @@ def test_a_directory_of_one_project_reaches_no_group_of_another(world: World, en
     body = {"schemas": [CORE_GROUP], "displayName": unique("Theirs"), "members": [{"value": user["id"]}]}
     group = there.post(GROUPS, body).json()
     path = f"{GROUPS}/{group['id']}"
+    world.quiet()
     before = world.rows()
     patch = {"schemas": [PATCH_OP], "Operations": [{"op": "remove", "path": "members"}]}
     for more in ({}, {"headers": {"x-project-id": project}}, {"params": {"projectId": project}}):
@@ -197,6 +201,7 @@ def test_roles_that_no_directory_keeps_are_no_groups_and_no_members(world: World
         "/management/v1/role", {"name": unique("source"), "provider-id": "entra", "source-id": source}
     ).json()
     user, group, inner = entra.user(), entra.group(), entra.group()
+    world.quiet()
     before = world.rows()
     patch = {"schemas": [PATCH_OP], "Operations": [{"op": "add", "path": "members", "value": [{"value": user["id"]}]}]}
     for role in (by_hand, by_source):

@@ -15,7 +15,7 @@ from tests.security.attacked_directories import NOBODY, attacked, entra
 __all__ = ["attacked", "entra"]
 
 #: A refusal of what is too much or nonsense may take this long on a busy machine.
-SOON_SECONDS = 10.0
+SOON_SECONDS = 20.0
 
 
 def test_filters_that_are_bombs_are_refused_soon(entra: Directory) -> None:
@@ -67,6 +67,7 @@ def test_bodies_that_are_bombs_are_refused_soon_and_change_nothing(world: World,
         [{"op": "replace", "path": "externalId", "value": 10**400}],
     ]
     paths = [f"{USERS}/{user['id']}", f"{GROUPS}/{group['id']}"]
+    world.quiet()
     before = world.rows()
     for path in paths:
         for some in operations:
@@ -120,6 +121,7 @@ def test_twins_by_letters_that_look_or_sound_alike_are_taken(entra: Directory) -
 def test_paths_that_are_in_no_schema_change_nothing(world: World, entra: Directory) -> None:
     user = entra.user()
     group, other = entra.group(user), entra.group()
+    world.quiet()
     before = world.rows()
     for path in ("id", "meta", "meta.version", "groups", "roles", "entitlements", "password", "schemas", "x.y"):
         value: Any = [{"value": other["id"]}] if path in ("groups", "roles") else NOBODY
@@ -143,6 +145,7 @@ def test_paths_that_are_in_no_schema_change_nothing(world: World, entra: Directo
 def test_versions_that_are_not_the_resources_change_nothing(world: World, entra: Directory) -> None:
     user = entra.user()
     group = entra.group(user)
+    world.quiet()
     before = world.rows()
     off = {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "active", "value": False}]}
     empty = {"schemas": [PATCH_OP], "Operations": [{"op": "remove", "path": "members"}]}

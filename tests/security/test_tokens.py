@@ -108,8 +108,10 @@ def test_a_token_signed_with_another_key_under_the_providers_key_id(
 
 def test_the_providers_public_key_as_an_hmac_secret(world: World, genuine: str) -> None:
     """C02."""
-    configuration = httpx.get(f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False).json()
-    published = httpx.get(configuration["jwks_uri"], trust_env=False).json()["keys"][0]
+    configuration = httpx.get(
+        f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60
+    ).json()
+    published = httpx.get(configuration["jwks_uri"], trust_env=False, timeout=60).json()["keys"][0]
     public = rsa.RSAPublicNumbers(_number(published["e"]), _number(published["n"])).public_key()
     spki = serialization.PublicFormat.SubjectPublicKeyInfo
     forms = [
@@ -186,6 +188,7 @@ def test_a_token_for_another_audience_of_the_same_provider(world: World) -> None
         data={"grant_type": "client_credentials", "audience": "somebody-else", "resource": "https://else.example"},
         auth=(user.client_id, user.client_secret),
         trust_env=False,
+        timeout=60,
     )
     if other.status_code == 200 and "somebody-else" in str(_part(other.json()["access_token"], 1).get("aud")):
         _rejected(world, other.json()["access_token"])

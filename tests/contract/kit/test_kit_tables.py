@@ -252,7 +252,7 @@ def test_a_drop_after_a_rename_leaves_the_table_that_took_the_name_alone(
     assert not table.metadata["location"].startswith(again.metadata["location"])
     assert catalog.drop("tables", ns, "away", purge=True)
     gone = table.metadata_location.removeprefix(f"s3://{world.bucket}/")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while any(key == gone for key, _ in world.objects(gone)):
         assert time.monotonic() < deadline, "the purge does not come"
         time.sleep(0.2)
