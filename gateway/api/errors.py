@@ -81,7 +81,8 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     if told.code >= 500 and told.code != 501:
         _log.error("request.failed", error_id=error_id, error_type=told.type, exc_info=error)
     else:
-        _log.info("request.refused", error_id=error_id, error_type=told.type, status=told.code, message=told.message)
+        refused = {"error_id": error_id, "error_type": told.type, "status": told.code, "message": told.message}
+        _log.info("request.refused", **refused, **_outage_behind(error))
     scim = request.scope["path"].startswith("/scim/")
     return Response(
         content=scim_body(told, error_id) if scim else body_of(told, error_id),
@@ -89,6 +90,14 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
         media_type=SCIM if scim else MediaType.JSON,
         headers=_headers(told),
     )
+
+
+def _outage_behind(error: Exception) -> dict[str, str]:
+    """Which outage it was, for the log: clients are told all of them alike, of a catalog mutation as 429."""
+    for each in (error, error.__cause__):
+        if isinstance(each, (DatabaseUnavailable, DecisionEngineUnavailable, AuditUnavailable)):
+            return {"reason": f"{type(each).__name__}: {each}"}
+    return {}
 
 
 def told_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the log tells of a refusal: of an outage which one it was, which no client is told."""
+
+from __future__ import annotations
+
+import pytest
+from litestar.testing import RequestFactory
+from structlog.testing import capture_logs
+
+from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.refusals import unavailable
+from gateway.api import errors
+from gateway.iceberg.errors import NoSuchTableException
+
+
+def _behind(outage: Exception) -> Exception:
+    """A refusal that an outage led to."""
+    refusal = unavailable(True)
+    refusal.__cause__ = outage
+    return refusal
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (DecisionEngineUnavailable("what is allowed keeps changing"), "what is allowed keeps changing"),
+        (_behind(DatabaseUnavailable("the database does not answer")), "the database does not answer"),
+    ],
+)
+def test_the_log_says_which_outage_a_client_was_told_of_as_429(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
+) -> None:
+    monkeypatch.setattr(errors, "is_catalog_mutation", lambda scope: True)
+    with capture_logs() as logged:
+        answer = errors.answer_error(RequestFactory().post("/catalog/v1/x/namespaces"), error)
+    assert answer.status_code == 429
+    [line] = logged
+    assert reason in line["reason"] and reason not in answer.content.decode()
+
+
+def test_a_refusal_that_is_no_outage_has_no_reason_beside_what_the_client_is_told() -> None:
+    with capture_logs() as logged:
+        errors.answer_error(RequestFactory().get("/catalog/v1/x"), NoSuchTableException("Table does not exist: a.b"))
+    assert [("reason" in line, line["status"]) for line in logged] == [(False, 404)]
