@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import ssl
 import subprocess
 import time
@@ -19,6 +18,7 @@ import httpx
 
 from gateway.embedded.bundle import bridge_bundle
 from tests.contract.world import Person, World
+from tests.integration.parts import free_port
 
 ROOT = Path(__file__).parents[2]
 RECORDING = ROOT / "policies" / "trino" / "recording_test.rego"
@@ -84,9 +84,7 @@ def bridged(
     kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
     binary = os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept))
     (folder / "bundle.tar.gz").write_bytes(bridge_bundle(ROOT / "policies")[0])
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port = bound.getsockname()[1]
+    port = free_port()
     log = folder / "decisions.log"
     with log.open("wb") as written:
         process = subprocess.Popen(
@@ -113,6 +111,8 @@ def bridged(
                 "LAKEGATE_BRIDGE_TOKEN": world.etl.token,
                 "LAKEGATE_BRIDGE_OPERATORS": json.dumps(["admin"]),
                 "LAKEGATE_BRIDGE_ENGINE_KEY": KEY,
+                # However busy the machine is.
+                "LAKEGATE_BRIDGE_TIMEOUT": "60s",
                 **more,
             },
             stdout=written,
@@ -120,7 +120,7 @@ def bridged(
         )
         try:
             url = f"{'http' if verify is True else 'https'}://127.0.0.1:{port}"
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 90
             while True:
                 assert process.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, "OPA does not answer"
@@ -132,4 +132,4 @@ def bridged(
             yield Bridge(url, log, verify)
         finally:
             process.terminate()
-            process.wait(timeout=10)
+            process.wait(timeout=30)

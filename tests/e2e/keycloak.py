@@ -13,7 +13,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tarfile
 import time
@@ -27,6 +26,7 @@ import httpx
 
 from gateway.embedded import jdk
 from gateway.embedded.errors import ToolMissing
+from tests.integration.parts import free_port
 
 VERSION = "26.7.3"
 SHA256 = "77657f30b7e90d70f727712ce1c967f430fd6a5e9f458d32d8c6df0635345f47"
@@ -118,9 +118,7 @@ def keycloak_server(folder: Path) -> Iterator[Keycloak]:
     realms = home / "data" / "import"
     realms.mkdir(parents=True)
     shutil.copy(Path(__file__).with_name("keycloak_realm.json"), realms / "lakegate-realm.json")
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port = bound.getsockname()[1]
+    port = free_port()
     running = Keycloak(f"http://127.0.0.1:{port}", secrets.token_urlsafe(24))
     arguments = [
         "start-dev",

@@ -11,7 +11,6 @@ import hashlib
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
@@ -29,6 +28,7 @@ import psutil
 from gateway.embedded import jdk
 from tests.contract.trino import KEY, Bridge
 from tests.contract.world import Person, World
+from tests.integration.parts import free_port
 
 VERSION = "476"
 SHA256 = "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f"
@@ -229,9 +229,7 @@ def _reasons(error: Mapping[str, Any]) -> str:
 def trino_server(world: World, bridge: Bridge, folder: Path, service: Person) -> Iterator[Trino]:
     """Trino on the world's warehouse, which asks this bridge. At the catalog it is this service."""
     java, server = java_home(), installed()
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port = bound.getsockname()[1]
+    port = free_port()
     etc = folder / "etc"
     files = {
         "config.properties": _CONFIG.format(port=port),
