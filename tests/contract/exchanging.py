@@ -41,7 +41,7 @@ def ask(world: World, bearer: str | None, *, base: str | None = None, **form: st
         data={name: value for name, value in fields.items() if value},
         headers=headers,
         trust_env=False,
-        timeout=30,
+        timeout=60,
     )
 
 

@@ -34,7 +34,7 @@ def stranger(world: World) -> Iterator[None]:
 def as_written(world: World, person: Person, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
     """The answer to a path as it is: clients for people make other paths of some."""
     at = urlsplit(world.base)
-    connection = http.client.HTTPConnection(str(at.hostname), at.port, timeout=30)
+    connection = http.client.HTTPConnection(str(at.hostname), at.port, timeout=60)
     headers = {"Authorization": f"Bearer {person.token}", "Content-Type": "application/json"}
     try:
         connection.request(method, path, None if body is None else json.dumps(body), headers)

@@ -52,7 +52,7 @@ def write_model(ready: Ready, model: dict[str, Any]) -> str:
         f"{ready.openfga.url}/stores/{ready.openfga.store_id}/authorization-models",
         headers={"Authorization": f"Bearer {ready.openfga.token}"},
         json=model,
-        timeout=30,
+        timeout=60,
         trust_env=False,
     )
     assert answer.status_code == 201, answer.text

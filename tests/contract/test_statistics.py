@@ -75,7 +75,7 @@ def test_counts_of_many_processes_add_up(world: World) -> None:
 
     async def writer(number: int) -> None:
         url = world.ready.postgres.replace("postgresql://", "postgresql+asyncpg://", 1)
-        database = Database(url, pool_size=1, acquire_timeout=30)
+        database = Database(url, pool_size=1, acquire_timeout=60)
         try:
             calls = Calls()
             keeper = StatisticsKeeper(database=database, calls=calls, default_project=project, every=60)
@@ -239,7 +239,7 @@ def test_the_history_comes_by_page_the_latest_first_and_is_summed_up_once(world:
 
         async def sum_up() -> None:
             url = world.ready.postgres.replace("postgresql://", "postgresql+asyncpg://", 1)
-            database = Database(url, pool_size=3, acquire_timeout=30)
+            database = Database(url, pool_size=3, acquire_timeout=60)
             keepers = [
                 StatisticsKeeper(database=database, calls=Calls(), default_project=None, every=60) for _ in range(3)
             ]

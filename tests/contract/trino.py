@@ -132,4 +132,4 @@ def bridged(
             yield Bridge(url, log, verify)
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=60)

@@ -154,7 +154,7 @@ class World:
         self._openfga = httpx.Client(
             base_url=f"{ready.openfga.url}/stores/{ready.openfga.store_id}",
             headers={"Authorization": f"Bearer {ready.openfga.token}"},
-            timeout=30,
+            timeout=60,
             trust_env=False,
         )
         self.s3 = self.store(ready.s3.access_key, ready.s3.secret_key)

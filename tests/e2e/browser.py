@@ -160,7 +160,7 @@ def browsing(folder: Path) -> Iterator[Browser]:
                 http.delete(f"/session/{made['sessionId']}")
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=60)
 
 
 def _port(process: subprocess.Popen[bytes], log: Path) -> int:

@@ -86,24 +86,24 @@ class Keycloak:
 
     def endpoint(self, name: str) -> str:
         """An address by its name in the discovery document."""
-        told = httpx.get(f"{self.issuer}/.well-known/openid-configuration", trust_env=False, timeout=30)
+        told = httpx.get(f"{self.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60)
         return str(told.raise_for_status().json()[name])
 
     def token_of_client(self, client_id: str) -> str:
         """A token by client credentials."""
         asked = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": self.password}
-        answer = httpx.post(self.endpoint("token_endpoint"), data=asked, trust_env=False, timeout=30)
+        answer = httpx.post(self.endpoint("token_endpoint"), data=asked, trust_env=False, timeout=60)
         return str(answer.raise_for_status().json()["access_token"])
 
     def administered(self, method: str, path: str, **more: Any) -> httpx.Response:
         """A request of the administrator about the realm."""
         asked = {"grant_type": "password", "client_id": "admin-cli", "username": "root", "password": self.password}
         token = httpx.post(
-            f"{self.url}/realms/master/protocol/openid-connect/token", data=asked, trust_env=False, timeout=30
+            f"{self.url}/realms/master/protocol/openid-connect/token", data=asked, trust_env=False, timeout=60
         )
         headers = {"Authorization": f"Bearer {token.raise_for_status().json()['access_token']}"}
         answer = httpx.request(
-            method, f"{self.url}/admin/realms/{REALM}{path}", headers=headers, trust_env=False, timeout=30, **more
+            method, f"{self.url}/admin/realms/{REALM}{path}", headers=headers, trust_env=False, timeout=60, **more
         )
         return answer.raise_for_status()
 

@@ -277,7 +277,7 @@ def test_a_door_left_open_makes_the_demonstration_fail(
     stack: Ready, first: Shown, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     etl, admin = ({"Authorization": f"Bearer {stack.users[name].token}"} for name in ("etl", "admin"))
-    with httpx.Client(trust_env=False, timeout=30) as http:
+    with httpx.Client(trust_env=False, timeout=60) as http:
         config = http.get(f"{stack.catalog_uri}/v1/config", params={"warehouse": stack.warehouse or ""}, headers=etl)
         prefix = config.json()["defaults"]["prefix"]
         silver = http.get(f"{stack.catalog_uri}/v1/{prefix}/namespaces/silver", headers=etl).json()

@@ -55,7 +55,7 @@ def closed(header: dict[str, Any], claims: dict[str, Any], signature: str) -> st
 
 def rejected(world: World, token: str, path: str) -> None:
     """Nobody is let in by it."""
-    answer = httpx.get(f"{world.base}{path}", headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=30)
+    answer = httpx.get(f"{world.base}{path}", headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=60)
     assert answer.status_code == 401, answer.text
     assert token not in answer.text
 

@@ -36,7 +36,7 @@ def test_what_somebody_creates_while_they_are_deleted_is_not_theirs_when_they_co
 def _create_until_refused(world: World, person: Person, ns: str) -> int:
     """How many tables the person made before they were told that they may not."""
     made = 0
-    with httpx.Client(base_url=world.base, trust_env=False, timeout=30) as http:
+    with httpx.Client(base_url=world.base, trust_env=False, timeout=60) as http:
         while True:
             body = {"name": unique("t"), "schema": SCHEMA}
             headers = {"Authorization": f"Bearer {person.token}"}

@@ -82,7 +82,7 @@ def test_a_token_for_provisioning_is_exchanged_for_nothing(world: World, entra: 
 
 def test_a_token_that_comes_another_way_is_none(entra: Directory) -> None:
     token = entra.scim.token
-    bare = httpx.Client(base_url=entra.base, trust_env=False, timeout=30)
+    bare = httpx.Client(base_url=entra.base, trust_env=False, timeout=60)
     with bare:
         for query in ({"access_token": token}, {"token": token}, {"Authorization": f"Bearer {token}"}):
             assert scim_error(bare.get(USERS, params=query))[0] == 401

@@ -48,7 +48,7 @@ def there(world: World, strict: str) -> Iterator[Person]:
 
 def _connected(base: str, text: str) -> socket.socket:
     url = urlsplit(base)
-    connection = socket.create_connection((url.hostname or "", url.port or 0), timeout=30)
+    connection = socket.create_connection((url.hostname or "", url.port or 0), timeout=60)
     connection.sendall(text.encode())
     return connection
 

@@ -64,7 +64,7 @@ def _path(world: World) -> str:
 def _ask(world: World, authorization: str | list[str]) -> httpx.Response:
     values = [authorization] if isinstance(authorization, str) else authorization
     headers = [("Authorization", value) for value in values]
-    return httpx.get(f"{world.base}{_path(world)}", headers=headers, trust_env=False, timeout=30)
+    return httpx.get(f"{world.base}{_path(world)}", headers=headers, trust_env=False, timeout=60)
 
 
 def _rejected(world: World, token: str) -> None:
