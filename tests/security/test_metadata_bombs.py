@@ -304,7 +304,7 @@ def test_others_are_answered_while_a_commit_compares_what_it_adds(world: World, 
 def test_a_table_of_the_largest_size_is_loaded_and_committed_to(world: World, ns: str) -> None:
     """Right below the limit it works; a commit that would cross it is refused and one that shrinks it is not."""
     location, metadata = foreign(world, ns)
-    text = _snapshots(location, 20_000, summary="x" * 3_200)
+    text = _snapshots(location, 20_000, summary="x" * 3_190)
     content = _with({**metadata, "last-sequence-number": 1}, "snapshots", text)
     assert 62 * MIB < len(content) < 64 * MIB, len(content) / MIB
     name = unique("largest")
