@@ -9,24 +9,29 @@ Rows are written by a trigger (migration 0003); a statement that takes a place a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, func, literal, or_, select, update
+from sqlalchemy import delete, func, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.schema.retired import retired_locations as retired
 
 
-def overlapping(location_key: str, ancestors: Sequence[str]) -> ColumnElement[bool]:
-    """At, above or below a place; `ancestors` are the overlap keys of all places above it."""
-    return or_(
-        retired.c.location_key.in_([location_key, *ancestors]), func.starts_with(retired.c.location_key, location_key)
-    )
+def overlapping(column: str) -> str:
+    """SQL for: the overlap key in `column` is that of a place at, above or below `:key`, where `:at` are `:key` and the
+    keys of all places above it (`around`). What is asked of places that are taken, were, or are being purged.
+    """
+    return f"({column} = any(:at) or starts_with({column}, :key))"
 
 
-def reachable() -> ColumnElement[bool]:
-    """Keys for the place may still live."""
-    return retired.c.keys_until > func.clock_timestamp()
+def around(location_key: str, ancestors: Sequence[str]) -> dict[str, Any]:
+    """The parameters of `overlapping`; `ancestors` are the overlap keys of all places above the place."""
+    return {"key": location_key, "at": [location_key, *ancestors]}
+
+
+#: SQL for: keys for the place `r` of `retired_locations` may still live.
+REACHABLE: Final = "r.keys_until > clock_timestamp()"
 
 
 async def retired_by(connection: AsyncConnection, table_id: UUID, principal: str) -> None:
@@ -42,12 +47,16 @@ async def left_by_others(
     connection: AsyncConnection, location_key: str, ancestors: Sequence[str], *, principal: str
 ) -> bool:
     """Whether files of a table or view that somebody else gave up lie at, above or below this place."""
-    statement = select(literal(1)).where(
-        overlapping(location_key, ancestors),
-        retired.c.files_remain,
-        retired.c.retired_by.is_distinct_from(principal),
-    )
-    return (await connection.execute(statement.limit(1))).one_or_none() is not None
+    found = await connection.execute(_LEFT_BY_OTHERS, {**around(location_key, ancestors), "principal": principal})
+    return bool(found.scalar_one())
+
+
+_LEFT_BY_OTHERS = text(
+    f"""
+    select exists (select 1 from retired_locations r
+        where {overlapping("r.location_key")} and r.files_remain and r.retired_by is distinct from :principal)
+    """  # noqa: S608 - composed of constants; every value is a bound parameter
+)
 
 
 async def taken_in(connection: AsyncConnection, location_key: str) -> None:
@@ -58,4 +67,9 @@ async def taken_in(connection: AsyncConnection, location_key: str) -> None:
 async def files_gone(connection: AsyncConnection, table_id: UUID) -> None:
     """Say that the files of a table that went were deleted; forgets places that no key reaches any more."""
     await connection.execute(update(retired).where(retired.c.table_id == table_id).values(files_remain=False))
-    await connection.execute(delete(retired).where(~retired.c.files_remain, ~reachable()))
+    await connection.execute(_FORGET)
+
+
+_FORGET = text(
+    f"delete from retired_locations r where not r.files_remain and not ({REACHABLE})"  # noqa: S608 - as above
+)

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import UUID
 
-from sqlalchemy import Integer, bindparam, delete, func, insert, literal, or_, select, text, tuple_, update
+from sqlalchemy import Integer, bindparam, delete, func, insert, select, text, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey
 from gateway.db import retired
+from gateway.db.retired import REACHABLE, overlapping
 from gateway.db.rows import AnyRow
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.tables import LIVE, tables
@@ -119,40 +120,35 @@ async def location_taken(
     `left_by`: a principal for whom places it gave up itself count as free, once nothing is about to delete there. One
     statement, so that a table that goes at this moment is seen as there or as gone, never as neither.
     """
-    values = {
-        "key": location_key,
-        "at": [location_key, *ancestors],
-        "other_than": other_than,
-        "left_by": left_by,
-    }
+    values = {**retired.around(location_key, ancestors), "other_than": other_than, "left_by": left_by}
     return bool((await connection.execute(_LOCATION_TAKEN, values)).scalar_one())
 
 
 _LOCATION_TAKEN = text(
     f"""
     select exists (
-        select 1 from tables t where (t.location_key = any(:at) or starts_with(t.location_key, :key))
+        select 1 from tables t where {overlapping("t.location_key")}
             and t.id is distinct from cast(:other_than as uuid))
     or exists (
-        select 1 from retired_locations r where (r.location_key = any(:at) or starts_with(r.location_key, :key))
-            and r.keys_until > clock_timestamp()
+        select 1 from retired_locations r where {overlapping("r.location_key")} and {REACHABLE}
             and (cast(:left_by as text) is null or r.retired_by is distinct from cast(:left_by as text)))
     or exists (
         select 1 from tasks k where k.queue = '{Queue.TABULAR_PURGE}'
             and k.status in ({", ".join(f"'{status}'" for status in ACTIVE)})
-            and (k.payload->>'location_key' = any(:at) or starts_with(k.payload->>'location_key', :key)))
+            and {overlapping("k.payload->>'location_key'")})
     """  # noqa: S608 - composed of constants; every value is a bound parameter
 )
 
 
 async def location_in_use(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
     """Whether any table or view of any project (staged ones too) is at, above or below this location now."""
-    statement = select(literal(1)).where(
-        or_(
-            tables.c.location_key.in_([location_key, *ancestors]), func.starts_with(tables.c.location_key, location_key)
-        )
-    )
-    return (await connection.execute(statement.limit(1))).one_or_none() is not None
+    found = await connection.execute(_LOCATION_IN_USE, retired.around(location_key, ancestors))
+    return bool(found.scalar_one())
+
+
+_LOCATION_IN_USE = text(
+    f"select exists (select 1 from tables t where {overlapping('t.location_key')})"  # noqa: S608 - as above
+)
 
 
 async def schedule_purge(
