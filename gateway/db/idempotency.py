@@ -34,7 +34,7 @@ class Idempotency:
     async def begin(self, request: RepeatableRequest) -> Claim | Remembered:
         """Claim the key, or tell what is remembered. Raises RequestInProgress, UnprocessableEntityException."""
         attempt = uuid7()
-        async with self._database.transaction() as connection:
+        async with self._database.by_itself() as connection:
             row = await claims.claim(connection, request, attempt, lease_seconds=self._lease_seconds)
         if row is None:
             return Claim(request.scope, attempt, self._keep_seconds)
