@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Protocol
 
 import structlog
-from sqlalchemy import update
+from sqlalchemy import bindparam, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
@@ -287,6 +287,12 @@ async def _move_revisions(
     ]
     within = {row.warehouse_id if row.key.object.type in _IN_WAREHOUSE else None for row in losing}
     for id in sorted(each for each in within if each is not None):
-        await connection.execute(update(warehouses).where(warehouses.c.id == id).values(revision=uuid7()))
+        await connection.execute(_MOVE_WAREHOUSE, {"warehouse": id, "fresh": uuid7()})
     if None in within:
-        await connection.execute(update(server).values(revision=uuid7()))
+        await connection.execute(_MOVE_SERVER, {"fresh": uuid7()})
+
+
+_MOVE_WAREHOUSE = (
+    update(warehouses).where(warehouses.c.id == bindparam("warehouse")).values(revision=bindparam("fresh"))
+)
+_MOVE_SERVER = update(server).values(revision=bindparam("fresh"))

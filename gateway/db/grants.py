@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import IntEnum, StrEnum
+from functools import cache
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, TextClause, and_, bindparam, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
@@ -120,19 +122,25 @@ async def hold_object(connection: AsyncConnection, on: ObjectKey, *, kept: bool 
 
     Without it a grant could be recorded on something that a concurrent drop has just swept the grants of.
     """
-    table = _TABLES[on.type]
+    statement = _hold(on.type, kept)
     on = table_of(on) if on.type is ObjectType.COLUMN else on
-    id = on.id if table is projects else UUID(on.id)
-    held = select(table.c.id).where(table.c.id == id).with_for_update(read=True, key_share=True)
-    if table is tables and not kept:
-        held = held.where(tables.c.deleted_at.is_(None))
-    return (await connection.execute(held)).one_or_none() is not None
+    id = on.id if on.type is ObjectType.PROJECT else UUID(on.id)
+    return (await connection.execute(statement, {"object": id})).one_or_none() is not None
+
+
+@cache
+def _hold(type: ObjectType, kept: bool) -> Select[Any]:
+    table = _TABLES[type]
+    held = select(table.c.id).where(table.c.id == bindparam("object")).with_for_update(read=True, key_share=True)
+    return held.where(tables.c.deleted_at.is_(None)) if table is tables and not kept else held
 
 
 async def lock_object(connection: AsyncConnection, on: ObjectKey) -> None:
     """Keep the grants on an object to this transaction until it ends, against others that lock them too."""
-    name = f"grants\x1f{on.type}\x1f{on.id}"
-    await connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 7))))
+    await connection.execute(_LOCK, {"name": f"grants\x1f{on.type}\x1f{on.id}"})
+
+
+_LOCK = text("select pg_advisory_xact_lock(hashtextextended(:name, 7))")
 
 
 async def take(
@@ -222,6 +230,34 @@ async def on_object(
     if after is not None:
         statement = statement.where(grants.c.id > after)
     return (await connection.execute(statement)).all()
+
+
+async def held_of(
+    connection: AsyncConnection, on: ObjectKey, wanted: Sequence[tuple[Privilege, Principal]]
+) -> set[tuple[Privilege, Principal]]:
+    """Those of `wanted` that are held on the object already, whoever gave them, however many others are."""
+    if not wanted:
+        return set()
+    asked = {
+        "privileges": [privilege.value for privilege, _ in wanted],
+        "principal_types": [principal.type.value for _, principal in wanted],
+        "principal_ids": [principal.id for _, principal in wanted],
+        "object_type": on.type.value,
+        "object_id": on.id,
+    }
+    return {wanted[row.ord - 1] for row in await connection.execute(_HELD, asked)}
+
+
+_HELD = text(
+    """
+    select distinct a.ord
+    from unnest(cast(:privileges as text[]), cast(:principal_types as text[]), cast(:principal_ids as text[]))
+        with ordinality as a(privilege, principal_type, principal_id, ord)
+    join grants g on g.privilege = a.privilege and g.principal_type = a.principal_type
+        and g.principal_id = a.principal_id and g.object_type = :object_type and g.object_id = :object_id
+    where g.expires_at is null or g.expires_at > clock_timestamp()
+    """
+)
 
 
 _OF_PRINCIPAL = text(
@@ -340,7 +376,13 @@ async def _end(
 
     They are locked in one order first, so that two that end many cannot wait for each other.
     """
-    statement = text(
+    values = {**values, "because": because.value, "ended_by": by}
+    return (await connection.execute(_ending(where), values)).all()
+
+
+@cache
+def _ending(where: str) -> TextClause:
+    return text(
         f"""
         with held as materialized (select g.id from grants g where {where} order by g.id for update),
         gone as (delete from grants g using held where g.id = held.id returning {columns_of(grants, "g")}),
@@ -355,7 +397,6 @@ async def _end(
         select * from told order by id
         """  # noqa: S608 - `where` is a literal of this module; every value is a bound parameter
     )
-    return (await connection.execute(statement, {**values, "because": because.value, "ended_by": by})).all()
 
 
 def _difference(before: AnyRow | None, expires_at: datetime | None) -> Change:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import delete, exists, func, or_, select, text, tuple_, update
+from sqlalchemy import bindparam, delete, exists, func, or_, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -106,13 +106,15 @@ def is_still(row: AnyRow, resolved: ResolvedNamespace) -> bool:
 
 async def containers(connection: AsyncConnection, id: UUID) -> list[ObjectKey]:
     """What the namespace lies in now, from the project down; hold or lock its row first."""
-    statement = (
-        select(warehouses.c.project_id, warehouses.c.id, namespaces.c.ancestors)
-        .join_from(namespaces, warehouses, warehouses.c.id == namespaces.c.warehouse_id)
-        .where(namespaces.c.id == id)
-    )
-    row = (await connection.execute(statement)).one()
+    row = (await connection.execute(_CONTAINERS, {"namespace": id})).one()
     return path_above(row.project_id, str(row.id), [str(each) for each in row.ancestors])
+
+
+_CONTAINERS = (
+    select(warehouses.c.project_id, warehouses.c.id, namespaces.c.ancestors)
+    .join_from(namespaces, warehouses, warehouses.c.id == namespaces.c.warehouse_id)
+    .where(namespaces.c.id == bindparam("namespace"))
+)
 
 
 async def any_exists(connection: AsyncConnection, ids: Sequence[UUID]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, insert, or_, select
+from sqlalchemy import ColumnElement, func, insert, or_, select, text
 from sqlalchemy import delete as delete_from
 from sqlalchemy import update as update_of
 from sqlalchemy.exc import IntegrityError
@@ -184,9 +184,10 @@ async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
     """Which of the ids are roles. These stay so until the transaction ends, as in `users.exist`."""
     if not ids:
         return set()
-    known = select(roles.c.id).where(roles.c.id.in_([UUID(id) for id in ids])).order_by(roles.c.id)
-    found = await connection.execute(known.with_for_update(read=True, key_share=True))
-    return {str(row.id) for row in found}
+    return {str(row.id) for row in await connection.execute(_EXIST, {"ids": [UUID(id) for id in ids]})}
+
+
+_EXIST = text("select id from roles where id = any(:ids) order by id for key share")
 
 
 async def delete(connection: AsyncConnection, id: UUID) -> str | None:

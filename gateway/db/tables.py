@@ -345,15 +345,17 @@ async def containers(connection: AsyncConnection, id: UUID) -> list[ObjectKey]:
     """What the table or view lies in now, from the project down, and stays in until this transaction ends; hold or
     lock its row first.
     """
-    statement = (
-        select(warehouses.c.project_id, warehouses.c.id, namespaces.c.ancestors, namespaces.c.id.label("parent"))
-        .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
-        .join(warehouses, warehouses.c.id == tables.c.warehouse_id)
-        .where(tables.c.id == id)
-        .with_for_update(read=True, key_share=True, of=namespaces)
-    )
-    row = (await connection.execute(statement)).one()
+    row = (await connection.execute(_CONTAINERS, {"table": id})).one()
     return path_above(row.project_id, str(row.id), [str(each) for each in (*row.ancestors, row.parent)])
+
+
+_CONTAINERS = (
+    select(warehouses.c.project_id, warehouses.c.id, namespaces.c.ancestors, namespaces.c.id.label("parent"))
+    .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
+    .join(warehouses, warehouses.c.id == tables.c.warehouse_id)
+    .where(tables.c.id == bindparam("table"))
+    .with_for_update(read=True, key_share=True, of=namespaces)
+)
 
 
 async def move(connection: AsyncConnection, id: UUID, *, namespace_id: UUID, name: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import delete as delete_from
-from sqlalchemy import func, literal_column, select
+from sqlalchemy import func, literal_column, select, text
 from sqlalchemy import update as update_of
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -58,9 +58,12 @@ async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
     """Which of the ids are known. These stay so until the transaction ends: nothing is granted to whom a deletion has
     just swept the grants of.
     """
-    known = select(users.c.id).where(users.c.id.in_(ids)).order_by(users.c.id)
-    found = await connection.execute(known.with_for_update(read=True, key_share=True))
-    return {row.id for row in found}
+    if not ids:
+        return set()
+    return {row.id for row in await connection.execute(_EXIST, {"ids": list(ids)})}
+
+
+_EXIST = text("select id from users where id = any(:ids) order by id for key share")
 
 
 async def delete(connection: AsyncConnection, id: str) -> bool:

@@ -303,9 +303,9 @@ def _offices_kept(connection: Connection, on: ObjectKey, change: WritingGrants) 
 
 async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
     """Raise TupleAlreadyExists when one of these is held here already, whoever gave it."""
-    held = {(row.privilege, row.principal_type, row.principal_id) for row in await grants.on_object(connection, on)}
+    held = await grants.held_of(connection, on, [entry.key for entry in entries])
     for entry in entries:
-        if (entry.privilege, entry.principal.type, entry.principal.id) in held:
+        if entry.key in held:
             raise TupleAlreadyExists(f"{entry.principal.id} has {entry.privilege} here already.")
 
 

@@ -29,6 +29,7 @@ _IN_PART = "some columns: "
 _PLAIN = {"X-Iceberg-Access-Delegation": "client-managed"}
 _SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
 _ACTIONS = ("read_data", "write_data", "drop", "commit", "rename")
+_KEY = "00000000-0000-4000-8000-00000{n}"
 _SET = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"n": "{n}"}}]}
 
 
@@ -78,6 +79,7 @@ class Place:
             ),
             "create table": Asked("POST", tables, {"name": "made{n}", "schema": _SCHEMA}, _PLAIN),
             "commit": Asked("POST", f"{tables}/table", _SET),
+            "commit, with an idempotency key": Asked("POST", f"{tables}/table", _SET, {"Idempotency-Key": _KEY}),
             "drop table": Asked("DELETE", f"{tables}/dropped{{n}}"),
             "grant": Asked("POST", grants, {"writes": bob}),
             "revoke": Asked("POST", grants, {"deletes": bob}),
@@ -126,7 +128,7 @@ def published() -> dict[str, list[int]]:
 async def _ask(gateway: Metered, token: str, asked: Asked, n: int) -> Cost:
     body = None if asked.body is None else _numbered(asked.body, n)
     response, cost = await gateway.ask(
-        asked.method, asked.path.replace("{n}", str(n)), token, body=body, headers=asked.headers
+        asked.method, asked.path.replace("{n}", str(n)), token, body=body, headers=_numbered(asked.headers, n)
     )
     assert response.is_success, f"{asked.method} {asked.path}: {response.status_code} {response.text}"
     return cost
