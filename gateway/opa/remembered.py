@@ -82,8 +82,8 @@ class RememberedPolicies:
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
         """One answer per question. Raises what asking raises."""
         revision = self._known_revision()
-        key = _key(request)
-        kept = None if revision is None else self._kept.get(key)
+        # Policies that promise nothing leave nothing to look for.
+        kept = self._kept.get(_key(request)) if revision is not None and self._kept else None
         if kept is not None and kept.revision == revision and datetime.fromisoformat(request.context.time) < kept.until:
             self._observer.remembered("policies", hits=1, misses=0)
             return kept.answers
@@ -92,7 +92,7 @@ class RememberedPolicies:
         # By the answer's own word: policies that changed for less than the time between two looks are seen by none.
         by_known = revision is not None and answers.revision == revision == self._known_revision()
         if answers.valid_until is not None and revision is not None and by_known:
-            self._kept[key] = _Kept(answers.decisions, answers.valid_until, revision)
+            self._kept[_key(request)] = _Kept(answers.decisions, answers.valid_until, revision)
         return answers.decisions
 
     async def look(self) -> None:
