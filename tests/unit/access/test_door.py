@@ -190,21 +190,32 @@ async def test_what_cannot_even_be_asked_is_told_as_the_error_it_is() -> None:
     assert (told.code, told.message) == (400, "The id is too long.")
 
 
-async def test_the_other_engine_is_not_waited_for_when_one_is_down() -> None:
-    gone = asyncio.Event()
+@pytest.mark.parametrize("down", ["judge", "rules"])
+async def test_the_other_engine_is_not_waited_for_when_one_is_down(down: str) -> None:
+    asked, gone = asyncio.Event(), asyncio.Event()
 
     class Endless:
-        async def decide(self, request: PolicyRequest) -> Any:
+        async def __call__(self, *_: Any, **__: Any) -> Any:
+            asked.set()
             try:
                 await asyncio.sleep(60)
             finally:
                 gone.set()
 
+        check = decide = __call__
+
+    class Failing:
+        async def __call__(self, *_: Any, **__: Any) -> Any:
+            await asked.wait()
+            raise DOWN
+
+        check = decide = __call__
+
     house = House()
-    house.judge = Broken(DOWN)  # type: ignore[assignment]  # as above
-    house.rules = Endless()  # type: ignore[assignment]  # as above
+    house.judge = Failing() if down == "judge" else Endless()  # type: ignore[assignment]  # as above
+    house.rules = Failing() if down == "rules" else Endless()  # type: ignore[assignment]  # as above
     async with asyncio.timeout(30):
-        await refusal(house, LOAD)
+        assert (await refusal(house, LOAD)).code == 503
     assert gone.is_set()
 
 
