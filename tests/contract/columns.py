@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import httpx
 
-from tests.contract.world import Person, Table, World
+from tests.contract.world import Person, Table, World, asked_again
 
 BATCH = "/management/v1/action/batch-check"
 #: Field ids of a table from `wide`: 1 id, 2 name, 3 card (required), 4 address (a struct with the field street).
@@ -43,7 +43,7 @@ def evolve(world: World, table: Table, fields: list[dict[str, Any]], last: int) 
         {"action": "add-schema", "schema": schema, "last-column-id": last},
         {"action": "set-current-schema", "schema-id": -1},
     )
-    done = world.commit(world.admin, table.path, *updates)
+    done = asked_again(lambda: world.commit(world.admin, table.path, *updates))
     assert done.status_code == 200, done.text
 
 
@@ -66,13 +66,13 @@ def give(
 ) -> httpx.Response:
     """`select` on a column; `more` are a reason and an end."""
     writes = [{"privilege": "select", "principal": {"user": each.id}, **more} for each in to]
-    return (by or world.admin).post(grants_path(world, table, column), {"writes": writes})
+    return asked_again(lambda: (by or world.admin).post(grants_path(world, table, column), {"writes": writes}))
 
 
 def take(world: World, table: Table | str, column: str, *of: Person, by: Person | None = None) -> httpx.Response:
     """Take it away again."""
     deletes = [{"privilege": "select", "principal": {"user": each.id}} for each in of]
-    return (by or world.admin).post(grants_path(world, table, column), {"deletes": deletes})
+    return asked_again(lambda: (by or world.admin).post(grants_path(world, table, column), {"deletes": deletes}))
 
 
 def readable(person: Person, world: World, *tables: Table, **about: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from tests.contract.world import Person, World, unique
+from tests.contract.world import Person, World, asked_again, unique
 
 Kind = str
 
@@ -27,7 +27,7 @@ def soft_world(world: World, seconds: int = 3600) -> World:
         },
         "delete-profile": {"type": "soft", "expiration-seconds": seconds},
     }
-    made = world.admin.post("/management/v1/warehouse", body)
+    made = asked_again(lambda: world.admin.post("/management/v1/warehouse", body))
     assert made.status_code == 201, made.text
     soft = World(world.ready)
     soft.warehouse = made.json()["warehouse-id"]

@@ -8,21 +8,23 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.world import Person, World, told, unique
+from tests.contract.world import Person, World, asked_again, told, unique
 
 ROLE = "/management/v1/role"
 
 
 def make(world: World, by: Person | None = None, **more: Any) -> dict[str, Any]:
     """A new role of the default project."""
-    made = (by or world.admin).post(ROLE, {"name": unique("role"), **more})
+    body = {"name": unique("role"), **more}
+    made = asked_again(lambda: (by or world.admin).post(ROLE, body))
     assert made.status_code == 201, made.text
     role: dict[str, Any] = made.json()
     return role
 
 
 def add(world: World, role: dict[str, Any], type: str, id: str, by: Person | None = None) -> Any:
-    return (by or world.admin).post(f"{ROLE}/{role['id']}/members", {"members": [{"type": type, "id": id}]})
+    body = {"members": [{"type": type, "id": id}]}
+    return asked_again(lambda: (by or world.admin).post(f"{ROLE}/{role['id']}/members", body))
 
 
 def test_a_role_is_created_read_changed_and_found(world: World) -> None:

@@ -35,7 +35,7 @@ def body(name: str, sql: str = "select 1", **more: Any) -> dict[str, Any]:
 def create(world: World, ns: str, name: str | None = None, **more: Any) -> dict[str, Any]:
     """A new view; the answer, with its path beside."""
     name = name or unique("v")
-    made = world.admin.post(f"{world.root}/namespaces/{ns}/views", body(name, **more))
+    made = asked_again(lambda: world.admin.post(f"{world.root}/namespaces/{ns}/views", body(name, **more)))
     assert made.status_code == 200, made.text
     return {**made.json(), "name": name, "path": f"{world.root}/namespaces/{ns}/views/{name}"}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from tests.contract.world import SCHEMA, Person, World, unique
+from tests.contract.world import SCHEMA, Person, World, asked_again, unique
 
 WAREHOUSE = "/management/v1/warehouse"
 
@@ -61,8 +61,9 @@ class Made:
     def table(self, by: Person) -> str:
         """The path of a new table in a namespace of its own."""
         namespace, name = unique("ns"), unique("t")
-        assert by.post(f"{self.root}/namespaces", {"namespace": [namespace]}).status_code == 200
-        made = by.post(f"{self.root}/namespaces/{namespace}/tables", {"name": name, "schema": SCHEMA})
+        space, body = {"namespace": [namespace]}, {"name": name, "schema": SCHEMA}
+        assert asked_again(lambda: by.post(f"{self.root}/namespaces", space)).status_code == 200
+        made = asked_again(lambda: by.post(f"{self.root}/namespaces/{namespace}/tables", body))
         assert made.status_code == 200, made.text
         return f"{self.root}/namespaces/{namespace}/tables/{name}"
 
@@ -80,14 +81,15 @@ class Made:
 def make(world: World, by: Person | None = None, *, headers: dict[str, str] | None = None, **more: Any) -> Made:
     """A new warehouse."""
     body = creation(world, **more)
-    made = (by or world.admin).post(WAREHOUSE, body, headers=headers)
+    made = asked_again(lambda: (by or world.admin).post(WAREHOUSE, body, headers=headers))
     assert made.status_code == 201, made.text
     return Made(made.json()["warehouse-id"], body["warehouse-name"], made.json())
 
 
 def project(world: World) -> str:
     """A new project of the administrator."""
-    made = world.admin.post("/management/v1/project", {"project-name": unique("project")})
+    body = {"project-name": unique("project")}
+    made = asked_again(lambda: world.admin.post("/management/v1/project", body))
     assert made.status_code == 201, made.text
     return str(made.json()["project-id"])
 

@@ -9,14 +9,15 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from tests.contract.world import Person, World, error_of, unique
+from tests.contract.world import Person, World, asked_again, error_of, unique
 
 _NEVER = {"timezone": "UTC", "weekdays": [], "from": "08:00", "until": "18:00"}
 
 
 def make_role(world: World) -> str:
     """A role of the default project that nobody is in: its maker would be, as its owner."""
-    made = world.admin.post("/management/v1/role", {"name": unique("role")})
+    body = {"name": unique("role")}
+    made = asked_again(lambda: world.admin.post("/management/v1/role", body))
     assert made.status_code == 201, made.text
     world.revoke("ownership", world.admin, "role", str(made.json()["id"]))
     return str(made.json()["id"])
@@ -24,7 +25,8 @@ def make_role(world: World) -> str:
 
 def put_in(world: World, role: str, kind: str, member: str) -> None:
     """Make a user or another role a member."""
-    done = world.admin.post(f"/management/v1/role/{role}/members", {"members": [{"type": kind, "id": member}]})
+    body = {"members": [{"type": kind, "id": member}]}
+    done = asked_again(lambda: world.admin.post(f"/management/v1/role/{role}/members", body))
     assert done.status_code == 204, done.text
 
 
