@@ -53,8 +53,8 @@ class Killable:
         for process in family:
             _kill(process)
         if self._own is not None:
-            self._own.wait(10)
-        psutil.wait_procs(family, timeout=10)
+            self._own.wait(30)
+        psutil.wait_procs(family, timeout=30)
 
     def start(self, **settings: str) -> None:
         """Start it again, with `settings` (without their prefix) changed."""
@@ -80,7 +80,7 @@ class Killable:
             cwd="/",
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
         )
 
     def serves(self) -> None:
@@ -105,7 +105,7 @@ class Killable:
                 self._own.wait(20)
             except subprocess.TimeoutExpired:
                 self._own.kill()
-                self._own.wait(10)
+                self._own.wait(30)
             for process in family:
                 _kill(process)
 

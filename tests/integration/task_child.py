@@ -21,7 +21,7 @@ from gateway.tasks.worker import Worker
 
 async def main(url: str) -> None:
     """Work for ever."""
-    database = Database(url, pool_size=4, acquire_timeout=5)
+    database = Database(url, pool_size=4, acquire_timeout=30)
 
     async def mark(task: Task) -> None:
         await asyncio.sleep(random.uniform(0.02, 0.15))

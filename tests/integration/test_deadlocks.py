@@ -23,7 +23,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 async def database(url: str) -> AsyncIterator[Database]:
-    made = Database(url, pool_size=4, acquire_timeout=5)
+    made = Database(url, pool_size=4, acquire_timeout=30)
     yield made
     await made.close()
 

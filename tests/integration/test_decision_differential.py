@@ -226,8 +226,7 @@ def agree(at: str, examples: int) -> None:
     @settings(
         max_examples=examples,
         database=None,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+        suppress_health_check=[*settings().suppress_health_check, HealthCheck.large_base_example],
     )
     @given(
         st.lists(st.sampled_from(EDGES), max_size=4),

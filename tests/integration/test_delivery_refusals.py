@@ -35,7 +35,9 @@ class Silent:
 
 @pytest.fixture
 async def database(stack: Ready) -> AsyncIterator[Database]:
-    made = Database(stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1), pool_size=2, acquire_timeout=5)
+    made = Database(
+        stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1), pool_size=2, acquire_timeout=30
+    )
     yield made
     await made.close()
 

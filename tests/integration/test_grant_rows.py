@@ -26,7 +26,9 @@ SELECT, MODIFY = Privilege.SELECT, Privilege.MODIFY
 
 @pytest.fixture
 async def database(stack: Ready) -> AsyncIterator[Database]:
-    made = Database(stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1), pool_size=4, acquire_timeout=5)
+    made = Database(
+        stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1), pool_size=4, acquire_timeout=30
+    )
     yield made
     await made.close()
 

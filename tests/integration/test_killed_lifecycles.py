@@ -41,7 +41,7 @@ def world(killed_stack: Ready) -> Iterator[World]:
 @pytest.mark.parametrize(
     "kills",
     [
-        pytest.param(8, id="short", marks=pytest.mark.timeout(400)),
+        pytest.param(8, id="short", marks=pytest.mark.timeout(800)),
         pytest.param(200, id="long", marks=[pytest.mark.long, pytest.mark.timeout(5400)]),
     ],
 )
@@ -75,7 +75,7 @@ def test_what_was_acknowledged_happened_once_whatever_was_killed(world: World, g
     _kill_again_and_again(gateway, kills, lambda: sum(walker.acknowledged for walker in walkers), keep_keys)
     over.set()
     for thread in threads:
-        thread.join(90)
+        thread.join(150)
         assert not thread.is_alive()
     # Whatever runs now dies too: nobody drains, and what is found afterwards is what the killed ones left.
     gateway.kill()

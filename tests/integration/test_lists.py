@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
@@ -209,7 +209,7 @@ async def _by_pages(fetch: _Fetch) -> dict[str, str | None]:
 
 
 async def _compare(url: str, given_: Sequence[Grant], counted: Counter[str]) -> None:
-    database = Database(url, pool_size=2, acquire_timeout=5)
+    database = Database(url, pool_size=2, acquire_timeout=30)
     try:
         rows = Rows()
         tabulars = {at: uuid4() for at in TABULARS}
@@ -281,8 +281,6 @@ def _agree(url: str, examples: int) -> None:
     @settings(
         max_examples=examples,
         database=None,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     )
     @given(st.lists(GRANTS, min_size=3, max_size=MOST_GRANTS, unique_by=lambda grant: grant[:3]))
     def run(some: list[Grant]) -> None:

@@ -40,7 +40,7 @@ from gateway.access.outage import DatabaseUnavailable
 from gateway.db import migrate
 from gateway.db.migrate import SchemaMismatch, require_current_schema, run_migrations
 from gateway.db.schema.whole import whole_schema
-from tests.integration.parts import Parts, free_port, running_parts
+from tests.integration.parts import Parts, closed_port, running_parts
 
 REVISIONS = [each.revision for each in ScriptDirectory.from_config(migrate._config()).walk_revisions()][::-1]
 
@@ -220,8 +220,8 @@ async def test_a_database_that_a_newer_version_made_is_refused_and_left_alone(em
 async def test_one_without_a_schema_and_one_that_is_away_are_told_apart(empty: str) -> None:
     with pytest.raises(SchemaMismatch, match="no schema yet: run `lakegate migrate`"):
         await require_current_schema(empty)
-    with pytest.raises(DatabaseUnavailable):
-        await require_current_schema(f"postgresql+asyncpg://u:p@127.0.0.1:{free_port()}/d")
+    with pytest.raises(DatabaseUnavailable), closed_port() as port:
+        await require_current_schema(f"postgresql+asyncpg://u:p@127.0.0.1:{port}/d")
 
 
 async def test_two_that_migrate_at_once_both_end_with_todays_schema(empty: str) -> None:

@@ -71,8 +71,8 @@ class Store:
                 s3={"addressing_style": "path"},
                 signature_version="s3v4" if service == "s3" else "v4",
                 retries={"total_max_attempts": 1},
-                connect_timeout=2,
-                read_timeout=10,
+                connect_timeout=10,
+                read_timeout=60,
             ),
         )
 
@@ -90,16 +90,22 @@ class Store:
         return S3Profile(**(fields | changes))
 
 
+_picked: set[int] = set()
+
+
 def _free_port() -> int:
     """The store listens on this port and 10,000 above it (gRPC)."""
     while True:
         port = 20000 + secrets.randbelow(12000)
+        if _picked & {port, port + 10000}:
+            continue
         try:
             for candidate in (port, port + 10000):
                 with socket.socket() as probe:
                     probe.bind(("127.0.0.1", candidate))
         except OSError:
             continue
+        _picked.update((port, port + 10000))
         return port
 
 
@@ -174,11 +180,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield running
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def _wait_until_up(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 100
     while time.monotonic() < deadline and process.poll() is None:
         try:
             with urllib.request.urlopen(f"{url}/healthz", timeout=2):  # noqa: S310 - loopback
@@ -415,7 +421,7 @@ def test_the_filers_own_port_serves_nobody_without_a_signature(store: Store, obj
             data=b"x" if method == "PUT" else None,
         )
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(request, timeout=5)  # noqa: S310 - loopback
+            urllib.request.urlopen(request, timeout=60)  # noqa: S310 - loopback
         assert refused.value.code in {401, 403, 404, 405}
 
 
@@ -634,7 +640,7 @@ def _statuses(report: ValidationReport) -> dict[str, str]:
 
 
 async def _validate(store: Store, sts: Sts, profile: S3Profile | None = None, **more: Any) -> ValidationReport:
-    files = Files(own_role=sts.assume_own_role, total_seconds=5)
+    files = Files(own_role=sts.assume_own_role, total_seconds=60)
     report = await validate_warehouse_storage(
         profile or store.profile(), store.credential, files=files, sts=sts, **more
     )
@@ -733,7 +739,7 @@ async def test_b08_a_store_that_ignores_part_of_the_session_policy_is_refused(
 
 async def test_wrong_keys_fail_early_and_skip_the_rest(store: Store, sts: Sts) -> None:
     wrong = msgspec.structs.replace(store.credential, secret_access_key="wrong")
-    report = await validate_warehouse_storage(store.profile(), wrong, files=Files(total_seconds=5), sts=sts)
+    report = await validate_warehouse_storage(store.profile(), wrong, files=Files(total_seconds=60), sts=sts)
     statuses = _statuses(report)
     assert statuses["storage-client-initialized"] == "failed" and not report.valid
     assert statuses["vended-credentials-scope-enforced"] == statuses["cleanup"] == "skipped"
@@ -754,7 +760,7 @@ async def test_a_validation_that_runs_out_of_time_fails_and_cleans_up(store: Sto
             raise AssertionError("never reached")
 
     sts = Slow()
-    report = await _validate(store, sts, total_seconds=2)
+    report = await _validate(store, sts, total_seconds=8)
     sts.close()
     assert not report.valid
     assert _statuses(report)["vended-credentials-issued"] == "failed" and _statuses(report)["cleanup"] == "passed"

@@ -61,7 +61,7 @@ class Counting:
 
 @pytest.fixture
 async def counting(endpoint: str) -> AsyncIterator[Counting]:
-    decider = OpaDecider(endpoint, GATEWAY, timeout_s=5)
+    decider = OpaDecider(endpoint, GATEWAY, timeout_s=30)
     yield Counting(decider)
     await decider.aclose()
 
@@ -107,7 +107,7 @@ async def test_rules_are_named_at_the_start_of_opa_and_without_a_name_nothing_ca
     seen = []
     for name in ("1", "2", ""):
         with serving(**_TOKENS, LAKEGATE_OPA_REVISION=name) as address:
-            decider = OpaDecider(address, GATEWAY, timeout_s=5)
+            decider = OpaDecider(address, GATEWAY, timeout_s=30)
             one, two = await decider.revision(), await decider.revision()
             await decider.aclose()
         assert one == two

@@ -29,6 +29,7 @@ from gateway.access.policy import (
     PolicyResource,
 )
 from gateway.opa.decider import OpaDecider
+from tests.integration.parts import free_port
 
 pytestmark = pytest.mark.integration
 
@@ -53,9 +54,7 @@ def serving(**environment: str) -> Iterator[str]:
     binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept)))
     if not binary.is_file():
         pytest.fail("The program opa is missing; run `make setup`.")
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port = bound.getsockname()[1]
+    port = free_port()
     arguments = ["run", "--server", f"--addr=127.0.0.1:{port}", "--authentication=token", "--authorization=basic"]
     arguments += ["--disable-telemetry", "--log-level=error", "--ignore=*_test.rego", "--ignore=schemas", "."]
     process = subprocess.Popen(
@@ -66,7 +65,7 @@ def serving(**environment: str) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             assert process.poll() is None, "OPA ended"
             assert time.monotonic() < deadline, "OPA does not listen"
@@ -77,7 +76,7 @@ def serving(**environment: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +95,7 @@ def endpoint(served: str) -> Iterator[str]:
 
 @pytest.fixture
 async def decider(endpoint: str) -> AsyncIterator[OpaDecider]:
-    made = OpaDecider(endpoint, GATEWAY, timeout_s=5)
+    made = OpaDecider(endpoint, GATEWAY, timeout_s=30)
     yield made
     await made.aclose()
 
@@ -113,7 +112,7 @@ def call(endpoint: str, method: str, path: str, body: Any = None, token: str | N
     data = None if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
     request = urllib.request.Request(endpoint + path, data=data, method=method, headers=headers)  # noqa: S310 - loopback
     try:
-        with urllib.request.urlopen(request, timeout=5) as response:  # noqa: S310 - loopback
+        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - loopback
             return int(response.status)
     except urllib.error.HTTPError as error:
         return error.code
@@ -201,7 +200,7 @@ async def test_an_unknown_kind_of_caller_is_denied(decider: OpaDecider) -> None:
 
 @pytest.mark.parametrize("token", ["wrong", "", OPERATOR])
 async def test_another_token_gets_no_decision(endpoint: str, token: str) -> None:
-    decider = OpaDecider(endpoint, token, timeout_s=5)
+    decider = OpaDecider(endpoint, token, timeout_s=30)
     with pytest.raises(DecisionEngineUnavailable):
         await decider.decide(request())
     await decider.aclose()
@@ -265,12 +264,12 @@ def test_an_opa_without_tokens_in_its_environment_answers_nobody() -> None:
 async def test_the_decider_survives_a_restart_of_opa() -> None:
     variables = {"LAKEGATE_OPA_GATEWAY_TOKEN": GATEWAY, "LAKEGATE_OPA_OPERATOR_TOKEN": OPERATOR}
     with serving(**variables) as first:
-        decider = OpaDecider(first, GATEWAY, timeout_s=2)
+        decider = OpaDecider(first, GATEWAY, timeout_s=30)
         assert (await decider.decide(request()))[0].allow
     with pytest.raises(DecisionEngineUnavailable):
         await decider.decide(request())
     with serving(**variables) as second:
-        again = OpaDecider(second, GATEWAY, timeout_s=2)
+        again = OpaDecider(second, GATEWAY, timeout_s=30)
         assert all(await asyncio.gather(*[again.decide(request()) for _ in range(20)]))
         await again.aclose()
     await decider.aclose()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import socket
 import subprocess
 import time
 import urllib.error
@@ -22,6 +21,7 @@ import pytest
 from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
 from gateway.fga.wire import FgaTuple
+from tests.integration.parts import free_port
 
 pytestmark = pytest.mark.integration
 
@@ -191,11 +191,7 @@ def endpoint() -> Iterator[str]:
     binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
     if not binary.is_file():
         pytest.fail("The program openfga is missing; run `make setup`.")
-    ports = []
-    for _ in range(2):
-        with socket.socket() as bound:
-            bound.bind(("127.0.0.1", 0))
-            ports.append(bound.getsockname()[1])
+    ports = [free_port(), free_port()]
     environment = {
         "PATH": os.environ["PATH"],
         "OPENFGA_HTTP_ADDR": f"127.0.0.1:{ports[0]}",
@@ -207,10 +203,11 @@ def endpoint() -> Iterator[str]:
         "OPENFGA_LOG_LEVEL": "error",
         # What is compared here is the answers, on however busy a machine.
         "OPENFGA_REQUEST_TIMEOUT": "30s",
+        "OPENFGA_HTTP_UPSTREAM_TIMEOUT": "31s",
     }
     process = subprocess.Popen([str(binary), "run"], env=environment, stdout=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             assert process.poll() is None, "the server ended"
             assert time.monotonic() < deadline, "the server does not answer"
@@ -222,7 +219,7 @@ def endpoint() -> Iterator[str]:
         yield f"http://127.0.0.1:{ports[0]}"
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
 
 
 async def test_openfga_and_the_formulas_of_the_reference_agree_on_random_worlds(endpoint: str) -> None:

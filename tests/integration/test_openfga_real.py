@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import time
 import urllib.error
@@ -32,6 +31,8 @@ from gateway.fga.names import role_members, user_object
 from gateway.fga.reach import FollowedReaches
 from gateway.fga.relationships import FgaRelationships, rfc3339, to_wire
 from gateway.fga.wire import Condition, FgaTuple, TuplesRefused
+from tests.clock import quickest
+from tests.integration.parts import free_port
 
 pytestmark = pytest.mark.integration
 
@@ -39,12 +40,6 @@ LISTED = ("project", "warehouse", "namespace", "table", "view", "generic_table")
 KEY = "key-of-the-test"
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 CONTEXT = {"current_time": rfc3339(NOW)}
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +59,9 @@ def endpoint() -> Iterator[str]:
         "OPENFGA_PLAYGROUND_ENABLED": "false",
         "OPENFGA_METRICS_ENABLED": "false",
         "OPENFGA_LOG_LEVEL": "error",
+        # However busy the machine is.
+        "OPENFGA_REQUEST_TIMEOUT": "30s",
+        "OPENFGA_HTTP_UPSTREAM_TIMEOUT": "31s",
     }
     process = subprocess.Popen([str(binary), "run"], env=environment, stdout=subprocess.DEVNULL)
     try:
@@ -71,11 +69,11 @@ def endpoint() -> Iterator[str]:
         yield f"http://127.0.0.1:{http}"
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
 
 
 def _until_serving(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         assert process.poll() is None, "the server ended"
         try:
@@ -94,7 +92,7 @@ async def pushed(endpoint: str) -> StoreAndModel:
 
 @pytest.fixture
 async def client(endpoint: str, pushed: StoreAndModel) -> AsyncIterator[FgaClient]:
-    made = FgaClient(endpoint, KEY, pushed.store_id, pushed.model_id, timeout_s=5)
+    made = FgaClient(endpoint, KEY, pushed.store_id, pushed.model_id, timeout_s=30)
     yield made
     await made.aclose()
 
@@ -165,7 +163,7 @@ async def test_a_wrong_key_is_an_outage_that_does_not_repeat_it(endpoint: str, p
     with pytest.raises(DecisionEngineUnavailable) as raised:
         await push_model(endpoint, "wrong-secret", "any")
     assert "wrong-secret" not in repr(raised.value)
-    client = FgaClient(endpoint, "wrong-secret", pushed.store_id, pushed.model_id, timeout_s=5)
+    client = FgaClient(endpoint, "wrong-secret", pushed.store_id, pushed.model_id, timeout_s=30)
     for asking in (client.ping(), client.write([FgaTuple("user:a", "select", "table:1")])):
         with pytest.raises(DecisionEngineUnavailable) as raised:
             await asking
@@ -287,11 +285,13 @@ async def test_the_deepest_tree_and_the_longest_chain_of_roles_are_still_decided
     await client.write([*_tree(5), *chain, operator, member])
     relations = ("can_read_data", "can_drop", "can_get_metadata", "can_grant_select", "can_read_assignments")
     for user, expected in (("user:deep", True), ("user:nobody", False)):
-        started = time.perf_counter()
         checks = [FgaTuple(user, relation, "table:t") for relation in relations]
-        assert await client.batch_check(checks, context=CONTEXT) == [expected] * len(relations)
+
+        async def ask(checks: list[FgaTuple] = checks, expected: bool = expected) -> None:
+            assert await client.batch_check(checks, context=CONTEXT) == [expected] * len(relations)
+
         # A few hundredths of a second; a model that walks a path once per way of reaching it takes more than five.
-        assert time.perf_counter() - started < 1.5
+        assert await quickest(ask) < 1.5
 
 
 async def test_an_assumed_role_is_bound_by_managed_access_like_its_members(client: FgaClient) -> None:

@@ -24,7 +24,7 @@ from tests.processes import family, told
 
 pytestmark = pytest.mark.slow
 
-_SOON = 30.0
+_SOON = 60.0
 
 
 @pytest.fixture(scope="module")

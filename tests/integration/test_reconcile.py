@@ -38,7 +38,7 @@ def relations(world: World) -> Iterator[Relations]:
 @pytest.fixture
 def unwatched(world: World, relations: Relations) -> Iterator[None]:
     """Both agree, nothing is under way, and nobody watches; afterwards both agree again."""
-    soon(lambda: world.sql("select 1 from outbox") == [], seconds=20)
+    soon(lambda: world.sql("select 1 from outbox") == [], seconds=60)
     assert relations.reconcile().returncode == 0
     with relations.unwatched():
         yield
@@ -169,7 +169,7 @@ def test_a_grant_that_waited_to_be_delivered_at_the_backup_and_was_revoked_since
     table = world.table(world.namespace())
     held = ("user:oidc~steward", "select", f"table:{table.uuid}")
     world.grant("select", world.steward, "table", table.uuid)
-    soon(lambda: world.sql("select 1 from outbox") == [], seconds=20)
+    soon(lambda: world.sql("select 1 from outbox") == [], seconds=60)
     # What the dump says: the row, and its key on the way. What OpenFGA says: revoked.
     relations.delete(held)
     world.sql(_WAITS, table.uuid)
@@ -195,7 +195,7 @@ def test_of_two_ends_of_a_grant_the_earlier_one_holds_after_a_restore_that_revok
     held: list[Tuple] = [("user:oidc~steward", "select", f"table:{table.uuid}") for table in tables]
     for table in tables:
         world.grant("select", world.steward, "table", table.uuid)
-    soon(lambda: world.sql("select 1 from outbox") == [], seconds=20)
+    soon(lambda: world.sql("select 1 from outbox") == [], seconds=60)
     sooner, past = "2198-01-01T00:00:00Z", (datetime.now(UTC) - timedelta(minutes=1)).isoformat()
     world.sql(f"update grants set expires_at = '2198-01-01T00:00:00Z' where {_STEWARDS}", tables[2].uuid)
     relations.delete(*held)
@@ -332,14 +332,14 @@ def test_a_store_that_was_replaced_or_rewound_is_noticed_and_compared_whole(
     table = world.table(world.namespace())
     world.grant("select", world.analyst, "table", table.uuid)
     lost = ("user:oidc~analyst", "select", f"table:{table.uuid}")
-    soon(lambda: world.sql("select 1 from outbox") == [], seconds=20)
+    soon(lambda: world.sql("select 1 from outbox") == [], seconds=60)
     began = world.sql("select clock_timestamp() as now")[0]["now"]
     with relations.unwatched():
         relations.delete(lost)
         # As if the feed had been read past the deletion: only a full comparison can find it.
         world.sql(f"update drift_watch set seen_until = now() + interval '1 minute', {forgotten}")
-    soon(lambda: relations.there(lost), seconds=30)
+    soon(lambda: relations.there(lost), seconds=60)
     compared = "select 1 from audit_log where operation = 'compare_tuples' and at > $1"
-    soon(lambda: bool(world.sql(compared, began)), seconds=30)
+    soon(lambda: bool(world.sql(compared, began)), seconds=60)
     settled = "select 1 from drift_watch where store_id = $1 and seen_until <= now() and not compare_all"
-    soon(lambda: bool(world.sql(settled, relations.ready.openfga.store_id)), seconds=30)
+    soon(lambda: bool(world.sql(settled, relations.ready.openfga.store_id)), seconds=60)

@@ -88,7 +88,7 @@ async def leave(connection: AsyncConnection) -> None:
 @pytest.fixture
 async def ground(stack: Ready) -> AsyncIterator[Ground]:
     url = stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1)
-    database = Database(url, pool_size=3, acquire_timeout=5)
+    database = Database(url, pool_size=3, acquire_timeout=30)
     made = Ground(database, f"offices_{uuid4().hex}")
     await made.make()
     yield made
@@ -131,7 +131,7 @@ async def test_who_leaves_a_role_that_is_given_the_office_meanwhile_finds_it_out
 
 async def test_those_who_leave_roles_without_an_office_do_not_wait_for_each_other(ground: Ground) -> None:
     async with ground.transaction() as one, ground.transaction() as other, leaving(one):
-        await asyncio.wait_for(leaving(other).__aenter__(), 2)
+        await asyncio.wait_for(leaving(other).__aenter__(), 30)
 
 
 async def test_of_two_administrators_who_take_each_others_office_one_stays(ground: Ground) -> None:

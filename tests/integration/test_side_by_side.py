@@ -169,7 +169,7 @@ def _serve(world: World) -> subprocess.CompletedProcess[str]:
         cwd=os.sep,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
 
 

@@ -47,7 +47,7 @@ from warehouses w, (values
 
 
 async def test_tasks_of_the_version_before_are_done_by_this_one(parts: Parts) -> None:
-    database = Database(parts.database_url, pool_size=2, acquire_timeout=5)
+    database = Database(parts.database_url, pool_size=2, acquire_timeout=30)
     async with database.engine.begin() as connection:
         await connection.execute(text("drop schema public cascade"))
         await connection.execute(text("create schema public"))

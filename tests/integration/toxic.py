@@ -56,7 +56,11 @@ class Toxic:
 
     def __init__(self, target: int, *, same_length: bool = False) -> None:
         self.target = target
-        self.port = free_port()
+        # Kept for the whole life of the proxy, so that nobody takes the port while the proxy is gone.
+        self._place = socket.socket()
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._place.bind(("127.0.0.1", 0))
+        self.port = int(self._place.getsockname()[1])
         self.mode = WELL
         self.delay = 1.0
         self.cut: Cut | None = None
@@ -76,7 +80,7 @@ class Toxic:
         self._on_loop(self._listen())
 
     def _on_loop(self, work: object) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(10)  # type: ignore[arg-type]  # coroutines of ours
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(60)  # type: ignore[arg-type]  # coroutines of ours
 
     def become(self, mode: str) -> None:
         """From now on be like this, to open connections too."""
@@ -94,7 +98,7 @@ class Toxic:
             self.cut, self.afterwards = None, WELL
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, reuse_port=True)
 
     async def _deafen(self) -> None:
         if self._server is not None:
@@ -123,6 +127,7 @@ class Toxic:
         self._on_loop(end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
+        self._place.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open += 1
@@ -247,7 +252,7 @@ def second_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[tuple[s
             preexec_fn=die_with_parent(signal.SIGTERM),
         )
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 150
         while True:
             with contextlib.suppress(httpx.TransportError):
                 if httpx.get(f"{base}/health", timeout=5, trust_env=False).status_code == 200:
@@ -260,7 +265,7 @@ def second_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[tuple[s
         processes = family(psutil.Process(child.pid)) if child.poll() is None else []
         child.terminate()
         try:
-            child.wait(20)
+            child.wait(60)
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait(10)

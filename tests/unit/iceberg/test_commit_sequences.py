@@ -7,7 +7,7 @@ import json
 from typing import Any
 from uuid import UUID
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -255,7 +255,5 @@ class Commits(RuleBasedStateMachine):
         assert max(s.highest_field_id for s in m.schemas) <= m.last_column_id
 
 
-Commits.TestCase.settings = settings(
-    max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+Commits.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 TestCommits = Commits.TestCase
