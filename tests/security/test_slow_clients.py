@@ -20,10 +20,10 @@ import pytest
 from tests.contract.world import Person, World, error_of, unique
 from tests.integration.toxic import second_gateway
 
-HEADERS, SILENCE, WHOLE = 2.0, 1.0, 4.0
+HEADERS, SILENCE, WHOLE = 4.0, 3.0, 8.0
 LARGEST = 100_000
-_BUSY = 3.0
-"""What a busy machine may add."""
+_BUSY = 5.0
+"""What a machine that stands still for moments may add."""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_clients_that_never_finish_are_let_go_and_keep_nobody_else_waiting(
         began = time.monotonic()
         assert there.get(path).status_code == 200
         slowest = max(slowest, time.monotonic() - began)
-    assert slowest < _BUSY
+    assert slowest < SILENCE
     for connection in heads:
         answer, took = _closed(connection)
         assert took < HEADERS + _BUSY
