@@ -20,6 +20,7 @@ from tests.contract.world import World
 
 Tuple = tuple[str, str, str]
 FOREVER = "2199-01-01T00:00:00Z"
+_LAST_LOOK = "lakegate_drift_last_checked_timestamp_seconds"
 
 
 class Relations:
@@ -108,16 +109,18 @@ class Relations:
             env=plain | self.environment | changed,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
         )
 
     @contextmanager
     def unwatched(self) -> Iterator[None]:
         """Nobody watches the change feed meanwhile."""
         hold = "update drift_watch set holder = $1, held_until = now() + interval '1 hour'"
+        # Taken just after a look: what began in between has nothing to read, and has ended a moment later.
+        before = self.counted(_LAST_LOOK)
+        soon(lambda: self.counted(_LAST_LOOK) != before)
         self.world.sql(hold, uuid4())
-        # A look that was under way has ended by then.
-        time.sleep(1.5)
+        time.sleep(1)
         try:
             yield
         finally:
@@ -126,12 +129,12 @@ class Relations:
     def counted(self, name: str) -> float:
         """The sum of a counter over its labels, as the gateway tells it."""
         port = self.environment["LAKEGATE__METRICS__PORT"]
-        text = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False, timeout=10).text
+        text = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False, timeout=60).text
         lines = (line for line in text.splitlines() if line.startswith((f"{name} ", f"{name}{{")))
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
 
 
-def soon(so: Callable[[], bool], *, seconds: float = 5.0) -> float:
+def soon(so: Callable[[], bool], *, seconds: float = 30.0) -> float:
     """Wait until it is so; how long that took. Fails after `seconds`."""
     began = time.monotonic()
     while not so():

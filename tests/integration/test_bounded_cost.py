@@ -153,14 +153,25 @@ async def _survey(
     token = stack.users["admin"].token
     costs = {}
     async with metered(stack, **settings) as gateway:
-        if remembered:
-            # Nothing that OPA said is used until the policies' revision is known.
-            await asyncio.sleep(1.5)
         for n in numbers:
             for name, asked in place.requests().items():
-                if not remembered or asked.method in ("GET", "HEAD"):
+                if not remembered:
                     costs[name] = await _ask(gateway, token, asked, n)
+                elif asked.method in ("GET", "HEAD"):
+                    costs[name] = await _ask_remembered(gateway, token, asked, n)
     return costs
+
+
+async def _ask_remembered(gateway: Metered, token: str, asked: Asked, n: int) -> Cost:
+    """What a request takes that was asked before. Nothing that OPA said is used while the policies' revision was not
+    learned for a second, as at the start and on a machine that stands still: then it is asked again.
+    """
+    for _ in range(40):
+        cost = await _ask(gateway, token, asked, n)
+        if not cost.opa:
+            break
+        await asyncio.sleep(0.25)
+    return cost
 
 
 def test_an_operation_costs_what_is_published_when_no_decision_is_remembered(stack: Ready, place: Place) -> None:
@@ -260,9 +271,7 @@ def test_an_engine_that_loads_a_table_for_a_user_costs_one_more_question(
                     headers={"Authorization": f"Bearer {engine.token}"},
                 ).raise_for_status()
             token = exchanged.json()["access_token"]
-            # Nothing that OPA said is used until the policies' revision is known.
-            await asyncio.sleep(1.5)
-            costs = [await _ask(gateway, token, table, n) for n in (4, 5)]
+            costs = [await _ask(gateway, token, table, 4), await _ask_remembered(gateway, token, table, 5)]
             await gateway.ask("POST", grants, user.token, body={"deletes": given})
             taken, _ = await gateway.ask("GET", table.path, token, headers=_PLAIN)
             return costs, [taken.status_code]

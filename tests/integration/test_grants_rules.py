@@ -28,7 +28,12 @@ def ns(world: World) -> str:
 
 def _give(world: World, by: Person, privilege: str, to: Person, kind: str, id: str) -> int:
     body = {"writes": [{"type": privilege, "user": to.id}]}
-    return by.post(world.grants_path(kind, id), body).status_code
+    for _ in range(10):
+        answer = by.post(world.grants_path(kind, id), body)
+        # Rights that are taken away meanwhile may overtake the decision twice; then nothing was done.
+        if answer.status_code != 503:
+            break
+    return answer.status_code
 
 
 def test_assignments_are_written_and_read_back(world: World, ns: str) -> None:
@@ -134,6 +139,8 @@ def test_giving_and_taking_in_turns_ends_as_the_rows_say(world: World, ns: str) 
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(turn, range(40)))
+    # What OpenFGA did not take in time is delivered in the background.
+    world.delivered()
     wanted = bool(world.sql("select 1 from grants where object_id = $1 and privilege = 'select'", id))
     assert ((f"user:{world.analyst.id}", "select") in world.tuples(f"namespace:{id}")) is wanted
     assert (world.analyst.get(f"{world.root}/namespaces/{ns}").status_code == 200) is wanted
@@ -214,6 +221,7 @@ def test_a_grant_that_meets_a_drop_leaves_nothing_behind(world: World, ns: str) 
         assert dropped.result().status_code == 204
         # 403: seen by the first of a batch of checks, gone for the second.
         assert {each.result() for each in given} <= {204, 403, 404}
+        world.delivered()
         assert world.sql("select 1 from grants where object_id = $1", table.uuid) == []
         assert world.tuples(f"table:{table.uuid}") == set()
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
+import asyncpg
 import pytest
 from sqlalchemy import event, func, select, text
 
@@ -30,7 +31,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 async def database(url: str) -> AsyncIterator[Database]:
-    made = Database(url, pool_size=2, acquire_timeout=5)
+    made = Database(url, pool_size=2, acquire_timeout=30)
     yield made
     await made.close()
 
@@ -121,7 +122,7 @@ async def test_many_references_are_the_same_rows_as_one_by_one_in_a_statement_fo
 
 async def test_no_question_is_lost_to_connections_that_a_restarted_database_left_in_the_pool(url: str) -> None:
     between = Toxic(urlsplit(url).port or 0)
-    held = Database(url.replace(f":{between.target}", f":{between.port}"), pool_size=3, acquire_timeout=5)
+    held = Database(url.replace(f":{between.target}", f":{between.port}"), pool_size=3, acquire_timeout=30)
 
     async def occupy() -> None:
         async with held.read() as connection:
@@ -138,23 +139,36 @@ async def test_no_question_is_lost_to_connections_that_a_restarted_database_left
         await asyncio.to_thread(between.close)
 
 
+async def _both_sleep(url: str) -> None:
+    """Return once two statements of others are sleeping at the database."""
+    asleep = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'"
+    connection = await asyncpg.connect(url.replace("+asyncpg", ""))
+    try:
+        while await connection.fetchval(asleep) < 2:
+            await asyncio.sleep(0.02)
+    finally:
+        await connection.close()
+
+
 @pytest.mark.parametrize(("end", "kept"), [("answered", 1), ("cancelled", 0)])
 async def test_the_pool_keeps_the_connection_of_a_read_that_was_answered_and_no_other(
     url: str, end: str, kept: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One that nobody keeps and nobody closed would stay open at the database, in the way of others."""
-    small = Database(url, pool_size=1, acquire_timeout=5)
-    slow = DirectRead(select(func.pg_backend_pid().label("pid"), func.pg_sleep(0.3).label("slept")))
+    small = Database(url, pool_size=1, acquire_timeout=30)
+    # The one that is cancelled has surely not been answered by then.
+    seconds = 3 if end == "cancelled" else 0.3
+    slow = DirectRead(select(func.pg_backend_pid().label("pid"), func.pg_sleep(seconds).label("slept")))
     others = text("select pid from pg_stat_activity where application_name = 'lakegate' and pid <> pg_backend_pid()")
     try:
         reads = [asyncio.create_task(small.read_one(slow, {})) for _ in range(2)]
         if end == "cancelled":
-            await asyncio.sleep(0.15)
+            await _both_sleep(url)
             for read in reads:
                 read.cancel()
         await asyncio.gather(*reads, return_exceptions=True)
         async with small.read() as connection:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while len((await connection.execute(others)).all()) != kept:
                     await asyncio.sleep(0.02)
         assert small.engine.pool.checkedout() == 0

@@ -34,7 +34,7 @@ class Tasks:
         self.database = self.loop.run(self._open(url))
 
     async def _open(self, url: str) -> Database:
-        database = Database(url, pool_size=4, acquire_timeout=5.0)
+        database = Database(url, pool_size=4, acquire_timeout=30.0)
         async with database.transaction() as connection:
             await self.rows.insert(connection)
         return database
@@ -153,7 +153,7 @@ def test_each_attempt_is_in_the_log_and_the_fifth_failure_is_the_last(there: Tas
         there.do(attempts.report, task, progress=attempt / 10, details={"deleted": attempt})
         assert there.do(attempts.fail, task, f"error {attempt}") is (attempt == 5)
         [pause] = there.sql(
-            "select extract(epoch from scheduled_for - clock_timestamp()) as s from tasks where id = :id", id=id
+            "select extract(epoch from scheduled_for - updated_at) as s from tasks where id = :id", id=id
         )
         pauses.append(round(float(pause.s)))
         there.sql("update tasks set scheduled_for = clock_timestamp() where id = :id", id=id)
