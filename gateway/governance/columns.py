@@ -8,9 +8,13 @@ from typing import Final
 
 from gateway.access.operation import Operation
 from gateway.access.operations.column_grants import OfColumn
+from gateway.access.operations.grants import Assignment
 from gateway.access.refs import ObjectKey, ObjectType, column_key, field_of
 from gateway.access.resolved import Resolved, ResolvedTable
-from gateway.governance.errors import ColumnNotFound
+from gateway.access.tuples import TupleKey
+from gateway.db import grants, outbox
+from gateway.db.engine import Connection
+from gateway.governance.errors import AmbiguousColumn, ColumnNotFound
 from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.columns import Columns, Inexpressible, columns_of
 
@@ -59,3 +63,39 @@ def field_named(columns: Columns, name: str, *, dropped: bool) -> int:
     if found is None:
         raise ColumnNotFound(f"The table has no column {name}.")
     return found
+
+
+async def refuse_another_column(
+    connection: Connection, operation: Operation, row: Resolved, key: ObjectKey, entry: Assignment
+) -> None:
+    """Raise AmbiguousColumn where `entry` was to be taken from the column `key`, which does not have it, and another
+    one has it that the name may have been meant for: it has the name in another letter case, or had it once.
+
+    Who takes away again what is not yet in force means the column that is named.
+    """
+    holding = [on for on in _namesakes(operation, row, key) if await _is_held(connection, entry, on)]
+    sought = TupleKey(entry.principal, entry.privilege.value, key)
+    if not holding or any(waiting.key == sought for waiting in await outbox.revocations_on(connection, key)):
+        return
+    raise AmbiguousColumn(
+        f"Nothing was taken: {entry.principal.id} has no {entry.privilege} on the column that this names, "
+        f"{_by_field_id(key)}, but on {', '.join(map(_by_field_id, holding))}, which had the name once or has it in "
+        "another letter case. Name the column by its field id."
+    )
+
+
+def _namesakes(operation: Operation, row: Resolved, key: ObjectKey) -> list[ObjectKey]:
+    if not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable) or _BY_ID.fullmatch(operation.column):
+        return []
+    alike = known_columns(row.metadata).alike(operation.column) - {field_of(key)}
+    return [column_key(row.id, field_id) for field_id in sorted(alike)]
+
+
+async def _is_held(connection: Connection, entry: Assignment, on: ObjectKey) -> bool:
+    sought = entry.privilege, entry.principal.type, entry.principal.id
+    held = await grants.on_object(connection, on)
+    return sought in {(row.privilege, row.principal_type, row.principal_id) for row in held}
+
+
+def _by_field_id(column: ObjectKey) -> str:
+    return f"field-id:{field_of(column)}"

@@ -19,6 +19,10 @@ class ColumnNotFound(CatalogError, code=404):
     """The table has no such column; told to who may see its grants."""
 
 
+class AmbiguousColumn(CatalogError, code=409):
+    """Another column has, or had, the name that is given, and what was to be taken away is on that one."""
+
+
 class BootstrapForbidden(CatalogError, code=403):
     """The server was opened again for one user, who is not the caller."""
 

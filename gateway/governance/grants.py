@@ -46,7 +46,7 @@ from gateway.db.outbox import Pending
 from gateway.db.role_nesting import MAX_DEPTH, leads_to_the_server, nesting
 from gateway.db.server_offices import somebody_stays
 from gateway.db.wanted import following
-from gateway.governance.columns import name_at, object_of
+from gateway.governance.columns import name_at, object_of, refuse_another_column
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
     InvalidGrantExpiry,
@@ -114,7 +114,7 @@ class Grants:
         """Give and take, all or nothing, by the rules of grants: what is so already stays so, and a grant that the
         caller gave before gets the new end and reason.
 
-        Raises as `write`, without the two about what is there.
+        Raises as `write`, without the two about what is there, and AmbiguousColumn.
         """
         await self._apply(permit, permit.operation, strict=False)
 
@@ -166,6 +166,8 @@ class Grants:
                 )
                 if strict and not taken:
                     raise TupleNotFound(f"There is no {entry.privilege} of {entry.principal.id} here.")
+                if not taken:
+                    await refuse_another_column(connection, permit.operation, row, key, entry)
             if strict:
                 await _refuse_given(connection, key, change.writes)
             for entry in change.writes:

@@ -53,6 +53,11 @@ class Columns(msgspec.Struct, frozen=True):
         had = [field.id for schema in self.schemas for field in schema if field.name == name and field.id not in now]
         return max(had, default=None)
 
+    def alike(self, name: str) -> frozenset[int]:
+        """The field ids of all columns that have this name, or had it in any schema, in whatever letter case."""
+        everywhere = (field for schema in (*self.schemas, self.current) for field in schema)
+        return frozenset(field.id for field in everywhere if field.name.casefold() == name.casefold())
+
     def nested(self, name: str) -> bool:
         """Whether the current schema has a field below the top whose full dotted name this is."""
         return any(name in _paths(field.type, field.name) for field in self.current)

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.contract.columns import WIDE, evolve, give, grants_path, readable, take, wide
@@ -105,10 +106,33 @@ def test_the_grant_of_a_dropped_column_gives_nothing_and_goes_by_its_field_id(wo
     assert seen(world, table, world.carol) == (False, None)
     assert seen(world, table, world.steward) == (False, [1, 2, 3, 4])
     assert recorded(world, table) == [("name", 2, True), ("name", 6, False)]
-    assert take(world, table, "name", world.carol).status_code == 204, "nothing is granted to her on the new one"
+    _is_told_which(take(world, table, "name", world.carol))
     assert recorded(world, table, "field-id:2") == [("name", 2, True)]
     assert take(world, table, "field-id:2", world.carol).status_code == 204
     assert recorded(world, table) == [("name", 6, False)]
+    assert take(world, table, "name", world.carol).status_code == 204, "she has none, and nobody can mean another one"
+
+
+def _is_told_which(answer: httpx.Response) -> None:
+    assert told(answer)[:2] == (409, "AmbiguousColumn")
+    assert "field-id:2" in answer.json()["error"]["message"]
+
+
+def test_who_means_the_twin_of_a_column_is_told_so(world: World, table: Table) -> None:
+    evolve(world, table, [*FIELDS, another(6, "NAME")], 6)
+    _is_told_which(take(world, table, "NAME", world.carol))
+    assert take(world, table, "NAME", world.steward).status_code == 204, "who has neither"
+    answer = world.admin.post(
+        grants_path(world, table, "NAME"),
+        {
+            "writes": [{"privilege": "select", "principal": {"user": world.steward.id}}],
+            "deletes": [{"privilege": "select", "principal": {"user": world.carol.id}}],
+        },
+    )
+    _is_told_which(answer)
+    assert recorded(world, table) == [("name", 2, False)], "all or nothing"
+    assert take(world, table, "name", world.carol).status_code == 204
+    assert recorded(world, table) == []
 
 
 def test_a_column_with_fields_in_it_is_granted_kept_and_dropped_as_a_whole(world: World, table: Table) -> None:
@@ -155,7 +179,7 @@ def test_columns_that_swap_their_names_swap_no_grants(world: World, table: Table
     evolve(world, table, but(name="card", card="name"), 5)
     assert seen(world, table, world.carol) == (False, [1, 3, 4])
     assert recorded(world, table) == [("card", 2, False)]
-    assert take(world, table, "name", world.carol).status_code == 204, "nothing is granted on what is called so now"
+    _is_told_which(take(world, table, "name", world.carol))
     assert recorded(world, table) == [("card", 2, False)]
 
 
