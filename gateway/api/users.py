@@ -111,8 +111,12 @@ async def update_user(ctx: Ctx, user_id: str) -> User:
 async def delete_user(ctx: Ctx, user_id: str) -> None:
     """Delete a record with every grant to the user; one's own, or with the right for it somebody else's."""
     operation = DeleteSelf if _own(ctx, user_id) else DeleteUser
-    await ctx.parts.users.delete(await ctx.admit(operation(UserRef(user_id))))
-    ctx.parts.met.discard(user_id)
+    permit = await ctx.admit(operation(UserRef(user_id)))
+    try:
+        await ctx.parts.users.delete(permit)
+    finally:
+        # Also when it is not yet in force everywhere: the record is gone then.
+        ctx.parts.met.discard(user_id)
 
 
 @serves(ListUserRoles, ListOwnRoles)

@@ -190,10 +190,13 @@ async def take_users(
     await _end(connection, where, values, because=Ended.REVOKED, by=by)
 
 
-async def of_user(connection: AsyncConnection, user_id: str) -> Sequence[AnyRow]:
-    """All live grants to one user, anywhere."""
+async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = False) -> Sequence[AnyRow]:
+    """All live grants to one user, anywhere; with `own` those that nobody else gave."""
     held = (grants.c.principal_type == PrincipalType.USER.value, grants.c.principal_id == user_id)
-    return (await connection.execute(select(grants).where(*held, _live()).order_by(grants.c.id))).all()
+    statement = select(grants).where(*held, _live()).order_by(grants.c.id)
+    if own:
+        statement = statement.where(grants.c.granted_by == user_id)
+    return (await connection.execute(statement)).all()
 
 
 async def shorten(
@@ -347,10 +350,13 @@ async def sweep_principal(connection: AsyncConnection, principal: Principal, *, 
     return await _end(connection, where, values, because=Ended.PRINCIPAL_DELETED, by=by)
 
 
-async def sweep_own(connection: AsyncConnection, principal: Principal, *, by: str) -> Sequence[AnyRow]:
-    """As `sweep_principal`, only what a user was given by nobody else: by creating something."""
-    where = "g.principal_type = :principal_type and g.principal_id = :principal_id and g.granted_by = :principal_id"
-    values = {"principal_type": principal.type.value, "principal_id": principal.id}
+async def sweep_own(connection: AsyncConnection, principal: Principal, *, until: datetime, by: str) -> Sequence[AnyRow]:
+    """As `sweep_principal`, only what a user was given by nobody else `until` then: by creating something."""
+    where = (
+        "g.principal_type = :principal_type and g.principal_id = :principal_id and g.granted_by = :principal_id "
+        "and g.granted_at <= :until"
+    )
+    values = {"principal_type": principal.type.value, "principal_id": principal.id, "until": until}
     return await _end(connection, where, values, because=Ended.PRINCIPAL_DELETED, by=by)
 
 

@@ -221,6 +221,13 @@ async def left_of_gone_role(connection: AsyncConnection, role: ObjectKey) -> lis
     return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
 
 
+async def left_of_user(connection: AsyncConnection, user_id: str) -> list[Pending]:
+    """What takes away something from a user and waits for delivery."""
+    theirs = and_(outbox.c.subject_type == PrincipalType.USER.value, outbox.c.subject_id == user_id)
+    waiting = select(outbox).where(outbox.c.takes_away, theirs)
+    return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
+
+
 async def left_of_gone_users(connection: AsyncConnection, provider_id: str) -> list[Pending]:
     """What takes away something from users of the provider who have no record any more, and waits for delivery."""
     theirs = and_(

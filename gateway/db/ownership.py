@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -84,17 +85,22 @@ async def record_principal_gone(connection: AsyncConnection, principal: Principa
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
 
-async def record_own_grants_gone(connection: AsyncConnection, user: Principal, *, by: str) -> list[Pending]:
-    """As `record_principal_gone`, for what the user was given by creating something."""
-    keys = await _wanted_by(connection, await grants.sweep_own(connection, user, by=by))
+async def record_own_grants_gone(
+    connection: AsyncConnection, user: Principal, *, until: datetime, by: str
+) -> list[Pending]:
+    """As `record_principal_gone`, for what the user was given by creating something `until` then."""
+    keys = await _wanted_by(connection, await grants.sweep_own(connection, user, until=until, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
 
-async def record_held_back(connection: AsyncConnection, user_id: str, *, inactive: bool) -> list[Pending]:
+async def record_held_back(
+    connection: AsyncConnection, user_id: str, *, inactive: bool, own: bool = False
+) -> list[Pending]:
     """Enqueue the tuples of everything that a user holds: nothing while the user is `inactive`, or else as the grants
-    want them. The grants stay. Call it with the user's record locked and what it says of that written.
+    want them. The grants stay. Call it with the user's record locked and what it says of that written. `own`: only of
+    what the user was given by creating something, which no lock keeps from coming.
     """
-    keys = await _wanted_by(connection, await grants.of_user(connection, user_id))
+    keys = await _wanted_by(connection, await grants.of_user(connection, user_id, own=own))
     return await outbox.enqueue_each(connection, keys, takes_away=inactive)
 
 

@@ -39,7 +39,7 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_held_back, record_principal_gone
+from gateway.db.ownership import record_held_back
 from gateway.db.rows import AnyRow
 from gateway.db.server_offices import somebody_stays
 from gateway.governance.errors import last_admin_kept, pending_when_out
@@ -103,7 +103,7 @@ class ScimUsers:
                 if not user.active:
                     await scim_users.hold(connection, provider, id)
                     pending = await record_held_back(connection, user_id, inactive=True)
-        await self._in_force(user, pending, changed=not user.active)
+        await self._in_force(user, user_id, pending, changed=not user.active)
         return _told(row)
 
     async def replace(self, permit: Permit[ReplaceScimUser], if_match: str | None) -> ScimUser:
@@ -135,14 +135,18 @@ class ScimUsers:
                     permit.trail.tell(user_id=row.user_id)
                     await users.delete(connection, row.user_id)
                     gone = Principal(PrincipalType.USER, row.user_id)
-                    pending = await record_principal_gone(connection, gone, by=permit.actor.id)
+                    pending = await latecomers.record_departure(connection, gone, by=permit.actor.id)
         except NoSuchResource:
             # Whose record it was is forgotten with the record, so it is finished for all who were deleted.
             await finish_deletion(permit, self._database, self._delivery, outbox.left_of_gone_users, provider)
+            async with self._database.read() as connection:
+                begun = await latecomers.expected_of(connection, provider)
+            with pending_when_out(GONE):
+                await latecomers.take_away(self._database, self._delivery, begun)
             raise
         with pending_when_out(GONE):
             await self._delivery.deliver(pending)
-            await latecomers.take_away(self._database, self._delivery, gone, by=permit.actor.id)
+            await latecomers.take_away(self._database, self._delivery, [gone.id])
         deleted: str = row.user_id
         return deleted
 
@@ -163,10 +167,10 @@ class ScimUsers:
                 # Made so again where it is so already: who repeats this after RevocationPending waits for the same.
                 if not user.active or not row.active:
                     pending = await record_held_back(connection, row.user_id, inactive=not user.active)
-        await self._in_force(user, pending, changed=user.active != row.active)
+        await self._in_force(user, row.user_id, pending, changed=user.active != row.active)
         return _told(changed)
 
-    async def _in_force(self, user: User, pending: Sequence[Pending], *, changed: bool) -> None:
+    async def _in_force(self, user: User, user_id: str, pending: Sequence[Pending], *, changed: bool) -> None:
         """Deliver what an activation or deactivation means. Raises RevocationPending."""
         if user.active:
             await self._delivery.deliver_or_leave(pending)
@@ -177,6 +181,7 @@ class ScimUsers:
                 await move_revisions(connection, within=(), server_too=True)
         with pending_when_out("The user is deactivated; what they hold is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
+            await latecomers.hold_back(self._database, self._delivery, user_id)
 
 
 async def _held(connection: Connection, provider: str, id: UUID, if_match: str | None) -> AnyRow:

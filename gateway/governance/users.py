@@ -30,7 +30,6 @@ from gateway.db import latecomers, role_nesting, roles, scim_users, search, user
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.found import user_from
-from gateway.db.ownership import record_principal_gone
 from gateway.db.server_offices import somebody_stays
 from gateway.governance.errors import UserSynchronized, last_admin_kept, pending_when_out
 from gateway.governance.roles import MOST_FOUND, named_roles
@@ -133,7 +132,8 @@ class Users:
 
     async def delete(self, permit: Permit[DeleteSelf | DeleteUser]) -> None:
         """The record with every grant to the user, answered when all of it is taken away everywhere. Who comes back
-        with the same id has nothing. Raises UserNotFound, LastServerAdmin for the last who can manage the server, and
+        with the same id has nothing. Sent again after an outage, it finishes what was begun. Raises UserNotFound for
+        whom neither a record nor anything else is left of, LastServerAdmin for the last who can manage the server, and
         UserSynchronized for whom a directory keeps: with the record would go that it deactivated the user, and what it
         says of the user later would find nobody.
 
@@ -145,12 +145,14 @@ class Users:
             async with self._database.change(permit) as connection, somebody_stays(connection):
                 if await scim_users.is_kept(connection, ref.user_id):
                     raise UserSynchronized("A directory (SCIM) keeps this user. Delete the user there.")
-                if not await users.delete(connection, ref.user_id):
+                known = await users.delete(connection, ref.user_id)
+                begun = await latecomers.expected(connection, ref.user_id)
+                pending = await latecomers.record_departure(connection, user, by=permit.actor.id)
+                if not (known or begun or pending):
                     raise not_found(ref)
-                pending = await record_principal_gone(connection, user, by=permit.actor.id)
         with pending_when_out("The user is deleted; what they were given is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
-            await latecomers.take_away(self._database, self._delivery, user, by=permit.actor.id)
+            await latecomers.take_away(self._database, self._delivery, [user.id])
 
     async def roles(self, permit: Permit[ListOwnRoles | ListUserRoles]) -> NamedRoleList:
         """The roles the user was put into, of all projects the caller may be in; not those that come through other

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delivering in the background what requests left in the outbox, and ending grants whose time is over."""
+"""Delivering in the background what requests left in the outbox, and ending grants whose time is over and those that
+come late to users who were deleted.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import random
 import structlog
 
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
-from gateway.db import outbox, ownership
+from gateway.db import latecomers, outbox, ownership
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 
@@ -37,14 +39,16 @@ async def run_delivery(delivery: TupleDelivery, database: Database, *, every: fl
 async def run_expiry(delivery: TupleDelivery, database: Database, *, every: float = 10.0) -> None:
     """Put grants whose time is over into the history and remove their tuples, for as long as the process lives.
 
-    They gave nothing any more from the instant they ended; this tidies up.
+    They gave nothing any more from the instant they ended; this tidies up. And finish deletions of users that did not
+    come to their end.
     """
     while True:
         await asyncio.sleep(every * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, protects nothing
         try:
             while await expire_some(delivery, database):
                 pass
-        except (DatabaseUnavailable, CommitUnknown) as outage:
+            await latecomers.take_away_due(database, delivery)
+        except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
             _log.warning("grants.expiry_postponed", reason=str(outage))
         except Exception:
             # As above.

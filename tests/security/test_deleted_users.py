@@ -1,17 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is deleted has nothing when they come back, whatever they had begun meanwhile (threats E05, D23)."""
+"""Who is deleted or deactivated has nothing when they come back, whatever they had begun meanwhile (threats E05, D23):
+by hand and by a directory, in one go and after outages.
+"""
 
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
 import httpx
 
-from tests.contract.world import SCHEMA, Person, World, unique
+from tests.contract.directories import USERS, Directory, scim_error
+from tests.contract.world import SCHEMA, Person, World, told, unique
+from tests.integration.toxic import GONE
+from tests.security.attacked_directories import Attacked, attacked, entra
+
+__all__ = ["attacked", "entra"]
 
 _ROUNDS = 12
 _AT_ONCE = 4
+_USER = "/management/v1/user"
+_INACTIVE = {"op": "replace", "path": "active", "value": False}
 
 
 def test_what_somebody_creates_while_they_are_deleted_is_not_theirs_when_they_come_back(world: World, ns: str) -> None:
@@ -46,3 +59,226 @@ def _create_until_refused(world: World, person: Person, ns: str) -> int:
             # 429: what is allowed keeps changing.
             assert answer.status_code in (200, 429), answer.text
             made += answer.status_code == 200
+
+
+def test_a_deletion_that_met_an_outage_is_finished_by_sending_it_again(
+    world: World, attacked: Attacked, ns: str
+) -> None:
+    admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
+    leaver = world.stranger()
+    world.grant("create", leaver, "namespace", world.namespace_id(ns))
+    path = f"{_USER}/{leaver.id}"
+    assert told(admin.delete(f"{_USER}/oidc~nobody"))[:2] == (404, "UserNotFound"), "the right to is remembered now"
+    _leaves_something(world, attacked, leaver, ns, lambda: admin.delete(path))
+    assert told(admin.delete(path))[0] == 503, "it is not so yet"
+    attacked.shaky.well()
+    again = _asked_until_it_is_so(lambda: admin.delete(path))
+    assert again.status_code == 204, "the first time that it succeeds"
+    _nothing_is_left(world, leaver)
+    assert told(admin.delete(path))[:2] == (404, "UserNotFound")
+    _deliver_the_rest(world)
+
+
+def test_a_deletion_that_met_an_outage_is_finished_by_itself(world: World, attacked: Attacked, ns: str) -> None:
+    """Nobody sends it again, as after a kill."""
+    admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
+    leaver = world.stranger()
+    world.grant("create", leaver, "namespace", world.namespace_id(ns))
+    assert told(admin.delete(f"{_USER}/oidc~nobody"))[0] == 404
+    _leaves_something(world, attacked, leaver, ns, lambda: admin.delete(f"{_USER}/{leaver.id}"))
+    attacked.shaky.well()
+    _deliver_the_rest(world)
+    deadline = time.monotonic() + 90
+    while world.sql("select 1 from grants where principal_id = $1", leaver.id):
+        assert time.monotonic() < deadline, "nobody finishes it"
+        time.sleep(0.5)
+    while world.tuples_of(f"user:{leaver.id}", "table"):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert world.sql("select 1 from departures where user_id = $1", leaver.id) == []
+
+
+def test_who_comes_back_before_the_deletion_is_in_force_is_deleted_with_all_of_it(
+    world: World, attacked: Attacked, ns: str
+) -> None:
+    """A new record must not make the second request think that nothing waits."""
+    admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
+    leaver = world.stranger()
+    world.grant("create", leaver, "namespace", world.namespace_id(ns))
+    path = f"{_USER}/{leaver.id}"
+    assert told(admin.delete(f"{_USER}/oidc~nobody"))[0] == 404
+    attacked.shaky.parts["openfga"].become(GONE)
+    try:
+        assert told(admin.delete(path))[0] == 503
+        _hold_delivery(world)
+        assert leaver.post(_USER, {"name": "again", "user-type": "human"}).status_code == 201
+        assert told(admin.delete(path))[0] == 503, "what the first one left is not so yet"
+    finally:
+        attacked.shaky.well()
+    assert _asked_until_it_is_so(lambda: admin.delete(path)).status_code == 204
+    _nothing_is_left(world, leaver)
+    _deliver_the_rest(world)
+
+
+def test_the_deletion_of_a_role_that_is_sent_again_under_its_key_waits_for_the_first(
+    world: World, attacked: Attacked, ns: str
+) -> None:
+    """Without one it is 404: the right to delete the role went with the role."""
+    admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
+    made = admin.post("/management/v1/role", {"name": unique("r"), "project-id": world.project})
+    assert made.status_code == 201, made.text
+    role, key = made.json()["id"], {"Idempotency-Key": str(uuid.uuid4())}
+    entry = {"writes": [{"type": "select", "role": role}]}
+    assert admin.post(world.grants_path("namespace", world.namespace_id(ns)), entry).status_code == 204
+    path, holder = f"/management/v1/role/{role}", (f"role:{role}#assignee", "select")
+    held = f"namespace:{world.namespace_id(ns)}"
+    assert holder in world.tuples(held)
+    assert admin.get(f"{path}/actions").status_code == 200, "the right to is remembered now"
+    attacked.shaky.parts["openfga"].become(GONE)
+    try:
+        deleted = admin.ask("DELETE", path, headers=key)
+        _hold_delivery(world)
+        assert told(deleted)[0] == 503 and holder in world.tuples(held)
+        assert told(admin.ask("DELETE", path, headers=key))[0] == 503
+    finally:
+        attacked.shaky.well()
+    assert _asked_until_it_is_so(lambda: admin.ask("DELETE", path, headers=key)).status_code == 204
+    assert holder not in world.tuples(held)
+    _deliver_the_rest(world)
+
+
+def test_what_somebody_creates_while_a_directory_deletes_them_is_not_theirs(
+    world: World, entra: Directory, ns: str
+) -> None:
+    user, leaver = _kept(world, entra, ns)
+    with (
+        _slow(world, "audit_log", f"new.operation = 'create_table' and {_about(leaver)}"),
+        ThreadPoolExecutor() as pool,
+    ):
+        creating = _begun(world, pool, leaver, ns)
+        assert entra.scim.delete(f"{USERS}/{user['id']}").status_code == 204
+        assert world.sql("select 1 from grants where principal_id = $1", leaver.id) == []
+        assert creating.result().status_code == 200, "it had been allowed, and was waited for"
+    _nothing_is_left(world, leaver)
+
+
+def test_a_directorys_deletion_that_met_an_outage_is_finished_by_sending_it_again(
+    world: World, attacked: Attacked, ns: str
+) -> None:
+    user, leaver = _kept(world, attacked.entra, ns)
+    scim, path = attacked.entra.scim, f"{USERS}/{user['id']}"
+    assert scim.get(path).status_code == 200
+    _leaves_something(world, attacked, leaver, ns, lambda: scim.delete(path))
+    attacked.shaky.well()
+    again = _asked_until_it_is_so(lambda: scim.delete(path))
+    assert scim_error(again)[0] == 404
+    _nothing_is_left(world, leaver)
+    _deliver_the_rest(world)
+
+
+def test_what_somebody_creates_while_a_directory_deactivates_them_is_not_in_force_until_they_are_active_again(
+    world: World, entra: Directory, ns: str
+) -> None:
+    user, leaver = _kept(world, entra, ns)
+    # The deactivation has read what the user holds and is not committed; the creation is committed and delivered.
+    held = f"new.takes_away and new.subject_id = '{leaver.id}' and new.relation = 'create'"
+    with _slow(world, "outbox", held), ThreadPoolExecutor() as pool:
+        deactivating = pool.submit(entra.patch, user, _INACTIVE)
+        _wait_for_a_sleeper(world)
+        made = leaver.post(f"{world.root}/namespaces/{ns}/tables", {"name": unique("t"), "schema": SCHEMA})
+        assert made.status_code == 200, made.text
+        assert not deactivating.done(), "the creation was to be faster"
+        assert deactivating.result().status_code == 200
+        assert world.tuples_of(f"user:{leaver.id}", "table") == set()
+    assert len(world.sql("select 1 from grants where principal_id = $1 and object_type = 'table'", leaver.id)) == 1
+    entra.patch(user, {"op": "replace", "path": "active", "value": True})
+    assert [relation for relation, _ in world.tuples_of(f"user:{leaver.id}", "table")] == ["ownership"]
+
+
+# ---- what these tests are made of -----------------------------------------------------------------------------------
+
+
+def _kept(world: World, directory: Directory, ns: str) -> tuple[dict[str, Any], Person]:
+    """A user of a directory who may create in the namespace."""
+    user = directory.user()
+    person = directory.comes(user["externalId"])
+    world.grant("create", person, "namespace", world.namespace_id(ns))
+    return user, person
+
+
+def _leaves_something(
+    world: World, attacked: Attacked, leaver: Person, ns: str, deletion: Callable[[], httpx.Response]
+) -> None:
+    """OpenFGA is away, the deletion is answered with 503, and a creation of that moment is committed after it. Nobody
+    delivers what the deletion left: the other gateway of this stack reaches OpenFGA.
+    """
+    with (
+        _slow(world, "audit_log", f"new.operation = 'create_table' and {_about(leaver)}"),
+        ThreadPoolExecutor() as pool,
+    ):
+        creating = _begun(world, pool, leaver, ns)
+        attacked.shaky.parts["openfga"].become(GONE)
+        answer = deletion()
+        _hold_delivery(world)
+        assert answer.status_code == 503, answer.text
+        assert creating.result().status_code == 200
+    rows = world.sql("select privilege from grants where principal_id = $1", leaver.id)
+    assert [row["privilege"] for row in rows] == ["ownership"], "it came late"
+
+
+def _begun(world: World, pool: ThreadPoolExecutor, person: Person, ns: str) -> Future[httpx.Response]:
+    """A creation that is allowed and about to be committed."""
+    body = {"name": unique("t"), "schema": SCHEMA}
+    creating = pool.submit(person.post, f"{world.root}/namespaces/{ns}/tables", body)
+    _wait_for_a_sleeper(world)
+    return creating
+
+
+def _about(person: Person) -> str:
+    return f"position('{person.id}' in convert_from(new.record, 'UTF8')) > 0"
+
+
+@contextmanager
+def _slow(world: World, table: str, when: str) -> Iterator[None]:
+    """Transactions stand still for some seconds where they insert such a row."""
+    world.sql(
+        "create or replace function stand_still() returns trigger language plpgsql as $$ begin "
+        "perform pg_sleep(3); return null; end $$"
+    )
+    world.sql(
+        f"create trigger stands_still after insert on {table} for each row when ({when}) execute function stand_still()"
+    )
+    try:
+        yield
+    finally:
+        world.sql(f"drop trigger stands_still on {table}")
+        world.sql("drop function stand_still()")
+
+
+def _wait_for_a_sleeper(world: World) -> None:
+    deadline = time.monotonic() + 30
+    while not world.sql("select 1 from pg_stat_activity where wait_event = 'PgSleep'"):
+        assert time.monotonic() < deadline, "nothing stands still"
+        time.sleep(0.02)
+
+
+def _hold_delivery(world: World) -> None:
+    world.sql("update outbox set not_before = clock_timestamp() + interval '1 hour'")
+
+
+def _deliver_the_rest(world: World) -> None:
+    world.sql("update outbox set not_before = clock_timestamp()")
+
+
+def _asked_until_it_is_so(ask: Callable[[], httpx.Response]) -> httpx.Response:
+    deadline = time.monotonic() + 60
+    while (answer := ask()).status_code == 503:
+        assert time.monotonic() < deadline, answer.text
+        time.sleep(0.3)
+    return answer
+
+
+def _nothing_is_left(world: World, person: Person) -> None:
+    assert world.sql("select * from grants where principal_id = $1", person.id) == []
+    for kind in ("table", "namespace", "warehouse"):
+        assert world.tuples_of(f"user:{person.id}", kind) == set()
