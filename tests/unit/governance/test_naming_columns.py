@@ -48,3 +48,9 @@ def test_a_column_that_is_called_like_a_field_id_takes_no_revocation_away_from_t
 def test_what_only_looks_like_a_field_id_is_a_name(name: str) -> None:
     with pytest.raises(ColumnNotFound):
         field_named(EVOLVED, name, dropped=True)
+
+
+def test_a_name_may_be_meant_for_every_column_that_has_it_or_had_it_in_any_letter_case() -> None:
+    assert EVOLVED.alike("card") == EVOLVED.alike("CARD") == {3, 4}
+    assert EVOLVED.alike("name") == {2}, "which is called otherwise by now"
+    assert EVOLVED.alike("no such") == frozenset()
