@@ -73,7 +73,7 @@ async def refuse_another_column(
 
     Who takes away again what is not yet in force means the column that is named.
     """
-    holding = [on for on in _namesakes(operation, row, key) if await _is_held(connection, entry, on)]
+    holding = [on for on in _namesakes(operation, row, key) if await grants.held_of(connection, on, [entry.key])]
     sought = TupleKey(entry.principal, entry.privilege.value, key)
     if not holding or any(waiting.key == sought for waiting in await outbox.revocations_on(connection, key)):
         return
@@ -89,12 +89,6 @@ def _namesakes(operation: Operation, row: Resolved, key: ObjectKey) -> list[Obje
         return []
     alike = known_columns(row.metadata).alike(operation.column) - {field_of(key)}
     return [column_key(row.id, field_id) for field_id in sorted(alike)]
-
-
-async def _is_held(connection: Connection, entry: Assignment, on: ObjectKey) -> bool:
-    sought = entry.privilege, entry.principal.type, entry.principal.id
-    held = await grants.on_object(connection, on)
-    return sought in {(row.privilege, row.principal_type, row.principal_id) for row in held}
 
 
 def _by_field_id(column: ObjectKey) -> str:
