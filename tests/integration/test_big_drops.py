@@ -26,7 +26,7 @@ from tests.contract.world import SCHEMA, Person, World, unique
 from tests.integration.conftest import _up
 from tests.integration.kills import Killable
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 #: So many readers of each table that the ways above the tree alone (its parent, the warehouse, the project) are more
 #: than a drop takes away of the tree itself before it answers.
@@ -238,17 +238,8 @@ def test_of_a_big_tree_nothing_is_reached_while_openfga_still_has_most_of_it(wor
     _require_settled(world, gateway, tree)
 
 
-@pytest.mark.parametrize(
-    "delivered",
-    [
-        pytest.param(False, id="before anything is taken away", marks=pytest.mark.long),
-        pytest.param(True, id="with some of it taken away"),
-    ],
-)
-def test_of_a_big_tree_nothing_is_reached_when_the_gateway_dies_in_its_drop(
-    world: World, gateway: Killable, delivered: bool
-) -> None:
-    tree = _plant(world)
+def _dies_in_its_drop(world: World, gateway: Killable, tree: Tree, delivered: bool) -> bool:
+    """Whether most of the tree still waits to be taken away when the gateway is dead."""
 
     def drop() -> None:
         try:
@@ -268,8 +259,26 @@ def test_of_a_big_tree_nothing_is_reached_when_the_gateway_dies_in_its_drop(
     dropping.join(70)
     assert not dropping.is_alive()
     _put_off(world)
-    waiting = sum(_waiting(world, tree))
-    assert waiting > 300, "it died too late to show anything"
+    return sum(_waiting(world, tree)) > 300
+
+
+@pytest.mark.parametrize(
+    "delivered",
+    [
+        pytest.param(False, id="before anything is taken away", marks=pytest.mark.long),
+        pytest.param(True, id="with some of it taken away"),
+    ],
+)
+def test_of_a_big_tree_nothing_is_reached_when_the_gateway_dies_in_its_drop(
+    world: World, gateway: Killable, delivered: bool
+) -> None:
+    for _ in range(3):
+        tree = _plant(world)
+        if _dies_in_its_drop(world, gateway, tree, delivered):
+            break
+        gateway.start()  # on a machine that stood still in between: the next tree
+    else:
+        raise AssertionError("it died too late to show anything")
     gateway.start()
     _require_unreachable(world, tree)
     _require_settled(world, gateway, tree)
