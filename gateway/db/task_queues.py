@@ -129,8 +129,11 @@ async def remove_ended(connection: AsyncConnection, project_id: str, *, older_th
         tasks.c.project_id == project_id,
         tasks.c.warehouse_id.in_(select(warehouses.c.id).where(warehouses.c.project_id == project_id)),
     )
+    # Locked as what they are: one that is begun again at this moment (`task_lists.reschedule`) is over no more, and a
+    # deletion that waited for it would not look at that again.
     old = select(tasks.c.id).where(theirs, tasks.c.finished_at < before).limit(limit)
-    removed = await connection.execute(delete(tasks).where(tasks.c.id.in_(old)))
+    held = old.with_for_update(skip_locked=True, of=tasks)
+    removed = await connection.execute(delete(tasks).where(tasks.c.id.in_(held)))
     attempts = (
         select(task_log.c.task_id, task_log.c.attempt)
         .join(tasks, tasks.c.id == task_log.c.task_id)

@@ -22,7 +22,7 @@ import pytest
 from sqlalchemy import text
 
 from gateway.access.outage import DecisionEngineUnavailable
-from gateway.db import attempts, task_queues, tasks
+from gateway.db import attempts, task_lists, task_queues, tasks
 from gateway.db.attempts import Task
 from gateway.db.engine import Database
 from gateway.db.migrate import run_migrations
@@ -352,6 +352,31 @@ async def test_only_what_ended_long_ago_in_the_project_is_removed_with_its_log(p
             )
     assert {row.id for row in await place.sql("select id from tasks")} == {young, waiting}
     assert {row.task_id for row in await place.sql("select task_id from task_log")} == {young}
+
+
+async def test_a_task_that_is_begun_again_while_the_log_is_cleaned_up_is_not_removed(place: Place) -> None:
+    id = await place.add()
+    await place.sql(
+        "update tasks set status = 'failed', finished_at = now() - interval '91 days' where id = :id", id=id
+    )
+    cleaning: asyncio.Task[int]
+
+    async def clean() -> int:
+        async with place.database.transaction() as connection:
+            return await task_queues.remove_ended(
+                connection, place.rows.project, older_than=timedelta(days=90), limit=100
+            )
+
+    async def ended_or_waits() -> bool:
+        waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like 'DELETE FROM tasks%'"
+        return cleaning.done() or bool(await place.sql(waits))
+
+    async with place.database.transaction() as connection:
+        await task_lists.reschedule(connection, [id], at=None)
+        cleaning = asyncio.create_task(clean())
+        await until(ended_or_waits, 60)
+    assert await cleaning == 0
+    assert (await place.row(id)).status == "scheduled"
 
 
 def _spawn(url: str) -> subprocess.Popen[bytes]:
