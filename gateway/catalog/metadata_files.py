@@ -128,8 +128,19 @@ class MetadataFiles:
         try:
             data = await self._files.read(profile, credential, file.text, max_bytes=self.limits.file_bytes)
         except FileMissing:
-            raise NotFoundException(f"Failed to open input stream for file: {file.text}") from None
+            raise _missing(file) from None
         return await asyncio.to_thread(decompress, data, max_bytes=self.limits.document_bytes)
+
+    async def refuse_superfluous(self, file: Location) -> None:
+        """Raise NotFoundException for a file that is deleted at this moment, or was not named by what it is for yet."""
+        if await self._pending.noted(file.text):
+            raise _missing(file)
+
+    async def keep(self, file: Location) -> None:
+        """Have a file that may be noted as superfluous stay for a clean-up window from now on: it is about to be read
+        and named.
+        """
+        await self._pending.keep(file.text)
 
     async def take_back(self, warehouse: ResolvedWarehouse, locations: Sequence[str]) -> None:
         """Delete noted files that nothing names; what cannot be deleted now is left to the sweeper."""
@@ -161,6 +172,10 @@ def own_files(location: Location, files: Iterable[str]) -> list[str]:
     somebody else's and are not to be deleted with it.
     """
     return [file for file in files if _lies_in(location, file)]
+
+
+def _missing(file: Location) -> NotFoundException:
+    return NotFoundException(f"Failed to open input stream for file: {file.text}")
 
 
 def _lies_in(location: Location, file: str) -> bool:

@@ -63,8 +63,8 @@ class Registrations:
         """Make a table of a metadata file; with a permit to drop the table of this name, in its place.
 
         Raises AlreadyExistsException, TableActionForbidden (overwriting needs `can_drop`), LocationAlreadyTaken,
-        InvalidLocation, FormatVersionNotAllowed, NotFoundException for a missing file, and 400 for what is no table
-        metadata or too large.
+        InvalidLocation, FormatVersionNotAllowed, NotFoundException for a missing file, CommitFailedException when the
+        table to overwrite was changed or renamed meanwhile, and 400 for what is no table metadata or too large.
         """
         operation = permit.operation
         namespace = permit.namespace(operation.namespace)
@@ -74,11 +74,15 @@ class Registrations:
         await self._refuse_taken_name(permit, namespace, replaced)
         profile = stored_profile(namespace.warehouse.profile)
         file, folder = await self._file_of_nobody(permit, profile, operation.request.metadata_location, replaced)
+        # What is noted in a table's place are files that its commits left behind, and they delete them themselves. One
+        # that comes after this finds another version of the table in `_take_away`.
+        await self._files.refuse_superfluous(file)
         found = await self._examined(Kind.TABLE, namespace, file, folder)
         location = Location.parse(found.location, escapes_known=True)
         require_vendable(profile, location)
         check_format_version(found.format_version, frozenset(namespace.warehouse.allowed_format_versions))
-        written = (operation.request.metadata_location, found.document)
+        # By the one spelling of the place, which is what a file is noted, and forgotten, by.
+        written = (file.text, found.document)
         async with arrival(permit, self._database, namespace, identifier, location) as connection:
             # Locations before rows: the order in which all changes lock (`changes.py`).
             await tables.hold_explicit_locations(connection)
@@ -99,12 +103,14 @@ class Registrations:
             await refuse_taken_name(connection, namespace, identifier, taken_for_view)
         profile = stored_profile(namespace.warehouse.profile)
         file, folder = await self._file_of_nobody(permit, profile, request.metadata_location, None)
+        # The last file of a view that was dropped can be registered until its window is over.
+        await self._files.keep(file)
         found = await self._examined(Kind.VIEW, namespace, file, folder)
         self._views.owners.require(permit.actor, decode_stored_view_metadata(found.document))
         location = Location.parse(found.location, escapes_known=True)
         id = uuid7()
         permit.trail.tell(view_id=str(id), location=location.text)
-        written = (request.metadata_location, found.document)
+        written = (file.text, found.document)
         await self._views.insert(permit, namespace, identifier, id, UUID(found.uuid), location, written, explicit=True)
         return view_answer(*written)
 
@@ -177,6 +183,9 @@ class Registrations:
             return []
         if not _is_still(now.namespace_id, now.name_key, replaced):
             raise CommitFailedException("The table to overwrite was renamed meanwhile; try again.")
+        if now.version != replaced.version:
+            # That commit may be deleting the file that was read: it may have fallen out of the table's log.
+            raise CommitFailedException("The table to overwrite was changed meanwhile; try again.")
         if now.protected:
             raise ProtectedTabularDeletionWithoutForce.of("table", replaced.identifier)
         return await self._remove(connection, replaced, actor)

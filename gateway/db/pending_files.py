@@ -6,7 +6,8 @@ trigger, migration 0002), with the file when the change fails, and else when the
 that a change makes superfluous gets its row in the transaction of that change.
 
 Whoever is about to name a file or to delete it holds its row: a change that outlives the clean-up window of its file
-finds no row and fails, instead of naming a file that is gone.
+finds no row and fails, instead of naming a file that is gone. Who names a file that others wrote, and that may be noted
+as superfluous (`gateway.catalog.registrations`), has its clean-up window begin anew before it is read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import structlog
-from sqlalchemy import Exists, func, select, text
+from sqlalchemy import ColumnElement, Exists, func, select, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -40,6 +41,19 @@ class PendingFiles:
         async with self._database.by_itself() as connection:
             await add(connection, warehouse_id, locations)
 
+    async def noted(self, location: str) -> bool:
+        """Whether a file is noted: it goes, or was not named yet."""
+        async with self._database.by_itself() as connection:
+            return (await connection.execute(_NOTED, {"location": location})).first() is not None
+
+    async def keep(self, location: str) -> None:
+        """Let the clean-up window of a file begin anew, if it is noted: somebody is about to read and to name it.
+
+        Waits for a sweeper that has it in hand; then there is no row any more, and no file to read.
+        """
+        async with self._database.by_itself() as connection:
+            await connection.execute(_KEEP, {"location": location})
+
     async def forget(self, locations: Sequence[str]) -> None:
         """These files are gone again; a database that does not answer leaves the rows to the sweeper."""
         try:
@@ -47,6 +61,10 @@ class PendingFiles:
                 await forget(connection, locations)
         except DatabaseUnavailable as left:
             _log.warning("pending_files.left", files=list(locations), reason=str(left))
+
+
+_NOTED = text("select 1 from pending_files where location = :location")
+_KEEP = text("update pending_files set written_at = clock_timestamp() where location = :location")
 
 
 async def add(connection: AsyncConnection, warehouse_id: UUID, locations: Sequence[str]) -> None:
@@ -95,22 +113,31 @@ async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) ->
     turn = func.row_number().over(partition_by=pending_files.c.warehouse_id, order_by=pending_files.c.written_at)
     old = (
         select(pending_files.c.location, pending_files.c.warehouse_id, turn.label("turn"))
-        .where(pending_files.c.written_at < func.clock_timestamp() - _seconds(seconds), ~_named())
+        .where(_over(seconds), ~_named())
         .subquery()
     )
     statement = select(old.c.location, old.c.warehouse_id).where(old.c.turn <= limit).order_by(old.c.warehouse_id)
     return (await connection.execute(statement)).all()
 
 
-async def claim(connection: AsyncConnection, locations: Sequence[str]) -> list[str]:
-    """Those of the files that may be deleted in this transaction: nobody is about to name them or deletes them too."""
-    statement = select(pending_files.c.location).where(pending_files.c.location.in_(list(locations)), ~_named())
+async def claim(connection: AsyncConnection, locations: Sequence[str], *, seconds: float) -> list[str]:
+    """Those of the files that may be deleted in this transaction: nobody is about to name them or deletes them too.
+
+    They are overdue still: the clean-up window of one may have begun anew since (`PendingFiles.keep`).
+    """
+    asked = pending_files.c.location.in_(list(locations))
+    statement = select(pending_files.c.location).where(asked, _over(seconds), ~_named())
     held = statement.order_by(pending_files.c.location).with_for_update(skip_locked=True)
     return list((await connection.execute(held)).scalars())
 
 
 def _named() -> Exists:
     return select(tables.c.id).where(tables.c.metadata_location == pending_files.c.location).exists()
+
+
+def _over(seconds: float) -> ColumnElement[bool]:
+    over: ColumnElement[bool] = pending_files.c.written_at < func.clock_timestamp() - _seconds(seconds)
+    return over
 
 
 def _seconds(seconds: float) -> object:

@@ -331,12 +331,12 @@ async def pointer(connection: AsyncConnection, id: UUID) -> AnyRow | None:
 
 
 async def lock(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """What the table or view is called and where (namespace_id, name_key), and whether it is `protected`, locked
-    against everybody; None when gone.
+    """What the table or view is called and where (namespace_id, name_key), whether it is `protected`, and which
+    `version` of it this is, locked against everybody; None when gone.
 
     Grants in flight hold the row too (`grants.hold_object`), so afterwards the grants on it are settled.
     """
-    columns = (tables.c.namespace_id, tables.c.name_key, tables.c.protected)
+    columns = (tables.c.namespace_id, tables.c.name_key, tables.c.protected, tables.c.version)
     statement = select(*columns).where(tables.c.id == id, LIVE).with_for_update()
     return (await connection.execute(statement)).one_or_none()
 

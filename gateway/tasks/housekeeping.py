@@ -105,7 +105,7 @@ class Housekeeping:
                 raise StorageDenied("The warehouse has no storage credential to delete files with.")
             # The rows are held while their files go: a change that is slower than the window cannot name them any more.
             async with self._database.change(permit) as connection:
-                held = await pending_files.claim(connection, locations)
+                held = await pending_files.claim(connection, locations, seconds=self._file_seconds)
                 await self._files.delete(stored_profile(warehouse.profile), credential, held)
                 await pending_files.forget(connection, held)
                 permit.trail.tell(deleted=" ".join(held))

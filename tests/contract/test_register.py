@@ -6,13 +6,18 @@ from __future__ import annotations
 import gzip
 import json
 import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 
+from tests.contract.lifecycle import until
 from tests.contract.test_views import create as create_view
-from tests.contract.world import SCHEMA, Person, Table, World, told, unique
+from tests.contract.world import SCHEMA, Loop, Person, Table, World, told, unique
 
 
 def register(by: Person, world: World, ns: str, name: str, location: str, **more: Any) -> httpx.Response:
@@ -348,3 +353,101 @@ def test_a_metadata_file_right_in_the_warehouses_base_is_refused_unread(world: W
     answer = register(world.admin, world, ns, unique("t"), f"s3://{world.bucket}/{base}/00000-a.metadata.json")
     assert told(answer)[:2] == (400, "InvalidLocation")
     assert "folder below the warehouse's base" in told(answer)[2]
+
+
+def _note(world: World, file: str, age: str) -> None:
+    world.sql(
+        "insert into pending_files (location, warehouse_id, written_at) values ($1, $2, now() - $3::text::interval)",
+        file,
+        world.warehouse,
+        age,
+    )
+
+
+def test_a_file_that_fell_out_of_a_tables_log_is_none_to_register(world: World, ns: str) -> None:
+    """Whoever committed deletes it, at this very moment perhaps."""
+    table = world.table(ns)
+    first = table.answer["metadata-location"]
+    now = world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "1"}}).json()
+    _note(world, first, "1 second")
+    refused = register(world.admin, world, ns, table.name, first, overwrite=True)
+    assert told(refused)[:2] == (404, "NotFoundException")
+    assert world.admin.get(table.path).json()["metadata-location"] == now["metadata-location"]
+    world.sql("delete from pending_files where location = $1", first)
+    assert register(world.admin, world, ns, table.name, first, overwrite=True).status_code == 200
+
+
+def test_a_table_that_was_committed_to_meanwhile_is_not_overwritten(world: World, ns: str) -> None:
+    """The commit may have deleted the file that was read: it had fallen out of the log."""
+    table = world.table(ns)
+    first = table.answer["metadata-location"]
+    with ThreadPoolExecutor(1) as pool, locations_held(world):
+        asking = pool.submit(register, world.admin, world, ns, table.name, first, overwrite=True)
+        until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "nobody waits")
+        change = {"action": "set-properties", "updates": {"a": "1"}}
+        body = {"requirements": [], "updates": [change]}
+        headers = {"Authorization": f"Bearer {world.admin.token}"}
+        committed = httpx.post(world.base + table.path, json=body, headers=headers, timeout=60, trust_env=False)
+    assert committed.status_code == 200, committed.text
+    assert told(asking.result())[:2] == (409, "CommitFailedException")
+    assert world.admin.get(table.path).json()["metadata-location"] == committed.json()["metadata-location"]
+    assert register(world.admin, world, ns, table.name, first, overwrite=True).status_code == 200
+
+
+_LOCATIONS = 0x1A4E0002
+_WAITS_FOR_LOCATIONS = f"select 1 from pg_locks where locktype = 'advisory' and objid = {_LOCATIONS} and not granted"
+
+
+@contextmanager
+def locations_held(world: World) -> Iterator[None]:
+    """Nobody takes a place that they name until the block ends."""
+
+    async def begin() -> asyncpg.Connection:
+        connection = await asyncpg.connect(world.ready.postgres)
+        await connection.execute(f"select pg_advisory_lock({_LOCATIONS})")
+        return connection
+
+    loop = Loop()
+    connection = loop.run(begin())
+    try:
+        yield
+    finally:
+        loop.run(connection.close())
+        loop.close()
+
+
+def _dropped_view(world: World, ns: str, age: str) -> tuple[str, str]:
+    """(name, metadata file) of a view that was dropped so long ago."""
+    view = create_view(world, ns)
+    assert world.admin.delete(view["path"]).status_code == 204
+    file = view["metadata-location"]
+    world.sql("update pending_files set written_at = now() - $2::text::interval where location = $1", file, age)
+    return view["name"], file
+
+
+def _noted(world: World, file: str) -> list[Any]:
+    return world.sql(
+        "select now() - written_at < interval '5 minutes' as lately from pending_files where location = $1", file
+    )
+
+
+def test_the_file_of_a_dropped_view_is_not_swept_while_somebody_registers_it(world: World, ns: str) -> None:
+    name, file = _dropped_view(world, ns, "59 minutes")
+    with ThreadPoolExecutor(1) as pool, locations_held(world):
+        asking = pool.submit(register_view, world.admin, world, ns, name, file)
+        until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "nobody waits")
+        [noted] = _noted(world, file)
+    assert noted["lately"]
+    assert asking.result().status_code == 200
+    assert _noted(world, file) == []
+
+
+@pytest.mark.parametrize("spelled", ["S3://", "s3://"])
+def test_a_registered_file_is_superfluous_no_more_however_its_place_is_spelled(
+    world: World, ns: str, spelled: str
+) -> None:
+    name, file = _dropped_view(world, ns, "1 minute")
+    answer = register_view(world.admin, world, ns, name, file.replace("s3://", spelled))
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["metadata-location"] == file
+    assert _noted(world, file) == []

@@ -144,7 +144,7 @@ async def test_a_file_that_a_change_is_about_to_name_is_nobodys_to_sweep(here: D
         async with here.transaction() as change:
             await pending_files.hold(change, [held])
             async with there.transaction() as sweep:
-                assert await pending_files.claim(sweep, [held, free]) == [free]
+                assert await pending_files.claim(sweep, [held, free], seconds=0) == [free]
     finally:
         await _forget(here, [held, free])
 
@@ -157,7 +157,7 @@ async def test_a_change_waits_for_the_sweeper_and_then_does_not_happen(here: Dat
             await pending_files.hold(connection, [location])
 
     async with there.transaction() as sweep:
-        assert await pending_files.claim(sweep, [location]) == [location]
+        assert await pending_files.claim(sweep, [location], seconds=0) == [location]
         changing = asyncio.create_task(change())
         await asyncio.sleep(0.3)
         assert not changing.done()

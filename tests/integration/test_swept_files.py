@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who sweeps files that nothing names, and who is about to name one of them at that moment. PostgreSQL is real."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from sqlalchemy import text
+
+from gateway.db import pending_files
+from gateway.db.engine import Database
+from gateway.db.pending_files import PendingFiles
+from tests.integration.parts import Parts, Rows, running_parts
+
+FILE = "s3://bucket/view/metadata/00001-a.metadata.json"
+HOUR = 3600.0
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Parts]:
+    with running_parts() as started:
+        yield started
+
+
+@pytest.fixture
+async def database(running: Parts) -> AsyncIterator[Database]:
+    """With one file that was noted two hours ago."""
+    made, rows = Database(running.database_url, pool_size=4, acquire_timeout=30), Rows()
+    async with made.transaction() as connection:
+        await connection.execute(text("truncate pending_files"))
+        await rows.insert(connection)
+        await pending_files.add(connection, rows.warehouses[0], [FILE])
+        await connection.execute(text("update pending_files set written_at = now() - interval '2 hours'"))
+    yield made
+    await made.close()
+
+
+async def _overdue(database: Database) -> list[str]:
+    async with database.read() as connection:
+        return [row.location for row in await pending_files.overdue(connection, seconds=HOUR, limit=10)]
+
+
+async def test_what_is_found_overdue_is_claimed(database: Database) -> None:
+    assert await _overdue(database) == [FILE]
+    async with database.transaction() as connection:
+        assert await pending_files.claim(connection, [FILE], seconds=HOUR) == [FILE]
+
+
+async def test_a_file_that_somebody_is_about_to_name_since_it_was_found_overdue_is_not_swept(
+    database: Database,
+) -> None:
+    assert await _overdue(database) == [FILE]
+    await PendingFiles(database).keep(FILE)
+    async with database.transaction() as connection:
+        assert await pending_files.claim(connection, [FILE], seconds=HOUR) == []
+    assert await _overdue(database) == []
+
+
+async def test_who_comes_while_a_file_is_swept_waits_and_finds_none(database: Database) -> None:
+    files = PendingFiles(database)
+    async with database.transaction() as connection:
+        assert await pending_files.claim(connection, [FILE], seconds=HOUR) == [FILE]
+        keeping = asyncio.create_task(files.keep(FILE))
+        waits = text("select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like 'update pending%'")
+        async with asyncio.timeout(60):
+            while not (await connection.execute(waits)).all():
+                await asyncio.sleep(0.02)
+                # Else this transaction goes on seeing what it saw first of who is active.
+                await connection.execute(text("select pg_stat_clear_snapshot()"))
+        assert not keeping.done()
+        await pending_files.forget(connection, [FILE])
+    await keeping
+    assert not await files.noted(FILE)
