@@ -64,9 +64,12 @@ async def taken_in(connection: AsyncConnection, location_key: str) -> None:
     await connection.execute(delete(retired).where(func.starts_with(retired.c.location_key, location_key)))
 
 
-async def files_gone(connection: AsyncConnection, table_id: UUID) -> None:
-    """Say that the files of a table that went were deleted; forgets places that no key reaches any more."""
-    await connection.execute(update(retired).where(retired.c.table_id == table_id).values(files_remain=False))
+async def files_gone(connection: AsyncConnection, table_id: UUID, location_key: str) -> None:
+    """Say that the files at and below a place that a table or view gave up were deleted; forgets places that no key
+    reaches any more. Where a view lay before it moved there is another place, whose files remain.
+    """
+    there = (retired.c.table_id == table_id, func.starts_with(retired.c.location_key, location_key))
+    await connection.execute(update(retired).where(*there).values(files_remain=False))
     await connection.execute(_FORGET)
 
 

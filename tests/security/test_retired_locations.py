@@ -119,16 +119,20 @@ def test_who_has_the_storage_in_hand_may_take_in_what_others_left_when_no_key_li
     assert _register(world.admin, world, own, file).status_code == 200
 
 
-@pytest.mark.parametrize("how", ["move", "drop"])
+@pytest.mark.parametrize("how", ["move", "move and purge", "drop"])
 def test_a_view_that_moved_or_went_leaves_its_old_place_to_who_took_it_away(world: World, how: str) -> None:
     own, ns = _creator(world, world.carol), world.namespace()
     view = create_view(world, ns)
     place = view["metadata"]["location"]
-    if how == "move":
-        moved = world.admin.post(view["path"], {"updates": [{"action": "set-location", "location": _place(world)}]})
-        assert moved.status_code == 200, moved.text
-    else:
+    if how == "drop":
         assert world.admin.delete(view["path"]).status_code == 204
+    else:
+        to = _place(world)
+        moved = world.admin.post(view["path"], {"updates": [{"action": "set-location", "location": to}]})
+        assert moved.status_code == 200, moved.text
+    if how == "move and purge":
+        assert world.admin.delete(f"{view['path']}?purgeRequested=true").status_code == 204
+        _wait_for_purge(world, to)
     [left] = world.sql(
         "select retired_by, keys_until <= now() as past from retired_locations where location = $1", place
     )
