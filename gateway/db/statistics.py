@@ -58,12 +58,13 @@ _CALLS = text(
 )
 
 # One process sums up at a time. A change that was committed late is counted where the sums have come to.
+# A statement of its own: what is summed up afterwards sees all that whoever had the turn before wrote.
+_TURN = text("select pg_try_advisory_xact_lock(hashtextextended('warehouse statistics', 7))")
+
 _SUM_UP = text(
     """
-    with turn as (select pg_try_advisory_xact_lock(hashtextextended('warehouse statistics', 7)) as ours),
-    taken as (
-        delete from warehouse_changes where (select ours from turn)
-            and id in (select id from warehouse_changes order by id limit 10000)
+    with taken as (
+        delete from warehouse_changes where id in (select id from warehouse_changes order by id limit 10000)
         returning warehouse_id, tables, views, at),
     changed as (
         select t.warehouse_id, greatest(date_trunc('hour', t.at, 'UTC'), l.hour) as hour, l.tables as had_tables,
@@ -153,7 +154,8 @@ async def calls(
 
 async def sum_up(connection: AsyncConnection) -> None:
     """Add what changed to the counts of its hour, unless another process does."""
-    await connection.execute(_SUM_UP)
+    if (await connection.execute(_TURN)).scalar_one():
+        await connection.execute(_SUM_UP)
 
 
 async def counts(

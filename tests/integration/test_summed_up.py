@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several processes sum up how many tables there are, at once and while tables come. PostgreSQL is real."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from sqlalchemy import text
+
+from gateway.db import statistics
+from gateway.db.engine import Database
+from tests.integration.parts import Parts, Rows, running_parts
+
+_PROCESSES = 6
+_WRITERS = 3
+_CHANGES = 1000
+
+_CHANGE = text("insert into warehouse_changes (warehouse_id, tables, views) values (:id, 1, 0)")
+_TOTAL = text("select tables from warehouse_statistics where warehouse_id = :id order by hour desc limit 1")
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Parts]:
+    with running_parts() as started:
+        yield started
+
+
+@pytest.fixture
+async def database(running: Parts) -> AsyncIterator[Database]:
+    made = Database(running.database_url, pool_size=8, acquire_timeout=30)
+    yield made
+    await made.close()
+
+
+async def _sum_up(database: Database) -> None:
+    async with database.transaction() as connection:
+        await statistics.sum_up(connection)
+
+
+async def test_no_table_is_missed_however_many_processes_count(database: Database) -> None:
+    rows, writing = Rows(), _WRITERS
+    counted = rows.warehouses[1]
+    async with database.transaction() as connection:
+        await rows.insert(connection)
+
+    async def write() -> None:
+        nonlocal writing
+        for _ in range(_CHANGES):
+            async with database.transaction() as connection:
+                await connection.execute(_CHANGE, {"id": counted})
+        writing -= 1
+
+    async def count() -> None:
+        while writing:
+            await _sum_up(database)
+
+    await asyncio.gather(*(write() for _ in range(_WRITERS)), *(count() for _ in range(_PROCESSES)))
+    await _sum_up(database)
+    async with database.read() as connection:
+        assert (await connection.execute(_TOTAL, {"id": counted})).scalar_one() == _WRITERS * _CHANGES
