@@ -35,6 +35,8 @@ EXEMPT = {
     "catalog.metadata_files.MetadataFiles.read": "as above",
     "catalog.metadata_files.MetadataFiles.take_back": "as above",
     "catalog.metadata_files.MetadataFiles.require_empty": "as above",
+    "catalog.metadata_files.MetadataFiles.refuse_superfluous": "it only refuses: a file that goes is not to be named",
+    "catalog.metadata_files.MetadataFiles.keep": "it puts off when a superfluous file is swept",
     "catalog.examination.Examiner.turn": "it waits, and knows nothing",
     "catalog.examination.Examiner.examined": "pure: it reads a document that was read with a permit",
     "catalog.credentials.Credentials.place_only": "pure: it reads the place of the store off a row and knows no key",
