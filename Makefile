@@ -8,12 +8,13 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 PYTHON ?= python3
 PROCESSES ?= 2
+MINUTES ?= 20
 VENV := .venv
 BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-long test-trino test-keycloak test-browser test-helm check model policies attackers-day bench spec-diff lock clean
+.PHONY: help setup demo up test test-long test-trino test-keycloak test-browser test-helm check model policies attackers-day soak bench spec-diff lock clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -57,11 +58,11 @@ policies: setup ## Check and test the relationship model and the Rego policies a
 test: setup ## All tests but the long ones, in two processes; make test PROCESSES=0 for one after the other
 	$(BIN)/python -m pytest -m 'not long' -n $(PROCESSES)
 
-test-long: setup ## The tests that take minutes
-	$(BIN)/python -m pytest -m long --timeout 1200
+test-long: setup ## The tests that take minutes, and all drawn ones with another seed; make test-long SEED=5 repeats one
+	$(BIN)/python -m tests.long_run $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
 
 test-trino: setup ## Statements of several people on a real Trino: fetches 800 MB once, needs Java 24 and Maven
-	LAKEGATE_TEST_TRINO=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_trino.py tests/e2e/test_trino_agreement.py tests/e2e/test_trino_columns.py
+	LAKEGATE_TEST_TRINO=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_trino.py tests/e2e/test_trino_agreement.py tests/e2e/test_trino_columns.py tests/e2e/test_trino_caches.py
 
 test-keycloak: setup ## Logins, groups and changing keys on a real Keycloak: fetches 180 MB once, needs Maven and Java 17 or 21
 	LAKEGATE_TEST_KEYCLOAK=1 $(BIN)/python -m pytest tests/e2e/test_keycloak.py
@@ -71,6 +72,9 @@ test-browser: setup ## The pages people sign in on in a real browser: needs Chro
 
 test-helm: setup ## Render the chart and hold it against Kubernetes' schemas: builds Helm once, five minutes
 	LAKEGATE_TEST_HELM=1 $(BIN)/python -m pytest tests/e2e/test_helm.py
+
+soak: setup ## One abusive principal beside ten normal ones for 20 minutes; make soak MINUTES=3 for less
+	$(BIN)/python -m tests.security.soak --minutes $(MINUTES)
 
 attackers-day: setup ## Try everything an attacker can try about identity, and print what was refused
 	@$(BIN)/python -m tests.security.attackers_day

@@ -23,6 +23,7 @@ from gateway.assembly.adapters import (
     open_database,
     open_opa,
     open_openfga,
+    open_sealer,
     open_stores,
     tuple_delivery,
 )
@@ -109,7 +110,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     keeper, reconcile = mending(settings, database, fga, delivery, door, metrics)
     watch_drift(settings, metrics, database, fga, keeper, reconcile, stack)
     health = await _health(settings, database, fga, opa, identity, stack)
-    stores = open_stores(settings, trust, metrics, database)
+    stores = open_stores(settings, trust, metrics, database, await open_sealer(settings, database), stack)
     await stores.storage.require_right_key()
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
@@ -160,13 +161,14 @@ async def reconcile(
 
 
 async def change_keys(settings: Settings, *, seal: bool) -> KeyChange:
-    """Seal every stored credential with the first key, or only count, as `lakegate secrets rotate` asks for it.
+    """Seal every stored credential with the first key in the present form, or only count (`lakegate secrets rotate`).
 
     Raises `NotAllReadable`, and what starting a gateway and passing its door raise.
     """
     async with AsyncExitStack() as stack:
+        sealer = Sealer(settings.encryption_keys())
         database, _, door = await _for_a_command(settings, Metrics(), stack)
-        return await SealAnew(database=database, door=door, sealer=Sealer(settings.encryption_keys())).run(seal=seal)
+        return await SealAnew(database=database, door=door, sealer=sealer).run(seal=seal)
 
 
 async def reopen_bootstrap(settings: Settings, *, user_id: str | None) -> bool:

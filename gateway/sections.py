@@ -54,7 +54,42 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     buffer_size: Annotated[
         Count, Meta(description="Most records of reads and refusals waiting to be written; when full, requests fail.")
     ] = 10_000
+    principal_share: Annotated[
+        Count,
+        Meta(description="Most such records of one principal, never above a quarter of them all; more get 429."),
+    ] = 2_500
     flush_interval: Annotated[float, Meta(description="Longest time such a record waits.", extra=SECONDS)] = 0.2
+
+
+class Shares(msgspec.Struct, frozen=True, kw_only=True):
+    """What one principal may use of one worker process at the same time; above it requests wait, then get 429."""
+
+    requests: Annotated[Count, Meta(description="Most concurrent requests of one principal in a worker process.")] = 32
+    waiting: Annotated[
+        int, Meta(ge=0, description="Most requests of one principal that wait for its other requests; more get 429.")
+    ] = 256
+    wait: Annotated[
+        float, Meta(ge=0, description="Longest time that a request waits for its share before 429.", extra=SECONDS)
+    ] = 5.0
+    total_requests: Annotated[
+        Count, Meta(description="Most concurrent requests of all users in a worker process; users take turns.")
+    ] = 128
+    engine_requests: Annotated[
+        Count,
+        Meta(
+            description="Concurrent requests reserved, beside those, for engines that hold `inspector` or `delegate`; "
+            "one of them has a quarter at most."
+        ),
+    ] = 64
+    questions_per_second: Annotated[
+        float, Meta(gt=0, description="Authorization questions a second of one principal in a worker process.")
+    ] = 1000.0
+    question_burst: Annotated[
+        float, Meta(gt=0, description="Authorization questions that a principal may ask at once after a pause.")
+    ] = 5000.0
+    bytes: Annotated[
+        Count, Meta(description="Most bytes of request bodies of one principal in progress in a worker process.")
+    ] = 67_108_864
 
 
 class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +121,10 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     credentials: Annotated[
         int, Meta(ge=0, description="Most vended credentials, kept for half their life; 0 mints each time.")
     ] = 10_000
+    documents: Annotated[
+        int,
+        Meta(ge=0, description="Most bytes of metadata documents; larger ones than a quarter of it are not kept."),
+    ] = 67_108_864
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +163,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     metadata_size: Annotated[
         Count, Meta(description="Largest metadata document, unpacked, registered or made by commits, in bytes.")
     ] = 67_108_864
+    transaction_size: Annotated[
+        Count, Meta(description="Most bytes of metadata documents that the tables of one transaction have in all.")
+    ] = 134_217_728
     metadata_values: Annotated[
         Count, Meta(description="Most JSON values in a metadata document that is registered.")
     ] = 4_000_000

@@ -14,18 +14,35 @@ import os
 import typing
 import uuid
 from collections.abc import Mapping
+from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Annotated
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from msgspec import Meta
 
-from gateway.sections import Audit, Count, Drift, Embedded, Idempotency, Limits, Memory, Metrics, Opa, OpenFga, Port
-from gateway.settings_engines import ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
+from gateway.scope.endpoint import EndpointRules, parse_networks
+from gateway.sections import (
+    Audit,
+    Count,
+    Drift,
+    Embedded,
+    Idempotency,
+    Limits,
+    Memory,
+    Metrics,
+    Opa,
+    OpenFga,
+    Port,
+    Shares,
+)
+from gateway.settings_engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings_identity import IdentitySettings, KubernetesCluster
 from gateway.variables import PREFIX, SECONDS, SettingRow, read, rows_of
 from gateway.variables import Secret as Secret
 from gateway.variables import SettingsError as SettingsError
+
+SslMode = typing.Literal["disable", "prefer", "require", "verify-ca", "verify-full"]
 
 
 class Settings(IdentitySettings, frozen=True, kw_only=True):
@@ -85,6 +102,13 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
     skip_storage_validation: Annotated[
         bool, Meta(description="Accept a warehouse without trying its storage. Not for production.")
     ] = False
+    storage_endpoint_networks: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Networks (CIDR) beyond public addresses that storage profiles may name as `endpoint` and "
+            "`sts-endpoint`: loopback and private ones are refused unless listed, link-local and metadata ones always."
+        ),
+    ] = ()
     metadata_cleanup_window: Annotated[
         float,
         Meta(
@@ -123,9 +147,12 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
     pg_password: Annotated[Secret | None, Meta(description="The role's password.")] = None
     pg_database: Annotated[str | None, Meta(description="Name of the database.")] = None
     pg_ssl_mode: Annotated[
-        typing.Literal["disable", "prefer", "require", "verify-ca", "verify-full"],
-        Meta(description="TLS towards PostgreSQL, as libpq's `sslmode`; only the last one proves who answers."),
-    ] = "prefer"
+        SslMode | None,
+        Meta(
+            description="TLS towards PostgreSQL, as libpq's `sslmode`; only `verify-full` proves which server answers. "
+            "Default: `verify-full`; `prefer` when every host is a loopback address or a socket."
+        ),
+    ] = None
     pg_ssl_root_cert: Annotated[
         str | None,
         Meta(description="File of certificates to trust for PostgreSQL alone, for the two `verify` modes."),
@@ -159,11 +186,23 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
     openfga: OpenFga = OpenFga()
     opa: Opa = Opa()
     audit: Audit = Audit()
+    shares: Shares = Shares()
     idempotency: Idempotency = Idempotency()
     memory: Memory = Memory()
     drift: Drift = Drift()
     limits: Limits = Limits()
     embedded: Embedded = Embedded()
+
+    def storage_endpoint_rules(self) -> EndpointRules:
+        """The networks that storage profiles may name.
+
+        Raises:
+            SettingsError: an entry is no network.
+        """
+        try:
+            return parse_networks(self.storage_endpoint_networks)
+        except ValueError as wrong:
+            raise SettingsError(f"{PREFIX}STORAGE_ENDPOINT_NETWORKS: {wrong}") from None
 
     def write_url(self) -> Secret:
         """The primary's connection URL, given whole or made of its parts.
@@ -175,6 +214,16 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
             _require_no_tls(self.pg_database_url_write, "PG_DATABASE_URL_WRITE")
             return self.pg_database_url_write
         return self._url_from(self.pg_host_w, "PG_HOST_W")
+
+    def postgres_tls_mode(self) -> SslMode:
+        """Return libpq's `sslmode` for the primary: the setting, or what its hosts demand.
+
+        Raises:
+            SettingsError: no database is set.
+        """
+        if self.pg_ssl_mode is not None:
+            return self.pg_ssl_mode
+        return "prefer" if _is_local(self.write_url()) else "verify-full"
 
     def read_url(self) -> Secret:
         """The replica's connection URL; the primary's, when no replica is named."""
@@ -236,6 +285,7 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
             wrong.append(f"{PREFIX}UI__OPENID_PROVIDER_URI names none of the providers whose tokens are accepted here")
         if told := [*missing, *wrong]:
             raise SettingsError("\n".join(told))
+        self.storage_endpoint_rules()
         self.write_url()
 
 
@@ -243,9 +293,10 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     """Read all settings from ``environment`` (default: that of the process).
 
     Raises:
-        SettingsError: unknown variables, with the nearest known name, and values that do not fit; all at once.
+        SettingsError: removed variables with what replaces them, unknown variables with the nearest known name, and
+            values that do not fit; all at once.
     """
-    return read(Settings, os.environ if environment is None else environment)
+    return read(Settings, os.environ if environment is None else environment, REMOVED)
 
 
 def rows() -> list[SettingRow]:
@@ -271,6 +322,31 @@ def table() -> str:
         f"| `{row.variable}` | {row.description} | {f'`{row.default}`' if row.default else ''} |" for row in rows()
     ]
     return "\n".join([*head, *lines]) + "\n"
+
+
+def _is_local(url: Secret) -> bool:
+    """Return True if all hosts of a PostgreSQL URL are loopback addresses or directories of sockets.
+
+    A URL without a host is not: the driver then reads it from the environment.
+    """
+    parts = urlsplit(url.reveal())
+    named = parts.netloc.rpartition("@")[2].split(",") if parts.netloc else []
+    hosts = [urlsplit(f"//{each}").hostname or "" for each in named if each]
+    for name, value in parse_qsl(parts.query):
+        if name in ("host", "hostaddr"):
+            hosts += [
+                each if each.startswith("/") else urlsplit(f"//{each}").hostname or "" for each in value.split(",")
+            ]
+    return bool(hosts) and all(map(_is_local_host, hosts))
+
+
+def _is_local_host(host: str) -> bool:
+    if host == "localhost" or unquote(host).startswith("/"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _require_no_tls(url: Secret, variable: str) -> None:

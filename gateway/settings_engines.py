@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 
 class EngineIdentities(msgspec.Struct, frozen=True, kw_only=True):
-    """What tokens of one provider have to say, one of both, to be of the engine."""
+    """The identities of an engine at one provider."""
 
-    audiences: Annotated[
-        tuple[str, ...],
-        Meta(description="Audiences of this provider that the engine's tokens name, and no user has by themselves."),
-    ] = ()
     subjects: Annotated[tuple[str, ...], Meta(description="Subjects of this provider that the engine is itself.")] = ()
 
 
@@ -32,6 +28,18 @@ class TrustedEngine(msgspec.Struct, frozen=True, kw_only=True):
         Meta(min_length=1, description="View property in which the engine keeps the owner; nobody else may change it."),
     ] = "trino.run-as-owner"
     identities: Mapping[str, EngineIdentities] = MappingProxyType({})
+
+
+#: Variables of former versions, with the text that the refusal to start gives for each.
+REMOVED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "LAKEGATE__TRUSTED_ENGINES__<ID>__IDENTITIES__<ID>__AUDIENCES": (
+            "a token of a user that names an audience proves no engine, because its holder can send it from any "
+            "client. Remove the variable, name the engine's own subject in SUBJECTS beside it, and let the engine "
+            "exchange its users' tokens (docs/token-exchange.md)"
+        )
+    }
+)
 
 
 def owners_of_several_providers(engines: Mapping[str, TrustedEngine]) -> list[str]:

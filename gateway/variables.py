@@ -15,6 +15,7 @@ import hmac
 import re
 import typing
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Final, get_args, get_origin
 
 import msgspec
@@ -158,11 +159,28 @@ def _unknown(variable: str, known: list[str]) -> str:
     return f"{variable} is no setting" + (f"; did you mean {near[0]}?" if near else "")
 
 
-def read(struct: type[StructT], source: Mapping[str, str]) -> StructT:
+def _remedy(variable: str, removed: Mapping[str, str]) -> str | None:
+    """Return what replaces a removed variable; None if `variable` is not one of `removed`."""
+    parts = variable.split("__")
+    for path, remedy in removed.items():
+        wanted = path.split("__")
+        if len(parts) == len(wanted) and all(
+            each in (part, _ANY_ID.upper()) for part, each in zip(parts, wanted, strict=True)
+        ):
+            return remedy
+    return None
+
+
+def read(
+    struct: type[StructT], source: Mapping[str, str], removed: Mapping[str, str] = MappingProxyType({})
+) -> StructT:
     """The struct's fields from the variables in `source`, defaults for those that are not there.
 
+    `removed` maps variables of former versions, with `<ID>` for any id, to the text that says what replaces them.
+
     Raises:
-        SettingsError: unknown variables, with the nearest known name, and values that do not fit; all at once.
+        SettingsError: removed variables, unknown variables with the nearest known name, and values that do not fit;
+            all at once.
     """
     fields = {field.variable: field for field in _fields(struct)}
     problems: list[str] = []
@@ -171,7 +189,8 @@ def read(struct: type[StructT], source: Mapping[str, str]) -> StructT:
     for variable in sorted(name for name in source if name.startswith(PREFIX)):
         field = fields.get(variable) or next((at for each in fields.values() if (at := each.at(variable))), None)
         if field is None:
-            problems.append(_unknown(variable, list(fields)))
+            remedy = _remedy(variable, removed)
+            problems.append(_unknown(variable, list(fields)) if remedy is None else f"{variable} was removed: {remedy}")
             continue
         if _id_spelled_otherwise(field, variable, spelled):
             problems.append(f"{variable}: another variable spells the same id in another way; use one spelling")

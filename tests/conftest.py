@@ -1,24 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For every test: nothing of the developer's own Lakegate settings reaches a test. And which tests of a run in several
-processes stay together (`tests/lanes.py`).
+"""Hooks for every test: seeds, unique ids, counted retries, kept logs, and scheduling (`tests/lanes.py`).
+
+No Lakegate setting of the developer's own environment reaches a test.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+import random
+from collections import Counter
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-# How long an example takes, or how luck had it drawn, is told of the machine and not of the code.
-settings.register_profile(
-    "any machine",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
-settings.load_profile("any machine")
+from tests import kept_logs, seeds
+from tests.kept_logs import FAILURES
+from tests.retries import BUDGET, RETRIES
+
+seeds.register_profiles()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    seeds.add_option(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    seeds.load_profile(config)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return seeds.header(config)
+
+
+@pytest.fixture(autouse=True)
+def _random_as_in_every_run(request: pytest.FixtureRequest) -> None:
+    random.seed(seeds.seed_of(request.node.nodeid, request.config.option.seed))
 
 
 @pytest.fixture(autouse=True)
@@ -37,11 +55,55 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In one of several processes, the lanes that take longest come first; within a lane all is as it was."""
+    """Refuse ids that several tests share. In one of several processes, put the lanes that take longest first."""
     if hasattr(config, "workerinput"):
         from tests.lanes import turn
 
         items.sort(key=lambda item: turn(item.nodeid))
+    else:
+        _refuse_shared_ids(item.nodeid for item in items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
+    _refuse_shared_ids(ids)
+
+
+def _refuse_shared_ids(ids: Iterable[str]) -> None:
+    """Raise UsageError if tests share an id. pytest-xdist hands out ids: of such tests a single one would run."""
+    shared = [nodeid for nodeid, count in Counter(ids).items() if count > 1]
+    if shared:
+        raise pytest.UsageError(f"{len(shared)} ids belong to several tests each: {', '.join(shared[:5])}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Write into the report how many requests its phase sent again."""
+    report = yield
+    RETRIES.attach(report)
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    RETRIES.read(report)
+    FAILURES.read(report)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fail a run that passed, but had to send too many requests again."""
+    if not hasattr(session.config, "workerinput") and exitstatus == 0 and RETRIES.beyond_outages() > BUDGET:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for title, lines in (
+        ("requests sent again", RETRIES.summary()),
+        ("logs of stacks that failed tests used", kept_logs.summary(FAILURES.began)),
+    ):
+        if lines:
+            terminalreporter.section(title)
+            terminalreporter.write("\n".join([*lines, ""]))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -32,9 +32,9 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     An `engine` is who acts for the caller, proven by a token of the gateway's own (`docs/token-exchange.md`). Every
     operation is then decided twice: the caller needs the right, and the engine `delegate` on the place.
 
-    `owner_properties` are those of the trusted engines that the token is of (folded), and `engine_by_name` whether
-    it names the engine itself rather than an audience, which users may share (`access/passages.py`,
-    `catalog/view_owners.py`). Below a view with an owner that owner's rights count; `asked_by` is then who asked.
+    `owner_properties` are those of the trusted engines that the token proves by its subject or its actor, folded
+    (`access/passages.py`, `catalog/view_owners.py`). Below a view with an owner that owner's rights count; `asked_by`
+    is then the caller's id.
 
     An `instance_admin` is named by the settings: whoever runs the installation and may change warehouses that are kept
     from everybody else (`governance/warehouse_changes.py`). It adds to the rights that are needed and gives none, least
@@ -51,12 +51,13 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     project_token: bool = False
     instance_admin: bool = False
     engine: str | None = None
+    subject_proven: bool = True
+    """False when the engine asserted the caller, and no token of the caller's own proved it to the gateway."""
     groups: tuple[str, ...] = ()
     """What the caller's token says of groups: sources of roles at the provider that `id` begins with."""
     group_roles: tuple[str, ...] = ()
     """The roles, by id, that these groups stand for where something is asked (`Resolution.acting`)."""
     owner_properties: tuple[str, ...] = ()
-    engine_by_name: bool = False
     asked_by: str | None = None
 
     @property
@@ -64,7 +65,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         """What the caller comes as: two guises of one user never share an answer, a credential or a remembered success.
         Empty for users as themselves.
         """
-        by = "" if self.engine is None else f" by {self.engine}"
+        by = "" if self.engine is None else f" by {self.engine}{'' if self.subject_proven else ' asserted'}"
         return f"{self.assumed_role or ''}{by}{'' if self.asked_by is None else f' for {self.asked_by}'}"
 
     def as_owner(self, owner: str) -> Actor:
@@ -77,8 +78,8 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
             within=self.within,
             project_token=self.project_token,
             engine=self.engine,
+            subject_proven=self.subject_proven,
             owner_properties=self.owner_properties,
-            engine_by_name=self.engine_by_name,
             asked_by=self.asked_by or (self.id if self.assumed_role is None else f"{self.id} as {self.assumed_role}"),
         )
 
@@ -109,6 +110,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         instance_admin: bool = False,
         project: str | None = None,
         engine: str | None = None,
+        subject_proven: bool = True,
         groups: tuple[str, ...] = (),
     ) -> Actor:
         """A person or service that presented a verified token, valid for one `project` only if that is given. With an
@@ -125,6 +127,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
             # Administration is by the administrator's own hand.
             instance_admin=instance_admin and engine is None,
             engine=engine,
+            subject_proven=subject_proven,
             groups=groups,
         )
 

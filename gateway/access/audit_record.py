@@ -13,14 +13,15 @@ AUDIT_FORMAT = 1
 
 
 class AuditedActor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who asked, and which engine did so in their name. Below a view that is read with its owner's rights, `id` is that
-    owner and `asked_by` who asked.
+    """Who asked, and which engine did so in their name; `subject_proven` is false when that engine asserted them. Below
+    a view that is read with its owner's rights, `id` is that owner and `asked_by` who asked.
     """
 
     kind: str
     id: str
     assumed_role: str | None = None
     engine: str | None = None
+    subject_proven: bool = True
     asked_by: str | None = None
 
 
@@ -31,6 +32,16 @@ class AuditedResource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     id: str | None = None
     name: str | None = None
     warehouse_id: str | None = None
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries of a list that a record of limited size has no room for: how many, and the SHA-256 of the whole list.
+
+    The digest is that of the list's compact JSON as the record would hold it (`audit_size.digest`).
+    """
+
+    count: int
+    sha256: str
 
 
 class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,6 +55,8 @@ class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     failure: str | None = None
     policy_reasons: tuple[str, ...] = ()
     obligations: Mapping[str, int | bool] = {}
+    resources_left_out: LeftOut | None = None
+    policy_reasons_left_out: LeftOut | None = None
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,9 +68,13 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     request_id: str
     actor: AuditedActor
     decisions: tuple[AuditedDecision, ...]
+    client_request_id: str | None = None
+    """What the caller sent as `x-request-id`; anybody can send anything, and the same twice."""
     user_agent: str | None = None
     client_address: str | None = None
     detail: Mapping[str, str] = {}
+    decisions_left_out: LeftOut | None = None
+    detail_left_out: Mapping[str, LeftOut] = {}
 
     @property
     def operation(self) -> str:

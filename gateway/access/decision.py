@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.access.demand import Demand
@@ -53,10 +53,12 @@ class Failure(StrEnum):
 class Restriction:
     """What of a table may be read, and what an engine is told to hold back: the field ids of columns of the current
     schema, never none, and the member `read-restrictions` of a load's answer (empty when nothing is left to hold back).
+    Both were made of the document at `metadata_location`; they are compared without it.
     """
 
     fields: frozenset[int]
     told: bytes
+    metadata_location: str = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)

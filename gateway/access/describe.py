@@ -13,6 +13,8 @@ from gateway.access.audit_record import AuditedResource
 from gateway.access.operation import Operation
 from gateway.access.policy import Obligations, PolicyResource
 from gateway.access.resolved import (
+    NO_FORMER_NAMES,
+    FormerNames,
     Resolution,
     Resolved,
     ResolvedGenericTable,
@@ -41,11 +43,17 @@ def describe_target(ref: refs.Ref, resolution: Resolution) -> PolicyResource:
     row = resolution.get(ref)
     warehouse = warehouse_of(row)
     name, namespace, warehouse_id = _written(ref)
+    inside = _namespace_of(row)
+    own, above = _former_names(row)
     return PolicyResource(
         type=ref.type.value,
         id=None if row is None else row.key.id,
         name=_stored_name(row) or name,
         namespace=_stored_levels(row) or namespace,
+        namespace_ids=None if inside is None else [str(id) for id in (*inside.ancestors, inside.id)],
+        former_names=[list(levels) for levels in own.names],
+        former_namespaces=[list(levels) for levels in above.names],
+        former_names_complete=own.complete and above.complete,
         warehouse_id=warehouse_id if warehouse is None else str(warehouse.id),
         warehouse=None if warehouse is None else warehouse.name,
         project_id=None if warehouse is None else warehouse.project_id,
@@ -97,14 +105,31 @@ def _stored_name(row: Resolved | None) -> str | None:
             return None
 
 
-def _stored_levels(row: Resolved | None) -> list[str] | None:
+def _namespace_of(row: Resolved | None) -> ResolvedNamespace | None:
+    """Return the namespace that something lies in, or itself if it is one."""
     match row:
         case ResolvedTable(namespace=parent) | ResolvedView(namespace=parent) | ResolvedGenericTable(namespace=parent):
-            return list(parent.namespace.levels)
-        case ResolvedNamespace(namespace=namespace):
-            return list(namespace.levels)
+            return parent
+        case ResolvedNamespace():
+            return row
         case _:
             return None
+
+
+def _stored_levels(row: Resolved | None) -> list[str] | None:
+    inside = _namespace_of(row)
+    return None if inside is None else list(inside.namespace.levels)
+
+
+def _former_names(row: Resolved | None) -> tuple[FormerNames, FormerNames]:
+    """Return the former names of a thing, and those of the namespaces it lies in or is."""
+    inside = _namespace_of(row)
+    above = NO_FORMER_NAMES if inside is None else inside.former
+    match row:
+        case ResolvedTable(former=own) | ResolvedView(former=own) | ResolvedGenericTable(former=own):
+            return own, above
+        case _:
+            return NO_FORMER_NAMES, above
 
 
 def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from typing import TypeVar
@@ -39,7 +39,7 @@ from gateway.access.policy import PolicyAnswer
 from gateway.access.ports import AuditSink, Observer, Policies, Relationships, Resolver
 from gateway.access.questions import in_inactive_warehouse, key_of, refs_of
 from gateway.access.recording import Judged, record_of, told_of
-from gateway.access.refs import ObjectKey, RoleRef, ViewRef
+from gateway.access.refs import ObjectKey, Ref, RoleRef, ViewRef
 from gateway.access.refusals import (
     MAX_GROUP_ROLES,
     AssumeRoleForbidden,
@@ -47,8 +47,10 @@ from gateway.access.refusals import (
     RoleActionForbidden,
     RoleNotFound,
     WarehouseNotActive,
+    audit_unavailable,
     forbidden,
     restricted,
+    right_ends,
     too_many_groups,
     unavailable,
     user_deactivated,
@@ -62,6 +64,9 @@ from gateway.iceberg.errors import CatalogError, ForbiddenException
 
 Op = TypeVar("Op", bound=Operation)
 Extra = TypeVar("Extra", bound=Operation)
+
+#: Later than the end of any grant (`gateway.governance.grants.LAST_END`).
+_FOR_EVER = datetime(9000, 1, 1, tzinfo=UTC)
 
 _DURABILITY_ORDER = (Durability.BUFFERED, Durability.BEFORE_ANSWER, Durability.WITH_CHANGE)
 
@@ -127,7 +132,7 @@ class Door:
 
         To an engine that acts for somebody no refusal is told here: it could learn by naming users and roles who is in
         which role, also where it may act for nobody. It goes on as who has nothing, and meets the answer that a member
-        of a role without rights meets (threats, D27).
+        of a role without rights meets (LG-DEC-20).
         """
         operation = AssumeRole(role)
         try:
@@ -147,16 +152,20 @@ class Door:
         entrance.act_as(permit.actor, operation, assumed, permit.resolution.caller_roles)
 
     async def pass_through(self, entrance: Entrance, views: Sequence[ViewRef]) -> None:
-        """Let the caller of `entrance`, whose token is of a trusted engine, come through these views, the outermost
-        first: each must be readable to whoever is asked about when it is reached, and below a view that names an owner
-        that is its owner (`lakekeeper.md` 5.5).
+        """Admit reading through these views, the outermost first, for a caller whose token is of a trusted engine.
 
+        The first view must be readable to the caller. What lies directly below a view is decided by the rights of the
+        view's owner; below a view without an owner by the caller's own rights, also when an outer view has an owner.
         Raises AmbiguousViewOwner, and what `admit` raises.
         """
         for view in views:
             operation = ReadThroughView(view)
             permit = await self.admit(entrance, operation)
-            entrance.pass_through(operation, owner_of(permit.view(view), entrance.actor))
+            row = permit.view(view)
+            excerpt = (await self._resolver.excerpts([row.id])).get(row.id)
+            if excerpt is None:
+                raise operation.hidden(view)
+            entrance.pass_through(operation, owner_of(row, excerpt, entrance.actor))
 
     async def visible(
         self,
@@ -185,6 +194,30 @@ class Door:
             return await self._endings.first(permit, until, standing_on or permit.resolution)
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def require_endless(self, permit: Permit[Operation], relation: Can, on: Ref) -> None:
+        """Raise ForbiddenException when the caller holds `relation` on `on` by a right that ends.
+
+        For changes that make inherited rights permanent: a lent right must not decide who holds rights for good.
+        Raises LookupError for a relation that `permit` does not hold, and the refusal for an outage.
+        """
+        if not permit.holds(relation, on):
+            raise LookupError(f"{type(permit.operation).__name__} was not admitted by {relation} on {on!r}")
+        try:
+            ends = await self._endings.first(permit, _FOR_EVER, permit.resolution, [(relation, on)])
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+        if ends is not None:
+            raise right_ends(permit.actor, permit.operation.name(), on, relation, ends)
+
+    async def require_endless_membership(self, permit: Permit[Operation], role_id: str, ref: Ref) -> None:
+        """Raise ForbiddenException on `ref` when the caller's membership of a role ends; see `require_endless`."""
+        try:
+            ends = await self._endings.membership(permit, role_id, _FOR_EVER)
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+        if ends is not None:
+            raise right_ends(permit.actor, permit.operation.name(), ref, Can.ASSUME, ends)
 
     async def _admit(
         self, entrance: Entrance, operation: Op, extra: Extra | None
@@ -270,7 +303,10 @@ class Door:
                 record_of(before, told_of(asked, decisions, groups), resolution),
             )
         view = resolution.get(passage.operation.view)
-        if not isinstance(view, ResolvedView) or owner_of(view, passage.actor) != passage.owner:
+        if not isinstance(view, ResolvedView):
+            raise unavailable(False)
+        excerpt = (await self._resolver.excerpts([view.id])).get(view.id)
+        if excerpt is None or owner_of(view, excerpt, passage.actor) != passage.owner:
             raise unavailable(False)
 
     async def _assumed_again(self, entrance: Entrance, assumption: Assumption) -> None:
@@ -303,8 +339,8 @@ class Door:
     ) -> CatalogError:
         try:
             self._audit.buffer(record)
-        except AuditUnavailable:
-            return unavailable(operation.is_catalog_mutation())
+        except AuditUnavailable as full:
+            return audit_unavailable(full, operation.is_catalog_mutation())
         if decision.outcome is Outcome.UNAVAILABLE:
             return unavailable(operation.is_catalog_mutation())
         ref = decision.refused.on if decision.refused is not None else None
@@ -328,7 +364,7 @@ class Door:
         try:
             return Trail(record, durability, self._audit)
         except AuditUnavailable as full:
-            raise unavailable(operation.is_catalog_mutation()) from full
+            raise audit_unavailable(full, operation.is_catalog_mutation()) from full
 
     async def _decide(self, entrance: Entrance, asked: Sequence[Operation], resolution: Resolution) -> list[Decision]:
         if all(operation.open_to_all for operation in asked):

@@ -5,7 +5,7 @@ reading through a view and acting for somebody.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import msgspec
@@ -17,7 +17,7 @@ from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.access.ports import Question, Resolver
 from gateway.access.questions import key_of, refs_of
-from gateway.access.refs import ObjectKey, ObjectType, column_key
+from gateway.access.refs import ObjectKey, ObjectType, Ref, column_key
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, ResolvedTable
 from gateway.access.restricted import enforcing
@@ -30,12 +30,20 @@ class Endings:
         self._resolver = resolver
         self._engines = engines
 
-    async def first(self, permit: Permit[Operation], until: datetime, resolution: Resolution) -> datetime | None:
+    async def first(
+        self,
+        permit: Permit[Operation],
+        until: datetime,
+        resolution: Resolution,
+        held: Collection[tuple[Can, Ref]] | None = None,
+    ) -> datetime | None:
         """The first moment up to `until` at which the caller holds less of what `permit` was admitted by; None when
-        there is none. `resolution` is what the permit stands on. Raises DecisionEngineUnavailable.
+        there is none. `resolution` is what the permit stands on. With `held`, only these relations of the permit count.
+        Raises DecisionEngineUnavailable.
         """
         actor = resolution.acting(permit.actor)
-        questions = [Question(relation, key_of(on, resolution)) for relation, on in permit.held]
+        held = permit.held if held is None else held
+        questions = [Question(relation, key_of(on, resolution)) for relation, on in held]
         # The columns that may be read end one by one, and whoever reads them with keys must end with the first.
         tables = [(key_of(on, resolution), restriction) for on, restriction in permit.restrictions]
         questions += [
@@ -44,11 +52,7 @@ class Endings:
         found = await self._of_passages(permit, until)
         if resolution.next_expiry is not None and resolution.next_expiry <= until:
             found.append(await self._first_loss(actor, questions, resolution.now, until))
-        if actor.assumed_role is not None:
-            # Being in the role may end as well; of that the role's own grants tell nothing.
-            member = msgspec.structs.replace(actor, assumed_role=None, within=None)
-            role = ObjectKey(ObjectType.ROLE, str(actor.assumed_role))
-            found.append(await self._first_loss(member, [Question(Can.ASSUME, role)], resolution.now, until))
+        found.append(await self._of_membership(actor, resolution.now, until))
         engine = actor.engine_itself()
         if engine is not None:
             # Nor may it outlive that the engine acts for the caller.
@@ -58,8 +62,18 @@ class Endings:
             found.append(await self._first_loss(engine, places, resolution.now, until))
         return min((end for end in found if end is not None), default=None)
 
+    async def membership(self, permit: Permit[Operation], role_id: str, until: datetime) -> datetime | None:
+        """Return when the caller's membership of a role ends, up to `until`, or None.
+
+        Raises DecisionEngineUnavailable.
+        """
+        actor = permit.resolution.acting(permit.actor)
+        member = msgspec.structs.replace(actor, assumed_role=None, within=None)
+        question = Question(Can.ASSUME, ObjectKey(ObjectType.ROLE, role_id))
+        return await self._first_loss(member, [question], permit.resolution.now, until)
+
     async def _of_passages(self, permit: Permit[Operation], until: datetime) -> list[datetime | None]:
-        """When somebody on the way loses the view they read through."""
+        """Return, for each passage, when its reader loses the view and when its reader's role membership ends."""
         found = []
         for passage in permit.passages:
             resolution = await self._resolver.resolve(refs_of((passage.operation,)), passage.actor)
@@ -68,7 +82,19 @@ class Endings:
             ]
             reader = resolution.acting(passage.actor)
             found.append(await self._first_loss(reader, questions, resolution.now, until))
+            found.append(await self._of_membership(reader, resolution.now, until))
         return found
+
+    async def _of_membership(self, actor: Actor, now: datetime, until: datetime) -> datetime | None:
+        """Return when the membership in the role that `actor` assumed ends; None if it does not or there is no role.
+
+        The grants to the role do not include this membership.
+        """
+        if actor.assumed_role is None:
+            return None
+        member = msgspec.structs.replace(actor, assumed_role=None, within=None)
+        role = ObjectKey(ObjectType.ROLE, str(actor.assumed_role))
+        return await self._first_loss(member, [Question(Can.ASSUME, role)], now, until)
 
     async def _first_loss(
         self, actor: Actor, questions: Sequence[Question], now: datetime, until: datetime

@@ -55,6 +55,8 @@ class Entrance:
 
     actor: Actor
     request_id: str
+    client_request_id: str | None = None
+    """The caller's own name for the request: kept beside ours, and never used to join records."""
     user_agent: str | None = None
     client_address: str | None = None
     admitted: set[type[Operation]] = field(default_factory=set)
@@ -100,10 +102,17 @@ class Entrance:
         self.actor = msgspec.structs.replace(was, assumed_role=UUID(NOBODY_HAS_THIS_ID), instance_admin=False)
 
     def pass_through(self, operation: ReadThroughView, owner: str | None) -> None:
-        """Go on below a view, with the rights of its owner if it has one."""
+        """Continue below a view: with its owner's rights, or with the caller's own if the view names no owner.
+
+        An owner lends rights to the definition of its own view only. The definition of an ownerless view below it can
+        be replaced by other users, so the owner's rights end there.
+        """
         self.passages.append(Passage(self.actor, self.assumption, operation, owner))
         if owner is not None:
             self.actor, self.assumption = self.actor.as_owner(owner), None
+            return
+        caller = self.passages[0]
+        self.actor, self.assumption = caller.actor, caller.assumption
 
     def may_answer(self, served: frozenset[type[Operation]]) -> bool:
         """True if a success answer may leave: one of the served operations was admitted and every trail is durable."""

@@ -6,16 +6,20 @@ Rows say which to ask about, so that nobody asks about a thousand columns; relat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
+from typing import Final
+from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.engines import Engines
 from gateway.access.ports import Pin, Question, Resolver
 from gateway.access.privileges import Privilege
-from gateway.access.refs import Ref, column_key
+from gateway.access.refs import NOBODY_HAS_THIS_ID, Ref, column_key
 from gateway.access.relations import Can
-from gateway.access.resolved import ResolvedTable
+from gateway.access.resolved import Excerpt, ResolvedTable
+
+_AT_A_TIME: Final = 16
 
 
 class GrantedColumns:
@@ -26,11 +30,17 @@ class GrantedColumns:
         self._engines = engines
 
     async def recorded(self, actor: Actor, rows: Mapping[Ref, ResolvedTable]) -> dict[Ref, frozenset[int]]:
-        """What PostgreSQL has on record, by one statement."""
-        if not rows:
-            return {}
-        known = await self._resolver.columns(actor, [row.id for row in rows.values()])
+        """Return what PostgreSQL records, by one statement. Absent tables are in it too, so that they take as long."""
+        known = await self._resolver.columns(actor, [row.id for row in rows.values()] or [UUID(NOBODY_HAS_THIS_ID)])
         return {ref: fields for ref, row in rows.items() if (fields := known.get(row.id))}
+
+    async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
+        """Yield the ids of tables and views with what decisions need of their documents (`Resolver.excerpts`). Few are
+        read at a time: a wide table's takes a megabyte.
+        """
+        for first in range(0, len(ids), _AT_A_TIME):
+            for id, excerpt in (await self._resolver.excerpts(ids[first : first + _AT_A_TIME])).items():
+                yield id, excerpt
 
     async def confirmed(
         self,

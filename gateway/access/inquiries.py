@@ -6,13 +6,17 @@ Nothing here opens anything. Permits are the door's alone (`door.py`).
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.engines import Engines
+from gateway.access.fair_slots import FairSlots
 from gateway.access.granted_columns import GrantedColumns
 from gateway.access.operation import Operation
+from gateway.access.operations.checks import BatchCheck
 from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.ports import Pin, Question, Resolver
@@ -20,8 +24,9 @@ from gateway.access.questions import only_warehouse, pin_of, revision_of
 from gateway.access.refs import ObjectKey, Ref
 from gateway.access.refusals import unavailable
 from gateway.access.relations import Can
-from gateway.access.resolved import ResolvedTable
-from gateway.access.suppositions import AT_ONCE, Supposition, weigh
+from gateway.access.resolved import Excerpt, ResolvedTable
+from gateway.access.shares import Lane, principal_key
+from gateway.access.suppositions import AT_ONCE, AT_ONCE_EACH, Supposition, questions_about, weigh
 
 
 class Inquiries:
@@ -31,7 +36,10 @@ class Inquiries:
         self._resolver = resolver
         self._engines = engines
         self._columns = columns
-        self._supposing = asyncio.Semaphore(AT_ONCE)
+        self._slots = {
+            Lane.USER: FairSlots(AT_ONCE, each=AT_ONCE_EACH),
+            Lane.ENGINE: FairSlots(AT_ONCE, each=AT_ONCE),
+        }
 
     async def related(
         self,
@@ -54,6 +62,29 @@ class Inquiries:
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
+    async def holds(self, permit: Permit[Operation], asked: Sequence[tuple[Can, Ref]]) -> list[bool]:
+        """Return OpenFGA's answers about the caller, in order; False for absent objects, which are asked about as well.
+
+        A yes allows nothing: policies were not asked.
+        """
+        resolution = permit.resolution
+        supposed = [Supposition(permit.actor, relation, on) for relation, on in asked]
+        try:
+            async with self._room(permit)():
+                answers = await self._engines.check(
+                    permit.actor, questions_about(supposed, resolution), resolution.now, pin_of(resolution)
+                )
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+        return [yes and resolution.get(on) is not None for yes, (_, on) in zip(answers, asked, strict=True)]
+
+    def _room(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
+        """The slots that questions of this request take."""
+        # Only an admitted inspector, or an engine that holds `delegate`, comes this far with one of the two.
+        inspects = isinstance(permit.operation, BatchCheck) and permit.operation.delegated
+        lane = Lane.ENGINE if inspects or permit.actor.engine is not None else Lane.USER
+        return partial(self._slots[lane].slot, principal_key(permit.actor))
+
     async def would(self, permit: Permit[Operation], supposed: Sequence[Supposition]) -> list[bool]:
         """What both engines would say if these came to the door now, in order: only for operations that were admitted
         to ask it.
@@ -67,7 +98,7 @@ class Inquiries:
                 resolver=self._resolver,
                 engines=self._engines,
                 pin=pin_of(permit.resolution),
-                room=self._supposing,
+                room=self._room(permit),
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
@@ -79,7 +110,8 @@ class Inquiries:
         both engines do not say yes, to the table read in part and to the column. Only for operations that were admitted
         to ask it.
 
-        One statement for each actor, and no question about a table of which no column is granted.
+        One statement for each actor, also when none of the tables is there, and no question about a table of which no
+        column is granted.
         """
         found: dict[tuple[Actor, Ref], frozenset[int]] = {}
         for actor in dict.fromkeys(actor for actor, _ in asked):
@@ -97,6 +129,11 @@ class Inquiries:
                 raise unavailable(permit.operation.is_catalog_mutation()) from outage
             found |= {(actor, ref): fields for ref, fields in confirmed.items()}
         return [found.get(each, frozenset()) for each in asked]
+
+    async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
+        """As `GrantedColumns.excerpts`: only for tables and views of which the question was answered with yes."""
+        async for each in self._columns.excerpts(ids):
+            yield each
 
 
 def _pin(permit: Permit[Operation], actor: Actor) -> Pin | None:

@@ -107,6 +107,11 @@ class Operation:
         """What is told when `ref`, which a demand is about, is not there or not seen: the same in both cases."""
         return not_found(ref)
 
+    def questions(self) -> int:
+        """Return the number of questions to the decision engines that are charged to the caller's share."""
+        # The only part of an operation may be the operation itself.
+        return sum(max(1, len(each.demands())) for each in self.parts() or (self,))
+
     @property
     def open(self) -> bool:
         """Whether it says of itself that it may be done without holding anything."""

@@ -24,6 +24,10 @@ class AuditUnavailable(Exception):
     """An audit record could not be taken or made durable, so what it records must not happen."""
 
 
+class AuditShareFull(AuditUnavailable):
+    """The principal has as many records waiting in the audit buffer as it may have; other principals go on."""
+
+
 class DatabaseUnavailable(Exception):
     """The database cannot be reached or has no free connection in time; nothing was changed."""
 

@@ -10,23 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from gateway.access.actor import Actor
 from gateway.access.principal_ids import fits_a_tuple
-from gateway.access.resolved import ResolvedView
+from gateway.access.resolved import Excerpt, ResolvedView
 from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.excerpts import properties_in
+from gateway.iceberg.kinds import RUNS_AS
 
 
 class AmbiguousViewOwner(BadRequestException):
     """A view names several owners, or one that nobody can be."""
-
-
-class _View(msgspec.Struct, frozen=True):
-    properties: Mapping[str, str] = {}
-
-
-_decoder = msgspec.json.Decoder(_View)
 
 
 def owners_in(properties: Mapping[str, str], names: frozenset[str]) -> dict[str, str]:
@@ -34,12 +27,21 @@ def owners_in(properties: Mapping[str, str], names: frozenset[str]) -> dict[str,
     return {name: value for name, value in properties.items() if name.casefold() in names}
 
 
-def owner_of(view: ResolvedView, caller: Actor) -> str | None:
-    """The user whose rights count below the view, of the caller's own provider; None when it names none.
+def runs_as(excerpt: Excerpt) -> str | None:
+    """Return the user that Trino reads the view's contents as, as the view spells it; None for a view without one.
+
+    Trino reads exactly this property, in this letter case, whether the settings trust an engine or not.
+    """
+    return properties_in(excerpt.text).get(RUNS_AS) or None
+
+
+def owner_of(view: ResolvedView, excerpt: Excerpt, caller: Actor) -> str | None:
+    """The user whose rights count below the view, of the caller's own provider; None when it names none. `excerpt` has
+    the view's properties.
 
     Raises AmbiguousViewOwner: with two owners, or one that is no user id, nobody can tell whose rights were meant.
     """
-    found = owners_in(_decoder.decode(view.metadata).properties, frozenset(caller.owner_properties))
+    found = owners_in(properties_in(excerpt.text), frozenset(caller.owner_properties))
     if not found:
         return None
     named = set(found.values())

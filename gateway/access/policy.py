@@ -23,6 +23,7 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
 
     `roles` are the ids of the roles the actor is known to belong to, so that a policy about a group binds its members.
     `engine` is the id of the service that asks in the actor's name, by a token of ours; null when they ask themselves.
+    `subject_proven` is false when that engine asserted the actor: no token of the actor's own was shown to the gateway.
     `asked_by` is who asked, where the actor is the owner of the view that is read through.
     """
 
@@ -31,6 +32,7 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
     assumed_role: str | None = None
     roles: tuple[str, ...] = ()
     engine: str | None = None
+    subject_proven: bool = True
     asked_by: str | None = None
 
     @classmethod
@@ -43,6 +45,7 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
             assumed_role=None if role is None else str(role),
             roles=roles,
             engine=actor.engine,
+            subject_proven=actor.subject_proven,
             asked_by=actor.asked_by,
         )
 
@@ -65,14 +68,23 @@ class PolicyContext(msgspec.Struct, frozen=True, kw_only=True):
 class PolicyResource(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked about: its type in the relationship model and what is known of its names.
 
-    A name that is not known is null. A guardrail that looks at names treats null as matching, so that a thing without a
-    name is never less guarded than one with a name.
+    A name or an id that is not known is null. A guardrail that looks at names treats null as matching, so that a thing
+    without a name is never less guarded than one with a name.
+
+    Names are not identities: a rename or a move changes them, and ids stay. `namespace_ids` has the id of each level of
+    `namespace`. `former_names` are full names that it had, namespace levels first. `former_namespaces` are names that
+    its namespaces had, and a namespace itself. Both have the newest first and at most 20 entries. Without
+    `former_names_complete` there are more, which a guardrail treats like a name that is not known.
     """
 
     type: str
     id: str | None = None
     name: str | None = None
     namespace: list[str] | None = None
+    namespace_ids: list[str] | None = None
+    former_names: list[list[str]] = []
+    former_namespaces: list[list[str]] = []
+    former_names_complete: bool = True
     warehouse_id: str | None = None
     warehouse: str | None = None
     project_id: str | None = None

@@ -14,7 +14,7 @@ from gateway.access.audit_record import AuditRecord
 from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.refs import ObjectKey, Ref
 from gateway.access.relations import Can
-from gateway.access.resolved import Resolution
+from gateway.access.resolved import Excerpt, Resolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,12 @@ class Resolver(Protocol):
     async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
         """On which columns of these tables (field ids) there are live grants to the caller, or to one of the caller's
         roles; tables without any are left out. Whether a grant holds is OpenFGA's to say.
+        """
+        ...
+
+    async def excerpts(self, ids: Sequence[UUID]) -> Mapping[UUID, Excerpt]:
+        """Read the small part of the metadata documents of these tables and views that decisions need, after their
+        rows; what is gone, and what has no readable document, is left out. Only for what is decided or needs it.
         """
         ...
 

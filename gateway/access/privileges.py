@@ -26,6 +26,7 @@ class Privilege(StrEnum):
     OWNERSHIP = "ownership"
     PASS_GRANTS = "pass_grants"
     MANAGE_GRANTS = "manage_grants"
+    MANAGE_STORAGE = "manage_storage"
     MANAGE_TAGS = "manage_tags"
     DESCRIBE = "describe"
     SELECT = "select"
@@ -67,6 +68,7 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
         Privilege.DELEGATE,
         Privilege.ENFORCER,
         Privilege.INSPECTOR,
+        Privilege.MANAGE_STORAGE,
     ),
     ObjectType.NAMESPACE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY),
     ObjectType.TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
@@ -76,9 +78,17 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
     ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),
 }
 
-#: Live grants of these on something below are reasons to see the way down to it (section 5 of the design, "Traverse").
+#: A live grant of one of these on an object shows the containers above it, by a derived `traverse` tuple. Every
+#: privilege that shows its object is one: `manage_storage` shows the warehouse, so it shows the project too.
 TRAVERSE_REASONS: frozenset[Privilege] = frozenset(
-    {Privilege.DESCRIBE, Privilege.SELECT, Privilege.CREATE, Privilege.MODIFY, Privilege.OWNERSHIP}
+    {
+        Privilege.DESCRIBE,
+        Privilege.SELECT,
+        Privilege.CREATE,
+        Privilege.MODIFY,
+        Privilege.OWNERSHIP,
+        Privilege.MANAGE_STORAGE,
+    }
 )
 
 

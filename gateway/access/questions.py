@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from uuid import UUID
 
 from gateway.access.decision import DemandAnswer
@@ -45,12 +46,20 @@ def refs_of(asked: Sequence[Operation]) -> list[Ref]:
 def key_of(ref: Ref, resolution: Resolution) -> ObjectKey:
     """The object to ask about; for an absent one a stand-in, so that absence costs the same question."""
     row = resolution.get(ref)
-    return ObjectKey(ref.type, NOBODY_HAS_THIS_ID) if row is None else row.key
+    return stand_in(ref) if row is None else row.key
+
+
+def stand_in(ref: Ref) -> ObjectKey:
+    """Return an object that nobody has, another one for each reference: questions about one object are asked once, and
+    several absent objects must not cost less than several invisible ones.
+    """
+    # The ids of rows are UUIDs of version 4 and 7; this has none.
+    return ObjectKey(ref.type, NOBODY_HAS_THIS_ID[:-12] + sha256(repr(ref).encode()).hexdigest()[:12])
 
 
 def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
     """What the stand-in for an absent `ref` lies in, from its parent upwards, so that the model is walked as far for it
-    as for something that is there and cannot be seen: the time of an answer tells of neither (threats, E01).
+    as for something that is there and cannot be seen: the time of an answer tells of neither (LG-DIS-01).
     """
     where = resolution.absent.get(ref)
     if where is None or not isinstance(ref, (NamespaceRef, TableRef, ViewRef, GenericTableRef)):

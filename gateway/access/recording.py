@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from uuid_utils.compat import uuid7
 
 from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditedResource, AuditRecord
+from gateway.access.audit_size import bounded
 from gateway.access.decision import Decision
 from gateway.access.describe import audited_obligations, describe_resource
 from gateway.access.entrance import Entrance
@@ -33,7 +34,7 @@ def told_of(
 def record_of(entrance: Entrance, told: Sequence[Judged], resolution: Resolution) -> AuditRecord:
     """The record of everything that was decided in one admission."""
     actor = entrance.actor
-    return AuditRecord(
+    record = AuditRecord(
         id=uuid7(),
         format=AUDIT_FORMAT,
         at=resolution.now,
@@ -43,13 +44,18 @@ def record_of(entrance: Entrance, told: Sequence[Judged], resolution: Resolution
             id=actor.id,
             assumed_role=None if actor.assumed_role is None else str(actor.assumed_role),
             engine=actor.engine,
+            subject_proven=actor.subject_proven,
             asked_by=actor.asked_by,
         ),
+        client_request_id=entrance.client_request_id,
         user_agent=entrance.user_agent,
         client_address=entrance.client_address,
         decisions=tuple(_audited(operation, decision, resolution) for operation, decision in told),
         detail={name: text for operation, _ in told for name, text in operation.told().items()},
     )
+    # Cut before it waits in memory; a record of a few things is not large.
+    many = len(told) > 1 or len(record.decisions[0].resources) > 10 or bool(record.detail)
+    return bounded(record) if many else record
 
 
 def _audited(operation: Operation, decision: Decision, resolution: Resolution) -> AuditedDecision:

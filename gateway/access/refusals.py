@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import assert_never
 from uuid import UUID
 
 from gateway.access import refs
 from gateway.access.actor import Actor
+from gateway.access.outage import AuditShareFull, AuditUnavailable
+from gateway.access.relations import Can
 from gateway.iceberg.errors import (
     CatalogError,
     ForbiddenException,
@@ -42,6 +45,10 @@ class DecisionUnavailableBeforeChange(TooManyRequests, type="AuthorizationBacken
 
 
 _MAINTENANCE_SECONDS = 30
+
+
+class ShareExceeded(TooManyRequests, type="ShareExceeded"):
+    """The caller uses its whole share of a worker process (`shares.py`); nothing was done."""
 
 
 class InMaintenance(ServiceUnavailableException, type="MaintenanceMode"):
@@ -176,6 +183,15 @@ def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple
     return kind(f"{operation} is not allowed for {_who(actor)}{why}")
 
 
+def right_ends(actor: Actor, operation: str, ref: refs.Ref, relation: Can, ends: datetime) -> ForbiddenException:
+    """Return the 403 for a change that outlives the right it rests on; `ends` is when the caller loses `relation`."""
+    reason = (
+        f"it changes rights for good, and {relation} ends at {ends.isoformat()}. It takes a grant, and a membership of "
+        "roles, without an end; principals with manage_grants can give one, or do it themselves"
+    )
+    return forbidden(actor, operation, ref, (reason,))
+
+
 def restricted(actor: Actor, operation: str) -> ForbiddenException:
     """The answer to who may read some columns of a table and comes without an engine that holds back the others. It
     tells the way out, and of the policy nothing: not which columns, and not who granted them.
@@ -214,6 +230,16 @@ def unavailable(catalog_mutation: bool) -> CatalogError:
     if catalog_mutation:
         return DecisionUnavailableBeforeChange(message)
     return DecisionUnavailable(message)
+
+
+def audit_unavailable(failed: AuditUnavailable, catalog_mutation: bool) -> CatalogError:
+    """Return the answer for a record that the audit does not take: 429 if the caller alone filled its share."""
+    if isinstance(failed, AuditShareFull):
+        return ShareExceeded(
+            "Your share of audit records that wait to be written is in use. Nothing was done. Retry after 1 s; the "
+            "operator can raise LAKEGATE__AUDIT__PRINCIPAL_SHARE."
+        )
+    return unavailable(catalog_mutation)
 
 
 def not_kept_in_maintenance(why: str) -> CatalogError:

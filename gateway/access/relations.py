@@ -18,6 +18,7 @@ class Can(StrEnum):
 
     ACCEPT_MOVED_NAMESPACE = "can_accept_moved_namespace"
     ACTIVATE = "can_activate"
+    ADOPT_FILES = "can_adopt_files"
     ASSUME = "can_assume"
     CHANGE_OWNERSHIP = "can_change_ownership"
     COMMIT = "can_commit"
@@ -54,6 +55,7 @@ class Can(StrEnum):
     GRANT_ENFORCER = "can_grant_enforcer"
     GRANT_INSPECTOR = "can_grant_inspector"
     GRANT_MANAGE_GRANTS = "can_grant_manage_grants"
+    GRANT_MANAGE_STORAGE = "can_grant_manage_storage"
     GRANT_MANAGE_TAGS = "can_grant_manage_tags"
     GRANT_MODIFY = "can_grant_modify"
     GRANT_OPERATOR = "can_grant_operator"
@@ -98,6 +100,7 @@ class Can(StrEnum):
     SET_PROTECTION = "can_set_protection"
     SYNCHRONIZE_IDENTITIES = "can_synchronize_identities"
     UNDROP = "can_undrop"
+    UNREGISTER = "can_unregister"
     UPDATE = "can_update"
     UPDATE_PROPERTIES = "can_update_properties"
     UPDATE_SOURCE_SYSTEM = "can_update_source_system"
@@ -141,6 +144,7 @@ _ON_LEAVES = _EVERYWHERE_BELOW_PROJECTS | {
     Can.CONTROL_TASKS,
     Can.DROP,
     Can.GET_TASKS,
+    Can.MOVE,
     Can.RENAME,
     Can.UNDROP,
 }
@@ -204,6 +208,7 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
     | {
         Can.ACCEPT_MOVED_NAMESPACE,
         Can.ACTIVATE,
+        Can.ADOPT_FILES,
         Can.CONTROL_ALL_TASKS,
         Can.CREATE_NAMESPACE,
         Can.DEACTIVATE,
@@ -218,6 +223,7 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
         Can.GRANT_DELEGATE,
         Can.GRANT_ENFORCER,
         Can.GRANT_INSPECTOR,
+        Can.GRANT_MANAGE_STORAGE,
         Can.INSPECT,
         Can.LIST_DELETED_TABULARS,
         Can.LIST_EVERYTHING,
@@ -248,7 +254,7 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
         Can.SET_MANAGED_ACCESS,
         Can.UPDATE_PROPERTIES,
     },
-    ObjectType.TABLE: _ON_LEAVES | {Can.READ_COLUMNS, Can.READ_DATA, Can.WRITE_DATA},
+    ObjectType.TABLE: _ON_LEAVES | {Can.READ_COLUMNS, Can.READ_DATA, Can.UNREGISTER, Can.WRITE_DATA},
     ObjectType.COLUMN: frozenset({Can.READ_DATA}),
     ObjectType.VIEW: _ON_LEAVES | {Can.SELECT},
     ObjectType.GENERIC_TABLE: _ON_LEAVES - {Can.COMMIT} | {Can.READ_DATA, Can.WRITE_DATA},

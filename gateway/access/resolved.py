@@ -70,16 +70,34 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
         return 2 if 2 in self.allowed_format_versions else max(self.allowed_format_versions)
 
 
+MAX_FORMER_NAMES = 20
+"""Limit of the former names of one object that policies receive, the newest first. Migration 0031 carries one
+more from a namespace to what leaves it; a larger number here needs a larger one there.
+"""
+
+
+class FormerNames(msgspec.Struct, frozen=True, kw_only=True):
+    """Full names that something had before renames and moves; without `complete` there are more of them."""
+
+    names: tuple[tuple[str, ...], ...] = ()
+    complete: bool = True
+
+
+NO_FORMER_NAMES = FormerNames()
+
+
 class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
     """A namespace row; `namespace` has the creator's spelling, `ancestors` the ids from the top level down to the
-    parent.
+    parent, `former` the names that it and its ancestors had.
+
+    It has no properties: resolution precedes the decision. `gateway.db.namespaces` reads them after the permit.
     """
 
     id: UUID
     warehouse: ResolvedWarehouse
     namespace: Namespace
     ancestors: tuple[UUID, ...]
-    properties: Mapping[str, str]
+    former: FormerNames = NO_FORMER_NAMES
 
     @property
     def key(self) -> ObjectKey:
@@ -87,15 +105,15 @@ class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table row; `metadata` is the current document as it is sent, `version` counts its changes."""
+    """A table row; `version` counts its changes. Documents are read after the permit (`gateway.db.documents`)."""
 
     id: UUID
     namespace: ResolvedNamespace
     identifier: TableIdentifier
     location: str
     metadata_location: str
-    metadata: bytes
     version: int
+    former: FormerNames = NO_FORMER_NAMES
 
     @property
     def key(self) -> ObjectKey:
@@ -114,8 +132,8 @@ class ResolvedView(msgspec.Struct, frozen=True, kw_only=True):
     identifier: TableIdentifier
     location: str
     metadata_location: str
-    metadata: bytes
     version: int
+    former: FormerNames = NO_FORMER_NAMES
 
     @property
     def key(self) -> ObjectKey:
@@ -127,14 +145,14 @@ class ResolvedView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedGenericTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A generic table row; `document` is what its creator told of it (`gateway.catalog.generic_documents`)."""
+    """A generic table row. What its creator told of it is read after the permit (`gateway.db.documents`)."""
 
     id: UUID
     namespace: ResolvedNamespace
     identifier: TableIdentifier
     location: str
     format: str
-    document: bytes
+    former: FormerNames = NO_FORMER_NAMES
 
     @property
     def key(self) -> ObjectKey:
@@ -171,6 +189,15 @@ class ResolvedRole(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> ObjectKey:
         return ObjectKey(ObjectType.ROLE, str(self.id))
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """The part of a metadata document that decisions read (`gateway.iceberg.excerpts`), and the metadata file whose
+    document it is part of.
+    """
+
+    metadata_location: str
+    text: bytes
 
 
 Resolved = (

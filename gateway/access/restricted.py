@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.decision import DemandAnswer, Restriction
@@ -22,7 +23,7 @@ from gateway.access.ports import Question
 from gateway.access.questions import engine_pin_of, pin_of
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
-from gateway.access.resolved import Resolution, ResolvedTable
+from gateway.access.resolved import Excerpt, Resolution, ResolvedTable
 from gateway.obligations.columns import Inexpressible, columns_of, held_back
 from gateway.obligations.restrictions import read_restrictions
 
@@ -54,11 +55,17 @@ class Restrictions:
         granted = await self._columns.confirmed(
             resolution.acting(actor),
             trusted,
-            await self._columns.recorded(actor, trusted),
+            await self._columns.recorded(actor, trusted) if trusted else {},
             now=resolution.now,
             pin=pin_of(resolution),
         )
-        found = {ref: await _restriction(row, granted.get(ref, frozenset())) for ref, row in trusted.items()}
+        found: dict[Ref, Restriction | None] = {}
+        refs_of_table: dict[UUID, list[Ref]] = {}
+        for ref in granted:
+            refs_of_table.setdefault(rows[ref].id, []).append(ref)
+        async for id, excerpt in self._columns.excerpts(list(refs_of_table)):
+            for ref in refs_of_table[id]:
+                found[ref] = await _restriction(excerpt, granted[ref])
         return [
             ([replace(a, restriction=found.get(a.demand.on)) if a.partly else a for a in answers], policy, delegated)
             for answers, policy, delegated in judged
@@ -82,19 +89,24 @@ def enforcing(row: ResolvedTable) -> Question:
     return Question(Can.ENFORCE, row.warehouse.key, row.warehouse.revision)
 
 
-async def _restriction(row: ResolvedTable, granted: frozenset[int]) -> Restriction | None:
+async def _restriction(excerpt: Excerpt, granted: frozenset[int]) -> Restriction | None:
     """What is owed for reading these columns of the table alone; None where it cannot be told, or nothing is left."""
     if not granted:
         return None
-    if len(row.metadata) > _LARGE:
-        return await asyncio.to_thread(_told, row.metadata, granted)
-    return _told(row.metadata, granted)
+    if len(excerpt.text) > _LARGE:
+        return await asyncio.to_thread(restriction_under, excerpt, granted)
+    return restriction_under(excerpt, granted)
 
 
-def _told(document: bytes, granted: frozenset[int]) -> Restriction | None:
+def restriction_under(excerpt: Excerpt, granted: frozenset[int]) -> Restriction | None:
+    """Return what is owed for reading these columns of the table that the excerpt, or a whole document, describes; None
+    where it cannot be told, or nothing is left.
+    """
     try:
-        columns = columns_of(document)
+        columns = columns_of(excerpt.text)
         readable = columns.readable(granted)
-        return Restriction(readable, read_restrictions(held_back(readable, columns))) if readable else None
+        if not readable:
+            return None
+        return Restriction(readable, read_restrictions(held_back(readable, columns)), excerpt.metadata_location)
     except Inexpressible:
         return None

@@ -9,7 +9,8 @@ address) is told as unknown.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from gateway.access.actor import Actor
@@ -26,9 +27,11 @@ from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, warehouse_of
 from gateway.access.told_as import told_as
 
-#: People asked about at the same time in one process, for all requests together. Each costs one call to OPA and few to
-#: OpenFGA, however many questions there are; more of them would slow down the decisions of everybody else.
+#: Actors asked about at the same time in one process, for all requests of a lane together (`shares.py`). Each costs one
+#: call to OPA and few to OpenFGA, however many questions there are; more of them would slow down all other decisions.
 AT_ONCE = 4
+#: Of these, the most for one principal, so that it does not keep the others waiting.
+AT_ONCE_EACH = 1
 
 #: What the catalog does with a warehouse; the other actions on one are management.
 _OF_CATALOG = frozenset({Can.CREATE_NAMESPACE, Can.GET_CONFIG, Can.LIST_EVERYTHING, Can.LIST_NAMESPACES, Can.USE})
@@ -72,11 +75,11 @@ async def weigh(
     resolver: Resolver,
     engines: Engines,
     pin: Pin | None,
-    room: asyncio.Semaphore,
+    room: Callable[[], AbstractAsyncContextManager[None]],
 ) -> list[bool]:
     """One answer per supposition, in order; what does not exist is a no.
 
-    Questions about one actor are one array for OPA, and the actors are asked as there is `room`. `pin` is what answers
+    Questions about one actor are one array for OPA, and each actor takes a slot of `room`. `pin` is what answers
     about `asked_by` may be remembered by; what is known of coming expiries is known of nobody else. Raises
     DecisionEngineUnavailable rather than guess.
     """
@@ -86,12 +89,12 @@ async def weigh(
         of_actor.setdefault(each.actor, []).append(index)
 
     async def about(actor: Actor, indexes: Sequence[int]) -> None:
-        async with room:
+        async with room():
             same = actor == asked_by
             known = resolution if same else await resolver.resolve((), actor)
             some = [supposed[index] for index in indexes]
             request = _policy_request(some, actor, known.caller_roles, record, resolution, visiting=same)
-            questions = _questions(some, resolution)
+            questions = questions_about(some, resolution)
             async with asyncio.TaskGroup() as both:
                 allowing = both.create_task(engines.allowed(request))
                 relating = both.create_task(engines.check(actor, questions, resolution.now, pin if same else None))
@@ -123,7 +126,8 @@ def _shut(supposed: Supposition, resolution: Resolution) -> bool:
     return supposed.relation not in _OF_MANAGEMENT
 
 
-def _questions(supposed: Sequence[Supposition], resolution: Resolution) -> list[Question]:
+def questions_about(supposed: Sequence[Supposition], resolution: Resolution) -> list[Question]:
+    """The question to OpenFGA behind each; an absent object has a stand-in where it would lie."""
     questions = []
     for each in supposed:
         row = resolution.get(each.on)

@@ -19,10 +19,12 @@ from gateway.access.permit import Permit
 from gateway.access.refs import GenericTableRef, NamespaceRef, ProjectRef, RoleRef, TableRef, ViewRef, WarehouseRef
 from gateway.access.refusals import DecisionUnavailable, InvalidAssumeRoleId, unavailable
 from gateway.access.repetition import Claim, Remembered, RepeatableRequest
+from gateway.access.shares import Lease
 from gateway.access.tuples import Principal
 from gateway.access.wire_rights import Identity
-from gateway.api.forms import Form, read_form
-from gateway.api.latch import DEADLINE, ENTRANCE, REQUEST_ID
+from gateway.api.forms import MAX_FORM, Form, UnreadableForm, read_form
+from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, ENTRANCE, LEASE, REQUEST_ID, announced_bytes
+from gateway.api.nul import refuse_in_body
 from gateway.api.parts import Parts
 from gateway.api.repeat import parse_key
 from gateway.api.serves import OPERATIONS_OF
@@ -49,11 +51,14 @@ Body = TypeVar("Body")
 class Ctx:
     """One request, for its handler."""
 
-    __slots__ = ("_entrance", "_request", "parts")
+    __slots__ = ("_entrance", "_lease", "_request", "parts")
 
-    def __init__(self, parts: Parts, entrance: Entrance, request: Request[Any, Any, Any]) -> None:
+    def __init__(
+        self, parts: Parts, entrance: Entrance, request: Request[Any, Any, Any], lease: Lease | None = None
+    ) -> None:
         self.parts = parts
         self._entrance = entrance
+        self._lease = lease
         self._request = request
 
     @property
@@ -71,8 +76,22 @@ class Ctx:
         return self._request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     async def form(self, kind: type[Form]) -> Form:
-        """The body where it is a form. Raises UnreadableForm."""
-        return read_form(self._media_type(), await self._request.body(), kind)
+        """Return the body as a form. Raises UnreadableForm, and reads no more of a longer body than a form may have."""
+        body = bytearray()
+        if announced_bytes(self._request.scope) <= MAX_FORM:
+            async for chunk in self._request.stream():
+                body += chunk
+                if len(body) > MAX_FORM:
+                    break
+        else:
+            raise UnreadableForm(f"the request is longer than {MAX_FORM} bytes")
+        return read_form(self._media_type(), bytes(body), kind)
+
+    async def _content(self) -> bytes:
+        """Return the body, which is JSON. Raises 400 for U+0000 in it."""
+        raw = await self._request.body()
+        refuse_in_body(raw)
+        return raw
 
     async def come_as(self, token: VerifiedToken) -> None:
         """Say who asks, where the handler found out. Raises TypeError when that is known already."""
@@ -80,6 +99,7 @@ class Ctx:
             raise TypeError("who asks is known already")
         self._entrance.actor = self.parts.actor_of(token)
         add_to_context(actor=self._entrance.actor.id)
+        self._lease = await enter(self._request, self.parts, self._entrance.actor)
 
     async def come_through(self, prefix: str) -> None:
         """Come through the views that `referenced-by` names, where the token is of a trusted engine; from everybody
@@ -88,15 +108,37 @@ class Ctx:
         if not self.actor.owner_properties:
             return
         views = _chain(self._request.scope["query_string"], _uuid(prefix), self.parts.passages_max)
+        await self._charge(len(views))
         await self.parts.door.pass_through(self._entrance, views)
 
     async def admit(self, operation: Op) -> Permit[Op]:
         """The permit for `operation`, or the refusal as an exception."""
-        return await self.parts.door.admit(self._entrance, operation)
+        await self._charge(operation.questions())
+        permit = await self.parts.door.admit(self._entrance, operation)
+        self._recognize_delegate(operation)
+        return permit
 
     async def admit_with(self, operation: Op, extra: Extra) -> tuple[Permit[Op], Permit[Extra] | None]:
         """The permit for `operation`, and in the same round one for `extra` if it is allowed."""
-        return await self.parts.door.admit_with(self._entrance, operation, extra)
+        await self._charge(operation.questions() + extra.questions())
+        permits = await self.parts.door.admit_with(self._entrance, operation, extra)
+        self._recognize_delegate(operation)
+        return permits
+
+    async def _charge(self, questions: int) -> None:
+        """Charge questions to the decision engines to the caller's share. Raises ShareExceeded."""
+        if self._lease is not None and questions > 0:
+            await self._lease.ask(questions)
+
+    def _recognize_delegate(self, operation: Operation) -> None:
+        """Admission of a delegated request proves that its engine holds `delegate` where the operation lies."""
+        engine = self.actor.engine
+        if engine is not None and operation.routed() and not operation.open_to_all:
+            self.parts.shares.recognize(engine)
+
+    def recognize_engine(self) -> None:
+        """Give the caller the lane of engines from now on: a decision just found it an inspector or a delegate."""
+        self.parts.shares.recognize(self.actor.id)
 
     async def begin(self, operation: type[Operation]) -> Claim | Remembered | None:
         """Claim the request's idempotency key, or tell what is remembered under it; None without a key.
@@ -108,11 +150,14 @@ class Ctx:
         key = parse_key(self._request.headers.getall("idempotency-key", []))
         if key is None or self.parts.repetitions is None:
             return None
-        digest = hashlib.sha256(self._request.scope["query_string"] + b"\x00" + await self._request.body())
+        digest = hashlib.sha256(self._request.scope["query_string"] + b"\x00" + await self._content())
         if not operation.is_catalog_mutation():
             # Which project is meant is part of the request. And the key, which is not kept, hides the body: bodies
             # here may hold credentials, and what is kept of one must not serve to try guesses of them.
             digest.update(b"\x00" + (self.header("x-project-id") or "").encode() + b"\x00" + key.bytes)
+            if (precondition := self.header("if-match")) is not None:
+                # Only where it is given: requests without one keep the digest that older gateways recorded.
+                digest.update(b"\x00" + precondition.encode())
         begun = await self.parts.repetitions.begin(
             RepeatableRequest(
                 actor=self.actor,
@@ -130,8 +175,8 @@ class Ctx:
         return begun
 
     async def body(self, kind: type[Body]) -> Body:
-        """The request body, decoded once: the operation and the use case see the same value (threats K12)."""
-        raw = await self._request.body()
+        """The request body, decoded once: the operation and the use case see the same value (LG-DEC-02)."""
+        raw = await self._content()
         if not raw:
             raise BadRequestException("Malformed request: the body is empty")
         refuse_many_values(raw, self.parts.limits)
@@ -139,8 +184,7 @@ class Ctx:
 
     async def scim(self, kind: type[Body]) -> Body:
         """As `body`, by the rules of SCIM: attributes in any letter case, unknown ones ignored. Raises ScimError."""
-        raw = await self._request.body()
-        return read_scim(raw, kind)
+        return read_scim(await self._content(), kind)
 
     def header(self, name: str) -> str | None:
         """A header's value, all its lines joined by commas."""
@@ -148,21 +192,15 @@ class Ctx:
         return ", ".join(values) if values else None
 
     def query(self, name: str) -> str | None:
-        """A query parameter. Raises 400 when it is given twice: two readers could take different ones (threats D02);
-        and when it holds U+0000, which PostgreSQL takes in no text.
-        """
+        """A query parameter. Raises 400 when it is given twice: two readers could take different ones (LG-DEC-02)."""
         values = self._request.query_params.getall(name, [])
         if len(values) > 1:
             raise BadRequestException(f"The query parameter {name} is given {len(values)} times.")
-        if values and "\x00" in values[0]:
-            raise BadRequestException(f"The query parameter {name} holds U+0000.")
         return values[0] if values else None
 
     def queries(self, name: str) -> list[str]:
-        """A query parameter that may be given several times, or once with commas. Raises 400 for U+0000."""
+        """A query parameter that may be given several times, or once with commas."""
         given = ",".join(self._request.query_params.getall(name, []))
-        if "\x00" in given:
-            raise BadRequestException(f"The query parameter {name} holds U+0000.")
         return [part.strip() for part in given.split(",") if part.strip()]
 
     def principal(self) -> Principal | None:
@@ -298,16 +336,26 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     entrance = Entrance(
         actor=actor,
         request_id=state[REQUEST_ID],
+        client_request_id=state[CLIENT_REQUEST_ID],
         user_agent=_printable(request.headers.get("user-agent")),
         client_address=request.client.host if request.client is not None else None,
         deadline=state[DEADLINE],
     )
     state[ENTRANCE] = entrance
     add_to_context(actor=actor.id or None)
+    lease = None if actor.kind is ActorKind.ANONYMOUS else await enter(request, parts, actor)
     wished = request.headers.getall("x-assume-role", [])
-    if wished and actor.kind is not ActorKind.ANONYMOUS:
+    if wished and lease is not None:
+        await lease.ask(1)
         await _assume(parts.door, entrance, wished, request.headers.get("x-project-id"), operations)
-    return Ctx(parts, entrance, request)
+    return Ctx(parts, entrance, request, lease)
+
+
+async def enter(request: Request[Any, Any, Any], parts: Parts, actor: Actor) -> Lease:
+    """Take a slot of the caller's share, which the latch gives back when the request ends. Raises ShareExceeded."""
+    lease = await parts.shares.enter(actor, announced_bytes(request.scope))
+    request.scope["state"][LEASE] = lease
+    return lease
 
 
 def _authorizations(request: Request[Any, Any, Any]) -> list[bytes]:

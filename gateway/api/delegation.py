@@ -12,7 +12,7 @@ def client_manages_storage(header: str | None) -> bool:
     """True when the client wants no credentials: `client-managed`, and nothing else.
 
     Without the header, and where only remote signing is asked for, credentials are vended, as in the reference system.
-    Raises 400 for a value nobody knows: it must not be taken for something wider (threats D11).
+    Raises 400 for a value nobody knows: it must not be taken for something wider (LG-DEC-08).
     """
     if header is None or not header.strip():
         return False

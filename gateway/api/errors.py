@@ -21,7 +21,7 @@ from gateway.access.outage import (
     DecisionEngineUnavailable,
     OutOfTime,
 )
-from gateway.access.refusals import unavailable
+from gateway.access.refusals import audit_unavailable, unavailable
 from gateway.api.serves import OPERATIONS_OF
 from gateway.iceberg.errors import (
     BadRequestException,
@@ -83,13 +83,15 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     else:
         refused = {"error_id": error_id, "error_type": told.type, "status": told.code, "message": told.message}
         _log.info("request.refused", **refused, **_outage_behind(error))
-    scim = request.scope["path"].startswith("/scim/")
-    return Response(
-        content=scim_body(told, error_id) if scim else body_of(told, error_id),
-        status_code=told.code,
-        media_type=SCIM if scim else MediaType.JSON,
-        headers=_headers(told),
-    )
+    content, media_type = _in_form_of(request.scope["path"], told, error_id)
+    return Response(content=content, status_code=told.code, media_type=media_type, headers=_headers(told))
+
+
+def _in_form_of(path: str, error: CatalogError, error_id: str) -> tuple[bytes, str]:
+    """Return the body of an error and its media type, in the form of the API that `path` belongs to."""
+    if path.startswith("/scim/"):
+        return scim_body(error, error_id), SCIM
+    return body_of(error, error_id), MediaType.JSON.value
 
 
 def _outage_behind(error: Exception) -> dict[str, str]:
@@ -105,7 +107,9 @@ def told_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
     match error:
         case CommitUnknown():
             told: CatalogError = CommitStateUnknownException("The outcome of the change is not known; read again.")
-        case DatabaseUnavailable() | DecisionEngineUnavailable() | AuditUnavailable():
+        case AuditUnavailable():
+            told = audit_unavailable(error, catalog_mutation)
+        case DatabaseUnavailable() | DecisionEngineUnavailable():
             told = unavailable(catalog_mutation)
         case OutOfTime():
             told = overtime()
@@ -186,13 +190,13 @@ def _headers(error: CatalogError) -> dict[str, str]:
     return headers
 
 
-async def send_error(method: str, send: Send, error: CatalogError) -> None:
-    """Answer with an error before any routing happened."""
-    body = body_of(error, str(uuid7()))
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+async def send_error(scope: Scope, send: Send, error: CatalogError) -> None:
+    """Answer with an error outside of the router, in the form of the API that the path belongs to."""
+    body, media_type = _in_form_of(scope["path"], error, str(uuid7()))
+    headers = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
     headers += [(name.lower().encode(), value.encode()) for name, value in _headers(error).items()]
     await send(cast(Any, {"type": "http.response.start", "status": error.code, "headers": headers}))
-    shown = b"" if method == "HEAD" else body
+    shown = b"" if scope.get("method") == "HEAD" else body
     await send(cast(Any, {"type": "http.response.body", "body": shown, "more_body": False}))
 
 

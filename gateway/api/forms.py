@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 FORM: Final = "application/x-www-form-urlencoded"
-_MAX_BODY: Final = 65_536
+MAX_FORM: Final = 65_536
 _MAX_FIELDS: Final = 40
 Form = TypeVar("Form", bound=msgspec.Struct)
 
@@ -26,12 +26,14 @@ def read_form(media_type: str, body: bytes, kind: type[Form]) -> Form:
     """
     if media_type != FORM:
         raise UnreadableForm(f"the request must be {FORM}")
-    if len(body) > _MAX_BODY:
-        raise UnreadableForm(f"the request is longer than {_MAX_BODY} bytes")
+    if len(body) > MAX_FORM:
+        raise UnreadableForm(f"the request is longer than {MAX_FORM} bytes")
     try:
         pairs = parse_qsl(body.decode("ascii"), max_num_fields=_MAX_FIELDS, errors="strict")
     except (UnicodeDecodeError, ValueError):
         raise UnreadableForm("the request is not a form that can be read") from None
+    if any("\x00" in text for pair in pairs for text in pair):
+        raise UnreadableForm("a parameter holds U+0000")
     given = dict(pairs)
     if len(given) != len(pairs):
         raise UnreadableForm("a parameter is given twice")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from gateway.access.operations.generic_tables import (
+    AdoptGenericTable,
     CreateGenericTable,
     DropGenericTable,
     GenericTableExists,
@@ -15,6 +16,7 @@ from gateway.access.operations.generic_tables import (
 )
 from gateway.access.refs import GenericTableRef
 from gateway.access.repetition import Remembered
+from gateway.api.adoption import adopts
 from gateway.api.context import Ctx
 from gateway.api.delegation import client_manages_storage
 from gateway.api.serves import serves
@@ -43,13 +45,18 @@ async def repeat_create(ctx: Ctx, remembered: Remembered, prefix: str, namespace
     return await _load(ctx, ctx.generic_table(prefix, namespace, name), managed)
 
 
-@serves(CreateGenericTable, VendGenericTableCreationCredentials, repeat=repeat_create)
+@serves(CreateGenericTable, AdoptGenericTable, VendGenericTableCreationCredentials, repeat=repeat_create)
 async def create_generic_table(ctx: Ctx, prefix: str, namespace: str) -> LoadGenericTableResult:
-    """Create a generic table."""
+    """Create a generic table.
+
+    A location has to be empty. With the header `X-Lakegate-Adopt: true` it may hold files, which are the table's from
+    then on; that takes `manage_storage`.
+    """
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     request = await ctx.body(CreateGenericTableRequest)
     ref = ctx.namespace(prefix, namespace)
-    operation = CreateGenericTable(ref, request)
+    kind = AdoptGenericTable if adopts(ctx.header("x-lakegate-adopt")) else CreateGenericTable
+    operation = kind(ref, request)
     if managed:
         return await ctx.parts.generic_tables.create(await ctx.admit(operation), None)
     permits = await ctx.admit_with(operation, VendGenericTableCreationCredentials(ref, request.name))

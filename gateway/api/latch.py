@@ -21,6 +21,8 @@ from uuid_utils.compat import uuid7
 from gateway.access.deadline import Deadline
 from gateway.access.entrance import Entrance, Place
 from gateway.access.operation import Operation
+from gateway.access.outage import AuditUnavailable
+from gateway.access.shares import Lease
 from gateway.api.errors import RequestTooSlow, body_of, is_catalog_mutation, overtime, send_error, told_error
 from gateway.api.serves import OPERATIONS_OF
 from gateway.iceberg.errors import InternalServerError
@@ -29,7 +31,10 @@ from gateway.telemetry.logs import request_context
 
 ENTRANCE = "entrance"
 REQUEST_ID = "request_id"
+CLIENT_REQUEST_ID = "client_request_id"
 DEADLINE = "deadline"
+LEASE = "lease"
+_PROMPT_SECONDS = 0.05
 
 _log = structlog.get_logger("api.latch")
 
@@ -71,9 +76,10 @@ class Latch(ASGIMiddleware):
             raise RuntimeError("Lakegate serves HTTP only")
         method = scope["method"]
         operations: frozenset[type[Operation]] | None = scope["route_handler"].opt.get(OPERATIONS_OF)
-        request_id = _request_id(scope)
+        # Never the caller's: two requests of one id could not be told apart in the audit.
+        request_id, client_request_id = str(uuid7()), _client_request_id(scope)
         state = scope["state"]
-        state[REQUEST_ID] = request_id
+        state[REQUEST_ID], state[CLIENT_REQUEST_ID] = request_id, client_request_id
         started = self._clock()
         status = 500
         shut = False
@@ -91,13 +97,20 @@ class Latch(ASGIMiddleware):
             if not shut:
                 await send(message)
 
-        with request_context(request_id=request_id):
+        with request_context(request_id=request_id, client_request_id=client_request_id):
             try:
-                await self._in_time(scope, method, receive, watched, next_app)
+                await self._in_time(scope, receive, watched, next_app)
             finally:
+                lease: Lease | None = state.get(LEASE)
+                if lease is not None:
+                    lease.release()
                 entrance: Entrance | None = state.get(ENTRANCE)
                 if entrance is not None:
-                    entrance.abandon(f"answered {status}")
+                    try:
+                        entrance.abandon(f"answered {status}")
+                    except AuditUnavailable as lost:
+                        # The answer has left, and it is no success.
+                        _log.error("audit.record_lost", status=status, reason=str(lost))
                 self._observer.request_answered(
                     method=method,
                     operation=_name(operations),
@@ -112,9 +125,9 @@ class Latch(ASGIMiddleware):
         route = next(iter(operations)).endpoint
         self._calls.add(Call(place.project_id, place.warehouse_id, route, status))
 
-    async def _in_time(self, scope: Scope, method: str, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+    async def _in_time(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Cut the request off when its time is over, unless it has committed something."""
-        body = _Body(receive, self._max_silence)
+        body = _Body(receive, self._max_silence, scope)
         begun = False
 
         async def noted(message: Message) -> None:
@@ -133,25 +146,30 @@ class Latch(ASGIMiddleware):
                 raise
             _log.warning("request.stopped", path=scope["path"], reading=body.waiting)
             told = told_error(_too_slow() if body.waiting else overtime(), catalog_mutation=is_catalog_mutation(scope))
-            await send_error(method, send, told)
+            await send_error(scope, send, told)
 
 
 class _Body:
     """The client's side of a request, which may not fall silent for long."""
 
-    def __init__(self, receive: Receive, max_silence: float | None) -> None:
+    def __init__(self, receive: Receive, max_silence: float | None, scope: Scope) -> None:
         self._receive = receive
         self._max_silence = max_silence
+        self._state = scope["state"]
+        self._announced = announced_bytes(scope) > 0
         self._complete = False
         self.waiting = False
         """Whether the body is being waited for right now."""
 
     async def receive(self) -> Any:
-        """The next message. Raises RequestTooSlow (408)."""
+        """The next message. Raises RequestTooSlow (408), and ShareExceeded for a body of unannounced length."""
         if self._complete:
             # The body is there; what is waited for is that the client goes away, and that may take its time.
             return await self._receive()
         self.waiting = True
+        lease: Lease | None = self._state.get(LEASE)
+        # A slow sender waits without its slot: a few principals could hold every slot that way.
+        pausing = None if lease is None else asyncio.get_running_loop().call_later(_PROMPT_SECONDS, lease.pause)
         try:
             async with asyncio.timeout(self._max_silence) as timer:
                 message = await self._receive()
@@ -159,9 +177,24 @@ class _Body:
             if timer.expired():
                 raise _too_slow() from None
             raise
+        finally:
+            if pausing is not None:
+                pausing.cancel()
         self.waiting = False
+        if lease is not None and message["type"] == "http.request":
+            await lease.resume()
+            if not self._announced:
+                lease.take_bytes(len(message.get("body", b"")))
         self._complete = message["type"] != "http.request" or not message.get("more_body", False)
         return message
+
+
+def announced_bytes(scope: Scope) -> int:
+    """Return the `content-length` of a request; 0 if it has none, or one that is no number."""
+    for name, value in scope["headers"]:
+        if name.lower() == b"content-length" and value.isdigit() and len(value) < 16:
+            return int(value)
+    return 0
 
 
 def _too_slow() -> RequestTooSlow:
@@ -169,7 +202,7 @@ def _too_slow() -> RequestTooSlow:
 
 
 def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
-    """The answer's headers with the request's id; and no cache may keep what was decided for one caller (threats E10),
+    """The answer's headers with the request's id; and no cache may keep what was decided for one caller (LG-DIS-09),
     unless the handler said something stricter.
     """
     given = list(headers)
@@ -195,12 +228,10 @@ async def _send_withheld(send: Send) -> None:
     await send(cast(Any, {"type": "http.response.body", "body": body, "more_body": False}))
 
 
-def _request_id(scope: Scope) -> str:
-    """The caller's `x-request-id` when it is harmless text, else a fresh one."""
-    for name, value in scope["headers"]:
-        if name.lower() == b"x-request-id" and _REQUEST_ID.fullmatch(value):
-            return value.decode()
-    return str(uuid7())
+def _client_request_id(scope: Scope) -> str | None:
+    """Return the caller's `x-request-id` when it is one harmless text; None otherwise."""
+    given = [value for name, value in scope["headers"] if name.lower() == b"x-request-id"]
+    return given[0].decode() if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) else None
 
 
 def _name(operations: frozenset[type[Operation]] | None) -> str | None:

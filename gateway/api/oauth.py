@@ -16,13 +16,13 @@ import msgspec
 from litestar import Response
 from msgspec import Meta
 
-from gateway.access.operations.exchanging import ExchangeToken
+from gateway.access.operations.exchanging import ExchangeToken, Subject
 from gateway.access.principal_ids import fits_a_tuple
 from gateway.api.context import Ctx
 from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
 from gateway.api.forms import UnreadableForm
 from gateway.api.serves import serves
-from gateway.catalog.exchanges import NotAnEngine, Subject, UnfitSubject
+from gateway.catalog.exchanges import NotAnEngine, UnfitSubject
 from gateway.identity.bearer import bearer_token
 from gateway.identity.claims import checked_subject
 from gateway.identity.delegated import SCOPE
@@ -87,8 +87,8 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
     subject, proven = await _subject(ctx, form, engine)
     await ctx.come_as(engine)
     try:
-        permit = await ctx.admit(ExchangeToken(subject.user_id, proven))
-        issued = await ctx.parts.exchanges.exchange(permit, subject)
+        issued = await ctx.parts.exchanges.exchange(await ctx.admit(ExchangeToken(subject, proven)))
+        ctx.recognize_engine()
     except NotAnEngine as refused:
         raise OAuthRefused("unauthorized_client", refused.message) from None
     except UnfitSubject as refused:

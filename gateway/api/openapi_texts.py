@@ -14,8 +14,9 @@ HEADERS: Final[Mapping[str, str]] = {
     "if-none-match": "The ETag of an earlier answer: 304 when it still is what would be answered.",
     "x-assume-role": "The UUID of a role to act as: what the caller holds otherwise does not count in this request.",
     "x-iceberg-access-delegation": "`vended-credentials`, or `client-managed` for a client with keys of its own.",
+    "x-lakegate-adopt": "`true` to take in files that the catalog has no record of; needs `manage_storage`.",
     "x-project-id": "The project that is meant; the default project, if there is one, when none is named.",
-    "x-request-id": "Up to 128 letters, digits and `._:-`; told again in the answer, the log and the audit.",
+    "x-request-id": "Up to 128 letters, digits and `._:-`; kept in log and audit as `client_request_id`.",
 }
 """Request headers, in lower case."""
 
@@ -108,7 +109,7 @@ LATER: Final = frozenset({"429", "503"})
 
 def answer_headers(status: str, *, tagged: bool) -> dict[str, Any]:
     """The headers of an answer with this status."""
-    told = {"x-request-id": "The request's own, or one made for it; name it when something is reported."}
+    told = {"x-request-id": "The id that the gateway made for the request; name it when something is reported."}
     if status in LATER:
         told["Retry-After"] = "Seconds."
     if status == "401":

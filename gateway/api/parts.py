@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gateway.access.actor import Actor
 from gateway.access.door import Door
 from gateway.access.repetition import Repetitions
+from gateway.access.shares import Shares
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
@@ -52,6 +53,8 @@ class Parts:
     """Everything handlers may reach, made once per process by `app.py`."""
 
     door: Door
+    shares: Shares
+    """What each caller may use of this process at the same time."""
     authenticate: Callable[[list[bytes]], Awaitable[Actor]]
     authenticate_provisioner: Callable[[list[bytes]], Awaitable[Actor]]
     """As `authenticate`, for SCIM alone, where tokens for provisioning are taken as well."""

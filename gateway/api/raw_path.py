@@ -14,11 +14,14 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from gateway.api.errors import send_error
+from gateway.api.nul import refuse_in_head
 from gateway.iceberg.errors import BadRequestException
 
 
 class RawPath:
-    """ASGI: puts the decoded path into the scope; refuses paths whose segments hold a slash or are not UTF-8."""
+    """ASGI: puts the decoded path into the scope. Refuses paths whose segments hold a slash or are not UTF-8, and
+    U+0000 in path, query and headers.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -31,8 +34,9 @@ class RawPath:
         raw = scope.get("raw_path") or scope["path"].encode()
         try:
             scope["path"] = decode_path(raw)
+            refuse_in_head(scope)
         except BadRequestException as wrong:
-            await send_error(scope["method"], send, wrong)
+            await send_error(scope, send, wrong)
             return
         await self._app(scope, receive, send)
 

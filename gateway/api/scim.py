@@ -138,22 +138,22 @@ async def create_user(ctx: Ctx) -> Response[ScimUser]:
 @serves(ReplaceScimUser, repeat=repeat_user)
 async def replace_user(ctx: Ctx) -> Response[ScimUser]:
     """Write all of a user."""
-    operation = ReplaceScimUser(_id(ctx), user_of(await ctx.scim(UserRequest)))
-    return _one(ctx, await ctx.parts.scim_users.replace(await ctx.admit(operation), ctx.header("if-match")))
+    operation = ReplaceScimUser(_id(ctx), user_of(await ctx.scim(UserRequest)), if_match=ctx.header("if-match"))
+    return _one(ctx, await ctx.parts.scim_users.replace(await ctx.admit(operation)))
 
 
 @serves(PatchScimUser, repeat=repeat_user)
 async def patch_user(ctx: Ctx) -> Response[ScimUser]:
     """Write some of a user."""
-    operation = PatchScimUser(_id(ctx), await ctx.scim(PatchRequest))
-    return _one(ctx, await ctx.parts.scim_users.patch(await ctx.admit(operation), ctx.header("if-match")))
+    operation = PatchScimUser(_id(ctx), await ctx.scim(PatchRequest), if_match=ctx.header("if-match"))
+    return _one(ctx, await ctx.parts.scim_users.patch(await ctx.admit(operation)))
 
 
 @serves(DeleteScimUser)
 async def delete_user(ctx: Ctx) -> None:
     """Delete a user with every grant to the user."""
-    permit = await ctx.admit(DeleteScimUser(_id(ctx)))
-    ctx.parts.met.discard(await ctx.parts.scim_users.delete(permit, ctx.header("if-match")))
+    permit = await ctx.admit(DeleteScimUser(_id(ctx), if_match=ctx.header("if-match")))
+    ctx.parts.met.discard(await ctx.parts.scim_users.delete(permit))
 
 
 # ---- groups --------------------------------------------------------------------------------------------------------
@@ -162,8 +162,9 @@ async def delete_user(ctx: Ctx) -> None:
 @serves(ListScimGroups)
 async def list_groups(ctx: Ctx) -> Response[ScimGroupList]:
     """The provider's groups that a filter takes."""
-    permit, selection = await ctx.admit(ListScimGroups(*_page(ctx), ctx.project())), _selection(ctx)
-    found = await ctx.parts.scim_groups.list(permit, with_members=selection.takes("members"))
+    selection = _selection(ctx)
+    operation = ListScimGroups(*_page(ctx), ctx.project(), with_members=selection.takes("members"))
+    found = await ctx.parts.scim_groups.list(await ctx.admit(operation))
     return _told(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
 
 
@@ -174,8 +175,8 @@ async def get_group(ctx: Ctx) -> Response[ScimGroup]:
 
 
 async def _read_group(ctx: Ctx) -> Response[ScimGroup]:
-    permit = await ctx.admit(GetScimGroup(ctx.project(), _id(ctx)))
-    return _one(ctx, await ctx.parts.scim_groups.get(permit, with_members=_selection(ctx).takes("members")))
+    operation = GetScimGroup(ctx.project(), _id(ctx), with_members=_selection(ctx).takes("members"))
+    return _one(ctx, await ctx.parts.scim_groups.get(await ctx.admit(operation)))
 
 
 async def repeat_create_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
@@ -199,8 +200,9 @@ async def create_group(ctx: Ctx) -> Response[ScimGroup]:
 @serves(ReplaceScimGroup, repeat=repeat_group)
 async def replace_group(ctx: Ctx) -> Response[ScimGroup]:
     """Write all of a group."""
-    operation = ReplaceScimGroup(ctx.project(), _id(ctx), group_of(await ctx.scim(GroupRequest)))
-    return _one(ctx, await ctx.parts.scim_groups.replace(await ctx.admit(operation), ctx.header("if-match")))
+    group = group_of(await ctx.scim(GroupRequest))
+    operation = ReplaceScimGroup(ctx.project(), _id(ctx), group, if_match=ctx.header("if-match"))
+    return _one(ctx, await ctx.parts.scim_groups.replace(await ctx.admit(operation)))
 
 
 async def repeat_patch_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup | None]:
@@ -211,8 +213,9 @@ async def repeat_patch_group(ctx: Ctx, remembered: Remembered) -> Response[ScimG
 @serves(PatchScimGroup, repeat=repeat_patch_group)
 async def patch_group(ctx: Ctx) -> Response[ScimGroup | None]:
     """Write some of a group."""
-    operation = PatchScimGroup(ctx.project(), _id(ctx), patched_group(await ctx.scim(PatchRequest)))
-    await ctx.parts.scim_groups.patch(await ctx.admit(operation), ctx.header("if-match"))
+    group = patched_group(await ctx.scim(PatchRequest))
+    operation = PatchScimGroup(ctx.project(), _id(ctx), group, if_match=ctx.header("if-match"))
+    await ctx.parts.scim_groups.patch(await ctx.admit(operation))
     return await _patched(ctx)
 
 
@@ -228,8 +231,8 @@ async def _patched(ctx: Ctx) -> Response[ScimGroup | None]:
 @serves(DeleteScimGroup)
 async def delete_group(ctx: Ctx) -> None:
     """Delete a group: the role, with every grant on it and to it."""
-    permit = await ctx.admit(DeleteScimGroup(ctx.project(), _id(ctx)))
-    await ctx.parts.scim_groups.delete(permit, ctx.header("if-match"))
+    permit = await ctx.admit(DeleteScimGroup(ctx.project(), _id(ctx), if_match=ctx.header("if-match")))
+    await ctx.parts.scim_groups.delete(permit)
 
 
 # ---- requests and answers ------------------------------------------------------------------------------------------

@@ -10,18 +10,17 @@ from gateway.access.operations.tables import (
     CreateTable,
     DropTable,
     ListTables,
+    LoadOptions,
     LoadTable,
     ReportMetrics,
     TableExists,
 )
-from gateway.access.refs import TableRef
 from gateway.access.repetition import Remembered
 from gateway.api.answers import CommitAnswer, TableAnswer, not_modified_or, tagged
 from gateway.api.context import Ctx
 from gateway.api.delegation import client_manages_storage
 from gateway.api.serves import serves
 from gateway.catalog import etags
-from gateway.catalog.loads import LoadWish
 from gateway.iceberg.referenced import SnapshotsMode
 from gateway.iceberg.requirements import AssertCreate
 from gateway.iceberg.wire import (
@@ -57,7 +56,7 @@ async def repeat_create(ctx: Ctx, remembered: Remembered, prefix: str, namespace
             return not_modified_or(await ctx.parts.tables.restage(await ctx.admit(operation), None, remembered))
         permits = await ctx.admit_with(operation, VendCreationCredentials(ref, request.name))
         return not_modified_or(await ctx.parts.tables.restage(*permits, remembered))
-    return await _load(ctx, ctx.table(prefix, namespace, request.name), LoadWish(client_managed=managed))
+    return await _load(ctx, LoadTable(ctx.table(prefix, namespace, request.name), LoadOptions(client_managed=managed)))
 
 
 @serves(CreateTable, VendCreationCredentials, repeat=repeat_create)
@@ -77,20 +76,20 @@ async def create_table(ctx: Ctx, prefix: str, namespace: str) -> TableAnswer:
 async def load_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> TableAnswer:
     """Load a table, with credentials for those who may have them; 304 when the client has this answer already."""
     await ctx.come_through(prefix)
-    managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
-    wish = LoadWish(
+    options = LoadOptions(
         snapshots=SnapshotsMode.parse(ctx.query("snapshots")),
-        client_managed=managed,
+        client_managed=client_manages_storage(ctx.header("x-iceberg-access-delegation")),
         known=etags.parse_if_none_match(ctx.header("if-none-match")),
     )
-    return await _load(ctx, ctx.table(prefix, namespace, table), wish)
+    return await _load(ctx, LoadTable(ctx.table(prefix, namespace, table), options))
 
 
-async def _load(ctx: Ctx, ref: TableRef, wish: LoadWish) -> TableAnswer:
-    if wish.client_managed:
-        return not_modified_or(await ctx.parts.tables.load(await ctx.admit(LoadTable(ref)), None, wish))
-    permits = await ctx.admit_with(LoadTable(ref), VendCredentials(ref))
-    return not_modified_or(await ctx.parts.tables.load(*permits, wish))
+async def _load(ctx: Ctx, operation: LoadTable) -> TableAnswer:
+    if operation.options.client_managed:
+        return not_modified_or(await ctx.parts.tables.load(await ctx.admit(operation), None))
+    return not_modified_or(
+        await ctx.parts.tables.load(*await ctx.admit_with(operation, VendCredentials(operation.table)))
+    )
 
 
 @serves(TableExists)

@@ -52,8 +52,8 @@ async def list_tasks(ctx: Ctx) -> TaskList:
 @serves(GetTask, FindTask)
 async def get_task(ctx: Ctx) -> WarehouseTaskDetails:
     """One task."""
-    asked, attempts = FindTask(targets.warehouse(ctx), ctx.uuid("task_id")), _attempts(ctx)
-    found = await ctx.parts.tasks.find_one(await ctx.admit(asked), attempts)
+    asked = FindTask(targets.warehouse(ctx), ctx.uuid("task_id"), _attempts(ctx))
+    found = await ctx.parts.tasks.find_one(await ctx.admit(asked))
     return await ctx.parts.tasks.get(await ctx.admit(found))
 
 

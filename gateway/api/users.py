@@ -64,7 +64,7 @@ async def create_user(ctx: Ctx) -> Response[User]:
     """Register the caller, or with the right for it somebody else; 201 when new, 200 when it was there."""
     request = await ctx.body(CreateUserRequest)
     if request.id is None or request.id == ctx.actor.id:
-        own = RegisterSelf("create-endpoint", request.name, request.email, request.user_type, request.update_if_exists)
+        own = RegisterSelf("create-endpoint", request.name, request.user_type, request.update_if_exists)
         user, created = await ctx.parts.users.register(await ctx.admit(own))
     else:
         id = require_fitting(request.id)
@@ -88,7 +88,7 @@ async def get_user(ctx: Ctx, user_id: str) -> User:
 
 @serves(SearchUser)
 async def search_user(ctx: Ctx) -> FoundUsers:
-    """Users by a part of their name, address or id."""
+    """Users by a part of their name, verified address or id."""
     request = await ctx.body(SearchRequest)
     return await ctx.parts.users.search(await ctx.admit(SearchUser(request.search)))
 
@@ -100,10 +100,12 @@ async def repeat_update(ctx: Ctx, remembered: Remembered, user_id: str) -> User:
 
 @serves(UpdateUser, UpdateSelf, repeat=repeat_update)
 async def update_user(ctx: Ctx, user_id: str) -> User:
-    """Another name, kind and address; one's own, or with the right for it somebody else's."""
+    """Another name and kind of the caller, or with the right for it of another user, then with an address."""
     request = await ctx.body(UpdateUserRequest)
-    operation = UpdateSelf if _own(ctx, user_id) else UpdateUser
-    asked = operation(UserRef(user_id), request.name, request.user_type, request.email)
+    user = UserRef(user_id)
+    if _own(ctx, user_id):
+        return await ctx.parts.users.update(await ctx.admit(UpdateSelf(user, request.name, request.user_type)))
+    asked = UpdateUser(user, request.name, request.user_type, request.email)
     return await ctx.parts.users.update(await ctx.admit(asked))
 
 

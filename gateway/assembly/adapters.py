@@ -22,7 +22,7 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.migrate import require_current_schema
 from gateway.db.models import ActiveModel, active_model
-from gateway.db.secrets import Sealer
+from gateway.db.secrets import Sealer, sealer_for
 from gateway.db.signing_keys import SigningKeys
 from gateway.fga.client import FgaClient
 from gateway.fga.model import ModelNotReady, StoreAndModel, find_model
@@ -30,7 +30,9 @@ from gateway.fga.relationships import to_wire
 from gateway.identity.delegated import KEY_SIGNS_SECONDS, KEY_VERIFIES_SECONDS, DelegatedTokens
 from gateway.identity.own_keys import OwnKeys
 from gateway.opa.decider import OpaDecider
+from gateway.scope.endpoint import EndpointRules
 from gateway.settings import Settings, asyncpg_url
+from gateway.storage.connector import Connector
 from gateway.storage.files import Files
 from gateway.tasks.model_changes import NOTICED_WITHIN, REQUIRED
 from gateway.tasks.models import ModelWatch
@@ -44,7 +46,7 @@ from gateway.vending.vendor import Vendor
 async def open_database(settings: Settings, trust: Trust, stack: AsyncExitStack, *, anywhere: bool = False) -> Database:
     """The primary, which has exactly this version's schema and, unless it may be `anywhere`, is where it was."""
     url = asyncpg_url(settings.write_url())
-    tls = for_postgres(settings.pg_ssl_mode, trust, settings.pg_ssl_root_cert)
+    tls = for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert)
     await require_current_schema(url, tls=tls)
     database = Database(
         url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout, tls=tls
@@ -122,6 +124,7 @@ async def open_audit(settings: Settings, metrics: Metrics, database: Database, s
         write,
         counted=metrics.audited,
         capacity=settings.audit.buffer_size,
+        share=min(settings.audit.principal_share, max(1, settings.audit.buffer_size // 4)),
         flush_seconds=settings.audit.flush_interval / 2,
     )
     audit.start()
@@ -129,9 +132,14 @@ async def open_audit(settings: Settings, metrics: Metrics, database: Database, s
     return audit
 
 
-def delegated_tokens(settings: Settings, database: Database, server_id: UUID) -> DelegatedTokens:
+async def open_sealer(settings: Settings, database: Database) -> Sealer:
+    """Make what seals stored secrets; its keys are derived here, once, in a thread."""
+    async with database.read() as connection:
+        return await sealer_for(connection, settings.encryption_keys())
+
+
+def delegated_tokens(sealer: Sealer, database: Database, server_id: UUID) -> DelegatedTokens:
     """What signs and verifies the gateway's own tokens, with the keys that all processes share."""
-    sealer = Sealer(settings.encryption_keys())
     keys = SigningKeys(database, sealer, signs_seconds=KEY_SIGNS_SECONDS, verifies_seconds=KEY_VERIFIES_SECONDS)
     return DelegatedTokens(server_id, OwnKeys(keys))
 
@@ -144,16 +152,29 @@ class Stores:
     sts: Sts
     files: Files
     vendor: Vendor
+    endpoints: EndpointRules
+    sealer: Sealer
 
 
-def open_stores(settings: Settings, trust: Trust, metrics: Metrics, database: Database) -> Stores:
+def open_stores(
+    settings: Settings, trust: Trust, metrics: Metrics, database: Database, sealer: Sealer, stack: AsyncExitStack
+) -> Stores:
     """What reaches object stores; `require_right_key` of its storage is yet to be asked."""
-    sts = Sts(on_latency=lambda seconds, outcome: metrics.sts_took(outcome, seconds), ca_bundle=trust.bundle)
+    endpoints = settings.storage_endpoint_rules()
+    connector = Connector(endpoints)
+    stack.callback(connector.close)
+    sts = Sts(
+        on_latency=lambda seconds, outcome: metrics.sts_took(outcome, seconds),
+        ca_bundle=trust.bundle,
+        route=connector.route,
+    )
     return Stores(
-        storage=StorageCredentials(database, Sealer(settings.encryption_keys())),
+        storage=StorageCredentials(database, sealer),
         sts=sts,
-        files=Files(own_role=sts.assume_own_role, certificates=trust.pem),
+        files=Files(own_role=sts.assume_own_role, certificates=trust.pem, route=connector.route),
         vendor=Vendor(sts, cache=_credential_cache(settings, metrics)),
+        endpoints=endpoints,
+        sealer=sealer,
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tokens are of a trusted engine, from the settings (`lakekeeper.md` 5.5)."""
+"""Recognize tokens of trusted engines by the identities in the settings."""
 
 from __future__ import annotations
 
@@ -15,27 +15,21 @@ def owner_properties(engines: Mapping[str, TrustedEngine]) -> frozenset[str]:
 
 
 class EnginesByToken:
-    """Tells engines by the tokens they come with."""
+    """Recognizes trusted engines by the subject of a token."""
 
     def __init__(self, engines: Mapping[str, TrustedEngine]) -> None:
         self._engines = tuple(engines.values())
 
-    def of(self, token: VerifiedToken) -> tuple[tuple[str, ...], bool]:
-        """(the owner properties of the engines that the token is of, whether it names one of them as its subject).
+    def of(self, token: VerifiedToken) -> tuple[str, ...]:
+        """Return the folded owner properties of the engines that the token proves, sorted; empty if it proves none.
 
-        A token of ours is of the engine that asked for it, which it names; its audience is this server.
+        An exchanged token proves the engine that it names as its actor; any other token proves its own subject. An
+        audience proves no engine: users hold tokens with the same one.
         """
-        if not self._engines:
-            return (), False
-        idp, _, subject = (token.engine or token.user_id).partition("~")
-        audiences = frozenset(token.audiences) if token.engine is None else frozenset()
-        properties, by_name = set(), False
+        provider, _, subject = (token.engine or token.user_id).partition("~")
+        properties = set()
         for engine in self._engines:
-            known = engine.identities.get(idp)
-            if known is None:
-                continue
-            named = subject in known.subjects
-            if named or audiences.intersection(known.audiences):
+            known = engine.identities.get(provider)
+            if known is not None and subject in known.subjects:
                 properties.add(engine.owner_property.casefold())
-                by_name = by_name or named
-        return tuple(sorted(properties)), by_name
+        return tuple(sorted(properties))

@@ -11,6 +11,7 @@ from gateway.access.actor import Actor
 from gateway.access.door import Door
 from gateway.access.listing import ReachesInUse
 from gateway.access.provisioning import provisioner_of
+from gateway.access.shares import ShareLimits, Shares
 from gateway.api.parts import Parts
 from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.engines import EnginesByToken, owner_properties
@@ -31,6 +32,7 @@ from gateway.catalog.tables import Tables
 from gateway.catalog.view_owners import ViewOwners
 from gateway.catalog.views import Views
 from gateway.db.delivery import TupleDelivery
+from gateway.db.documents import DocumentCache, Documents
 from gateway.db.engine import Database
 from gateway.db.idempotency import Idempotency
 from gateway.db.pending_files import PendingFiles
@@ -63,7 +65,6 @@ from gateway.identity import provisioning
 from gateway.identity.bearer import bearer_token
 from gateway.identity.errors import AuthenticationFailed
 from gateway.identity.tokens import VerifiedToken
-from gateway.scope.endpoint import DEFAULT_RULES
 from gateway.settings import Settings
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
@@ -93,8 +94,17 @@ def join(
         limits=limits,
     )
     credentials = Credentials(database=database, door=door, vendor=stores.vendor, storage=stores.storage)
+    documents = Documents(
+        database, DocumentCache(settings.memory.documents, metrics), max_together=settings.limits.transaction_size
+    )
     tables = Tables(
-        database=database, door=door, delivery=delivery, files=metadata_files, credentials=credentials, lists=lists
+        database=database,
+        door=door,
+        delivery=delivery,
+        files=metadata_files,
+        credentials=credentials,
+        lists=lists,
+        documents=documents,
     )
     turns = SharedTurns(database)
     providers = list(settings.identity_providers())
@@ -108,16 +118,17 @@ def join(
             sole_provider=providers[0] if len(providers) == 1 else None,
             protected=owner_properties(settings.trusted_engines),
         ),
+        documents=documents,
     )
     trials = StorageTrials(
         files=stores.files,
         sts=stores.sts,
-        endpoints=DEFAULT_RULES,
+        endpoints=stores.endpoints,
         skip=settings.skip_storage_validation,
         request_seconds=settings.max_request_time,
     )
     default_project = settings.default_project_id if settings.enable_default_project else None
-    delegated = delegated_tokens(settings, database, server_id)
+    delegated = delegated_tokens(stores.sealer, database, server_id)
     instance_admins = frozenset(settings.instance_admins)
     engines = EnginesByToken(settings.trusted_engines)
 
@@ -146,6 +157,7 @@ def join(
 
     return Parts(
         door=door,
+        shares=_shares(settings, metrics),
         authenticate=authenticate,
         authenticate_provisioner=authenticate_provisioner,
         verify=verify,
@@ -172,13 +184,19 @@ def join(
             limits=limits,
         ),
         tables=tables,
-        commits=Commits(database=database, delivery=delivery, files=metadata_files, turns=turns),
+        commits=Commits(database=database, delivery=delivery, files=metadata_files, turns=turns, documents=documents),
         views=views,
-        renames=Renames(database=database, delivery=delivery),
+        renames=Renames(database=database, door=door, delivery=delivery),
         generic_tables=GenericTables(
-            database=database, delivery=delivery, files=metadata_files, credentials=credentials, lists=lists
+            database=database,
+            door=door,
+            delivery=delivery,
+            files=metadata_files,
+            credentials=credentials,
+            lists=lists,
+            documents=documents,
         ),
-        registrations=Registrations(database=database, delivery=delivery, files=metadata_files, views=views),
+        registrations=Registrations(database=database, door=door, delivery=delivery, files=metadata_files, views=views),
         credentials=credentials,
         deleted=DeletedTables(database=database, lists=lists),
         servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
@@ -208,6 +226,7 @@ def join(
         task_queues=TaskQueues(database=database),
         namespace_moves=NamespaceMoves(
             database=database,
+            door=door,
             delivery=delivery,
             reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
         ),
@@ -233,6 +252,21 @@ def _provisioner(token: provisioning.ProvisioningToken) -> Actor:
     return msgspec.structs.replace(caller, within=token.project_id)
 
 
+def _shares(settings: Settings, metrics: Metrics) -> Shares:
+    given = settings.shares
+    limits = ShareLimits(
+        requests=given.requests,
+        waiting=given.waiting,
+        wait=given.wait,
+        total_requests=given.total_requests,
+        engine_requests=given.engine_requests,
+        questions_per_second=given.questions_per_second,
+        question_burst=given.question_burst,
+        bytes=given.bytes,
+    )
+    return Shares(limits, metrics)
+
+
 def _limits(settings: Settings) -> Limits:
     given = settings.limits
     return Limits(
@@ -248,7 +282,6 @@ def _limits(settings: Settings) -> Limits:
 
 def _actor_of(token: VerifiedToken, instance_admins: frozenset[str], engines: EnginesByToken) -> Actor:
     """The caller whom a token proves."""
-    properties, by_name = engines.of(token)
     caller = Actor.user(
         token.user_id,
         name=token.name,
@@ -257,8 +290,7 @@ def _actor_of(token: VerifiedToken, instance_admins: frozenset[str], engines: En
         instance_admin=token.user_id in instance_admins,
         project=token.project_id,
         engine=token.engine,
+        subject_proven=token.subject_proven,
         groups=token.groups,
     )
-    if not properties:
-        return caller
-    return msgspec.structs.replace(caller, owner_properties=properties, engine_by_name=by_name)
+    return msgspec.structs.replace(caller, owner_properties=engines.of(token))

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
 from gateway.access.audit_record import AuditRecord
-from gateway.access.outage import AuditUnavailable, DatabaseUnavailable
+from gateway.access.outage import AuditShareFull, AuditUnavailable, DatabaseUnavailable
 
 _log = structlog.get_logger("audit.sink")
 
@@ -32,6 +32,7 @@ class BufferedAudit:
     `write` makes a batch durable or raises: DatabaseUnavailable when no record is to blame. `counted` is told
     (durability, number) of what was written. A full buffer raises AuditUnavailable, which the door turns into a
     refusal: what cannot be recorded does not happen. A record that the database refuses is kept and told in the log.
+    One principal has at most `share` records in the buffer, so that it cannot fill the buffer for the others.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class BufferedAudit:
         *,
         counted: Counted,
         capacity: int = 10_000,
+        share: int | None = None,
         flush_seconds: float = 0.1,
         commit_timeout: float = 5.0,
         batch: int = 500,
@@ -47,6 +49,8 @@ class BufferedAudit:
         self._write = write
         self._counted = counted
         self._capacity = capacity
+        self._share = capacity if share is None else share
+        self._held: Counter[str] = Counter()
         self._flush_seconds = flush_seconds
         self._commit_timeout = commit_timeout
         self._batch = batch
@@ -72,9 +76,16 @@ class BufferedAudit:
             raise AuditUnavailable(f"{lost} buffered audit records could not be written")
 
     def buffer(self, record: AuditRecord) -> None:
-        """Take a record for writing soon. Raises AuditUnavailable when the buffer is full or the sink is closed."""
+        """Take a record for writing soon. Raises AuditUnavailable when the buffer is full or the sink is closed, and
+        AuditShareFull when the principal's share of it is full.
+        """
         if self._closing or len(self._buffered) + len(self._refused) >= self._capacity:
             raise AuditUnavailable("the audit buffer is full")
+        principal = _principal(record)
+        if principal is not None and self._held[principal] >= self._share:
+            raise AuditShareFull("the principal's share of the audit buffer is full")
+        if principal is not None:
+            self._held[principal] += 1
         self._buffered.append(record)
         if len(self._buffered) >= self._batch:
             self._wake.set()
@@ -125,6 +136,7 @@ class BufferedAudit:
                 _succeed(durable)
             self._counted("group", len(waiting))
             self._counted("buffered", len(buffered))
+            self._give_back(buffered)
 
     async def _write_each(
         self, waiting: Sequence[tuple[AuditRecord, asyncio.Future[None]]], buffered: Sequence[AuditRecord]
@@ -147,6 +159,7 @@ class BufferedAudit:
                 return
             except Exception as error:  # it stays, and counts as not written
                 self._refused.append(record)
+                self._give_back([record])
                 _log.error(
                     "audit.record_refused",
                     record_id=str(record.id),
@@ -155,6 +168,22 @@ class BufferedAudit:
                 )
             else:
                 self._counted("buffered", 1)
+                self._give_back([record])
+
+    def _give_back(self, written: Sequence[AuditRecord]) -> None:
+        """Free the room that written records had in their principals' shares."""
+        for principal in filter(None, map(_principal, written)):
+            self._held[principal] -= 1
+            if self._held[principal] <= 0:
+                del self._held[principal]
+
+
+def _principal(record: AuditRecord) -> str | None:
+    """Return the principal that a record counts for: the user, or the engine and the user; None for the system."""
+    actor = record.actor
+    if actor.kind == "system":
+        return None
+    return f"{actor.engine or ''}\x00{actor.asked_by or actor.id}"
 
 
 def _succeed(durable: asyncio.Future[None]) -> None:

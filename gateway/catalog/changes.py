@@ -71,13 +71,15 @@ class TableChange:
 
     @property
     def extent(self) -> int:
-        """About the bytes that have to be looked at for its outcome."""
-        return len(self.table.metadata) + extent(self.request.updates)
+        """About the bytes that have to be looked at for its outcome, beside the table's document."""
+        return extent(self.request.updates)
 
-    def outcome(self, now_ms: int, limits: Limits) -> CommitOutcome:
-        """What the table becomes. Raises CommitFailedException, and 400 for updates that are not legal."""
+    def outcome(self, now_ms: int, limits: Limits, document: bytes) -> CommitOutcome:
+        """What the table becomes that `document` describes. Raises CommitFailedException, and 400 for updates that are
+        not legal.
+        """
         outcome = commit_table(
-            decode_stored_table_metadata(self.table.metadata),
+            decode_stored_table_metadata(document),
             self.table.metadata_location,
             self.request.requirements,
             self.request.updates,
@@ -178,7 +180,7 @@ class NewTable:
             connection,
             namespace_id=self.namespace.id,
             name=self.identifier.name,
-            location_key=self.location.overlap_key,
+            location=self.location.text,
             staged_by=actor.id,
         )
         table_uuid = UUID(outcome.metadata.table_uuid)
@@ -222,7 +224,7 @@ def _check_places(
     warehouse: ResolvedWarehouse, location: Location, updates: Sequence[TableUpdate], outcome: CommitOutcome
 ) -> None:
     """Refuse path properties, manifest lists and statistics files outside of the table's own prefix: whoever reads or
-    purges the table follows them (threats K7, A09).
+    purges the table follows them (LG-LOC-08, LG-LOC-09).
     """
     profile = stored_profile(warehouse.profile)
     require_inside(profile, location, (*location_properties(outcome.metadata), *update_locations(updates)))

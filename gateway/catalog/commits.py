@@ -8,7 +8,8 @@ the same with more of them: one transaction of the database, all or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 import msgspec
 from uuid_utils.compat import uuid7
@@ -23,15 +24,22 @@ from gateway.catalog.computing import aside
 from gateway.catalog.credentials import require_vendable
 from gateway.catalog.metadata_files import MetadataFiles, Written, own_files
 from gateway.catalog.newcomers import place, refuse_chosen_location, refuse_taken_location, taken
-from gateway.catalog.races import Turns, learn_outcome, until_won
+from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
 from gateway.catalog.tables import now_ms
 from gateway.db import pending_files, tables
 from gateway.db.delivery import TupleDelivery
+from gateway.db.documents import Document, Documents
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
 from gateway.db.turns import SharedTurns
 from gateway.iceberg.commit import CommitOutcome
-from gateway.iceberg.errors import CatalogError, CommitFailedException, LocationAlreadyTaken, TableIdentifierMismatch
+from gateway.iceberg.errors import (
+    CatalogError,
+    CommitFailedException,
+    LocationAlreadyTaken,
+    NoSuchTableException,
+    TableIdentifierMismatch,
+)
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.updates import SetLocation
 from gateway.iceberg.wire import CommitTableRequest, CommitTableResponse
@@ -46,8 +54,15 @@ class Commits:
     """Commits of one table, the commit that makes a staged table exist, and transactions over many tables."""
 
     def __init__(
-        self, *, database: Database, delivery: TupleDelivery, files: MetadataFiles, turns: SharedTurns
+        self,
+        *,
+        database: Database,
+        delivery: TupleDelivery,
+        files: MetadataFiles,
+        turns: SharedTurns,
+        documents: Documents,
     ) -> None:
+        self._documents = documents
         self._turns = Turns(turns)
         self._database = database
         self._delivery = delivery
@@ -109,9 +124,10 @@ class Commits:
 
     async def _attempt(self, permit: AnyCommit, changes: Sequence[Change]) -> list[CommitTableResponse]:
         now = now_ms(permit)
+        before = await self._before(changes)
         outcomes = await aside(
-            lambda: [change.outcome(now, self._files.limits) for change in changes],
-            size=sum(change.extent for change in changes),
+            lambda: [self._outcome(change, now, before) for change in changes],
+            size=sum(change.extent for change in changes) + sum(len(each.text) for each in before.values()),
         )
         moving = [(change, outcome) for change, outcome in zip(changes, outcomes, strict=True) if outcome.changed]
         resting = [
@@ -130,9 +146,31 @@ class Commits:
                 raise await self._explained(moved) from clash
             except CommitUnknown as unknown:
                 await self._learn(permit, moved, unknown)
+        for change, _, file in moved:
+            if isinstance(change, TableChange):
+                self._documents.keep(change.table.id, *file)
         await self._files.take_back(warehouse, _expired(moved))
         files = {id(change): file for change, _, file in moved}
-        return [_answer(change, files.get(id(change))) for change in changes]
+        return [_answer(change, files.get(id(change)), before) for change in changes]
+
+    async def _before(self, changes: Sequence[Change]) -> dict[UUID, Document]:
+        """Read the documents that the changes follow on. Raises NoSuchTableException for a table that is gone, LostRace
+        for one that another commit has moved, and PayloadTooLarge when they are too many bytes for one transaction.
+        """
+        tables_changed = {each.table.id: each for each in changes if isinstance(each, TableChange)}
+        found = await self._documents.read_all([each.table for each in tables_changed.values()])
+        for id, change in tables_changed.items():
+            document = found.get(id)
+            if document is None:
+                raise NoSuchTableException.of(change.identifier)
+            if document.metadata_location != change.table.metadata_location:
+                raise LostRace
+        return found
+
+    def _outcome(self, change: Change, now: int, before: Mapping[UUID, Document]) -> CommitOutcome:
+        if isinstance(change, TableChange):
+            return change.outcome(now, self._files.limits, before[change.table.id].text)
+        return change.outcome(now, self._files.limits)
 
     async def _apply(self, permit: AnyCommit, moved: Sequence[Moved], resting: Sequence[TableChange]) -> None:
         """Everything in one transaction, in an order that all commits share, so that none waits for another in turn."""
@@ -209,7 +247,7 @@ class Commits:
                 connection,
                 namespace_id=namespace.id,
                 name=identifier.name,
-                location_key=location.overlap_key,
+                location=location.text,
                 staged_by=permit.actor.id,
             )
         if staged is None:
@@ -241,15 +279,14 @@ def _order(step: Moved | TableChange) -> tuple[int, str]:
     return step.order if isinstance(step, TableChange) else step[0].order
 
 
-def _answer(change: Change, written: Written | None) -> CommitTableResponse:
+def _answer(change: Change, written: Written | None, before: Mapping[UUID, Document]) -> CommitTableResponse:
     """The committed state: the new file, or the table as it was when nothing changed."""
     if written is not None:
         return CommitTableResponse(metadata_location=written[0], metadata=msgspec.Raw(written[1]))
     if isinstance(change, NewTable):
         raise AssertionError("a table that is created has a file")
-    return CommitTableResponse(
-        metadata_location=change.table.metadata_location, metadata=msgspec.Raw(change.table.metadata)
-    )
+    document = before[change.table.id]
+    return CommitTableResponse(metadata_location=document.metadata_location, metadata=msgspec.Raw(document.text))
 
 
 def _name_taken(kind: str, identifier: TableIdentifier) -> CatalogError:

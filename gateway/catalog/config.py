@@ -31,7 +31,7 @@ class Configurations:
         """Defaults and overrides of the warehouse, and the endpoints policies leave open to this caller.
 
         `uri` is overridden only when the operator configured it: a host taken from the request could lead the caller's
-        token elsewhere (threats.md K29).
+        token elsewhere (https://github.com/apache/iceberg/issues/16470).
         """
         warehouse = permit.warehouse(permit.operation.warehouse)
         overrides = {} if self._base_uri is None else {"uri": f"{self._base_uri}/catalog"}

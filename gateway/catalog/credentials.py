@@ -16,6 +16,7 @@ import structlog
 from gateway.access.door import Door
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.generic_tables import (
+    AdoptGenericTable,
     CreateGenericTable,
     VendGenericTableCreationCredentials,
     VendGenericTableCredentials,
@@ -116,7 +117,7 @@ class Credentials:
 
     async def for_creation(
         self,
-        permit: Permit[CreateTable] | Permit[CreateGenericTable],
+        permit: Permit[CreateTable] | Permit[CreateGenericTable | AdoptGenericTable],
         vend: Permit[VendCreationCredentials] | Permit[VendGenericTableCreationCredentials] | None,
         table_location: str,
     ) -> Handed:

@@ -118,7 +118,7 @@ def of_commit(permit: Permit[Operation], table_id: UUID | None, metadata_locatio
     ).tag(permit.resolution.now, None)
 
 
-def parse_if_none_match(header: str | None) -> Sequence[str] | None:
+def parse_if_none_match(header: str | None) -> tuple[str, ...] | None:
     """The tags of an `If-None-Match` header (RFC 9110, 13.1.2), empty without one, None for `*`.
 
     What is no tag ends the list: a header that cannot be understood confirms nothing.
@@ -131,7 +131,7 @@ def parse_if_none_match(header: str | None) -> Sequence[str] | None:
     while found := _LISTED.match(header, at):
         tags.append(found[1])
         at = found.end()
-    return tags
+    return tuple(tags)
 
 
 def _milliseconds(span: timedelta) -> int:

@@ -6,8 +6,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
-
 from gateway.access.door import Door
 from gateway.access.listing import holders_of
 from gateway.access.operations.exchanging import ExchangeToken
@@ -29,17 +27,6 @@ class UnfitSubject(BadRequestException):
     """The user's token has ended, or names more groups than fit into one of ours."""
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """For whom the token is to be. `project_id` is the only project it may be good for, if there is one; `not_after`
-    (seconds since 1970) the end of the token that proves the user.
-    """
-
-    user_id: str
-    project_id: str | None = None
-    groups: tuple[str, ...] = ()
-    not_after: float | None = None
-
-
 class Exchanges:
     """Answers `POST /v1/oauth/tokens`."""
 
@@ -48,11 +35,12 @@ class Exchanges:
         self._door = door
         self._tokens = tokens
 
-    async def exchange(self, permit: Permit[ExchangeToken], subject: Subject) -> IssuedToken:
-        """A token of the caller for `subject`, written down before it leaves.
+    async def exchange(self, permit: Permit[ExchangeToken]) -> IssuedToken:
+        """A token of the caller for the operation's subject, written down before it leaves.
 
         Raises NotAnEngine, UnfitSubject and the outages.
         """
+        subject = permit.operation.subject
         holders = holders_of(permit.actor, permit.resolution)
         async with self._database.read() as connection:
             places = await delegations.places(connection, holders, limit=_PLACES)
@@ -65,6 +53,7 @@ class Exchanges:
                 project_id=subject.project_id,
                 groups=subject.groups,
                 not_after=subject.not_after,
+                subject_proven=permit.operation.proven,
             )
         except TooMuchToCarry:
             raise UnfitSubject("the subject token names more groups than a token of this server can hold") from None

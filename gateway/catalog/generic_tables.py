@@ -9,7 +9,9 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
+from gateway.access.door import Door
 from gateway.access.operations.generic_tables import (
+    AdoptGenericTable,
     CreateGenericTable,
     DropGenericTable,
     GenericTableExists,
@@ -21,7 +23,7 @@ from gateway.access.operations.generic_tables import (
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType, WarehouseRef
 from gateway.access.relations import Can
-from gateway.access.resolved import ResolvedNamespace
+from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace
 from gateway.catalog.credentials import Credentials, Handed, require_vendable
 from gateway.catalog.drops import Files, let_go
 from gateway.catalog.lists import Lists
@@ -36,8 +38,9 @@ from gateway.catalog.newcomers import (
     refuse_taken_name,
     taken,
 )
-from gateway.db import retired, tables
+from gateway.db import tables
 from gateway.db.delivery import TupleDelivery
+from gateway.db.documents import Documents
 from gateway.db.engine import Database
 from gateway.iceberg.errors import AlreadyExistsException, UnexpectedFilesInLocation
 from gateway.iceberg.generic_tables import (
@@ -64,12 +67,16 @@ class GenericTables:
         self,
         *,
         database: Database,
+        door: Door,
         delivery: TupleDelivery,
         files: MetadataFiles,
         credentials: Credentials,
         lists: Lists,
+        documents: Documents,
     ) -> None:
+        self._documents = documents
         self._database = database
+        self._door = door
         self._delivery = delivery
         self._files = files
         self._credentials = credentials
@@ -95,15 +102,20 @@ class GenericTables:
         )
 
     async def create(
-        self, permit: Permit[CreateGenericTable], vend: Permit[VendGenericTableCreationCredentials] | None
+        self,
+        permit: Permit[CreateGenericTable | AdoptGenericTable],
+        vend: Permit[VendGenericTableCreationCredentials] | None,
     ) -> LoadGenericTableResult:
         """Create the generic table. The creator owns it and gets credentials for it.
 
-        Raises 400 for names, formats and locations, AlreadyExistsException, LocationAlreadyTaken.
+        Raises 400 for names, formats and locations, AlreadyExistsException, LocationAlreadyTaken, and
+        ForbiddenException for an adoption by a right that ends: ownership of what is adopted has no end.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
         validate_new_name(request.name, noun="generic table")
+        if isinstance(permit.operation, AdoptGenericTable):
+            await self._door.require_endless(permit, Can.ADOPT_FILES, WarehouseRef(namespace.warehouse.id))
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
             await refuse_taken_name(connection, namespace, identifier, _taken)
@@ -128,13 +140,14 @@ class GenericTables:
         """What is told of it, with credentials when the caller may have them and wants them."""
         ref = permit.operation.table
         row = permit.generic_table(ref)
+        document = await self._document(permit, row)
         if vend is not None:
             handed = await self._credentials.for_generic_table(vend)
         elif permit.holds(Can.READ_DATA, ref):
             handed = self._credentials.place_only(row.warehouse)
         else:
             handed = Handed({})
-        return _answer(ref.identifier, row.format, row.location, row.document, handed)
+        return _answer(ref.identifier, row.format, row.location, document, handed)
 
     async def exists(self, permit: Permit[GenericTableExists]) -> None:
         """Nothing to do: the permit says that it is there and visible."""
@@ -147,7 +160,7 @@ class GenericTables:
         """
         operation = permit.operation
         row = permit.generic_table(operation.table)
-        document = read_document(row.document)
+        document = read_document(await self._document(permit, row))
         wanted = owns_its_files(document) if operation.purge is None else operation.purge
         files = Files.PURGE if wanted and flag(document.properties, GC_ENABLED, default=True) else Files.KEEP
         async with self._database.change(permit) as connection:
@@ -156,6 +169,14 @@ class GenericTables:
             )
         await self._delivery.deliver_or_leave(pending)
 
+    async def _document(
+        self, permit: Permit[LoadGenericTable] | Permit[DropGenericTable], row: ResolvedGenericTable
+    ) -> bytes:
+        document = await self._documents.read(row)
+        if document is None:
+            raise permit.operation.hidden(permit.operation.table)
+        return document.text
+
     async def _formats(self, ids: Sequence[UUID]) -> dict[UUID, str]:
         if not ids:
             return {}
@@ -163,24 +184,27 @@ class GenericTables:
             return await tables.formats(connection, ids)
 
     async def _holds_files(
-        self, permit: Permit[CreateGenericTable], namespace: ResolvedNamespace, location: Location
+        self,
+        permit: Permit[CreateGenericTable | AdoptGenericTable],
+        namespace: ResolvedNamespace,
+        location: Location,
     ) -> bool:
         """Whether something lies at a chosen place already. Raises LocationAlreadyTaken, and UnexpectedFilesInLocation
-        unless the caller has the warehouse's storage in hand: the keys of the new table reach what lies there.
+        unless the permit is one to adopt: the keys of the new table reach what lies there.
         """
         async with self._database.read() as connection:
             await refuse_taken_location(connection, location)
         try:
             await self._files.require_empty(namespace.warehouse, location)
         except UnexpectedFilesInLocation:
-            if not permit.holds(Can.UPDATE_STORAGE, WarehouseRef(namespace.warehouse.id)):
+            if not isinstance(permit.operation, AdoptGenericTable):
                 raise
             return True
         return False
 
     async def _insert(
         self,
-        permit: Permit[CreateGenericTable],
+        permit: Permit[CreateGenericTable | AdoptGenericTable],
         namespace: ResolvedNamespace,
         identifier: TableIdentifier,
         id: UUID,
@@ -192,8 +216,6 @@ class GenericTables:
     ) -> None:
         async with arrival(permit, self._database, namespace, identifier, location, _taken) as connection:
             await claim_location(connection, location, explicit=explicit)
-            if adopted:
-                await retired.taken_in(connection, location.overlap_key)
             await tables.create(
                 connection,
                 id=id,

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a client wants a table, and what the answer then depends on. Pure."""
+"""What the answers of a load and of a create depend on. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
@@ -16,28 +14,17 @@ from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, Representation
 from gateway.iceberg.referenced import SnapshotsMode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadWish:
-    """How a client wants a table: which snapshots, whose credentials, and what it has already.
-
-    `known` are the tags of `If-None-Match`, None for `*`.
-    """
-
-    snapshots: SnapshotsMode = SnapshotsMode.ALL
-    client_managed: bool = False
-    known: Sequence[str] | None = ()
-
-
-def of_load(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None, wish: LoadWish) -> Representation:
+def of_load(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Representation:
     """What the answer of a load depends on."""
+    options = permit.operation.options
     table = permit.table(permit.operation.table)
     access = load_level(vend).value if vend is not None else CLIENT_MANAGED if reads(permit) else METADATA_ONLY
     restriction = permit.restriction(permit.operation.table)
     return Representation(
         table_id=table.id,
         metadata_location=table.metadata_location,
-        snapshots=wish.snapshots,
-        delegation=CLIENT_MANAGED if wish.client_managed else "",
+        snapshots=options.snapshots,
+        delegation=CLIENT_MANAGED if options.client_managed else "",
         principal=permit.actor.id,
         role=permit.actor.guise,
         access=access,

@@ -27,12 +27,14 @@ from gateway.iceberg.views import ViewMetadata, encode_view_metadata
 from gateway.scope.location import Location
 from gateway.scope.profile import stored_profile
 from gateway.scope.session_policy import AccessLevel
-from gateway.storage.errors import FileMissing, StorageDenied, StorageUnavailable
+from gateway.storage.errors import FileMissing, StorageDenied, StorageEndpointRefused, StorageUnavailable
 from gateway.storage.files import Files
 from gateway.vending.errors import ShortTermCredentialError
 from gateway.vending.vendor import Vendor
 
 _log = structlog.get_logger("catalog.metadata_files")
+
+_NOT_DELETED = (StorageUnavailable, StorageDenied, StorageEndpointRefused, ShortTermCredentialError)
 
 
 AnyMetadata = TableMetadata | ViewMetadata
@@ -153,7 +155,7 @@ class MetadataFiles:
             if credential is None:
                 return False
             await self._files.delete(stored_profile(warehouse.profile), credential, locations)
-        except (StorageUnavailable, StorageDenied, ShortTermCredentialError, DatabaseUnavailable) as left:
+        except (*_NOT_DELETED, DatabaseUnavailable) as left:
             _log.warning("metadata_file.left_behind", files=list(locations), reason=str(left))
             return False
         return True

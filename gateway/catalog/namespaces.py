@@ -20,7 +20,6 @@ from gateway.access.permit import Permit
 from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType
 from gateway.access.refusals import not_found
 from gateway.access.repetition import Remembered
-from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.lists import Lists
 from gateway.catalog.namespace_drops import drop_empty, drop_tree
 from gateway.db import namespaces
@@ -38,7 +37,7 @@ from gateway.iceberg.errors import (
     UnprocessableEntityException,
 )
 from gateway.iceberg.identifiers import validate_new_namespace
-from gateway.iceberg.limits import Limits
+from gateway.iceberg.limits import MAX_NAMESPACE_PROPERTY_BYTES, Limits, property_bytes
 from gateway.iceberg.wire import ListNamespacesResponse, NamespaceResponse, UpdateNamespacePropertiesResponse
 from gateway.scope.profile import stored_profile
 
@@ -93,7 +92,7 @@ class Namespaces:
         warehouse = parent.warehouse if parent is not None else permit.warehouse(operation.warehouse)
         asked = operation.request.properties or {}
         properties = {key: value for key, value in asked.items() if key not in _SYNTHETIC}
-        self._refuse_many(properties, 0)
+        self._refuse_large(properties, {})
         profile = stored_profile(warehouse.profile)
         if "location" in properties:
             properties["location"] = profile.parse_location(properties["location"]).prefix_text
@@ -133,7 +132,13 @@ class Namespaces:
     async def load(self, permit: Permit[LoadNamespace]) -> NamespaceResponse:
         """The properties, under the spelling the caller used."""
         row = permit.namespace(permit.operation.namespace)
-        return NamespaceResponse(namespace=permit.operation.namespace.namespace.levels, properties=_shown(row))
+        properties = await namespaces.read_properties(self._database, row.id)
+        if properties is None:
+            raise NoSuchNamespaceException(f"Namespace does not exist: {row.namespace.dotted}")
+        return NamespaceResponse(
+            namespace=permit.operation.namespace.namespace.levels,
+            properties={**properties, "namespace_id": str(row.id)},
+        )
 
     async def exists(self, permit: Permit[NamespaceExists]) -> None:
         """Nothing to do: the permit says that it is there and visible."""
@@ -158,16 +163,18 @@ class Namespaces:
         row = permit.namespace(operation.namespace)
         updates = {key: value for key, value in (operation.request.updates or {}).items() if key not in _SYNTHETIC}
         removals = dict.fromkeys(operation.request.removals or ())
-        _refuse_contradictions(row, updates, removals)
+        _refuse_contradictions(updates, removals)
         async with self._database.change(permit) as connection:
             current = await namespaces.locked_properties(connection, row.id)
             if current is None:
                 raise NoSuchNamespaceException(f"Namespace does not exist: {row.namespace.dotted}")
+            if updates.get("location", current["location"]) != current["location"]:
+                raise LocationCannotBeUpdated("The location of a namespace cannot be changed.")
             removed = [key for key in removals if key in current]
             permit.trail.tell(removed=msgspec.json.encode(removed).decode())
             kept = {key: value for key, value in current.items() if key not in removals}
             properties = {**kept, **updates}
-            self._refuse_many(properties, len(current))
+            self._refuse_large(properties, current)
             await namespaces.set_properties(connection, row.id, properties)
         return _updated(updates, removals, removed)
 
@@ -182,10 +189,20 @@ class Namespaces:
         await permit.trail.commit()
         return _updated(updates, dict.fromkeys(request.removals or ()), removed)
 
-    def _refuse_many(self, properties: Mapping[str, str], before: int) -> None:
-        if len(properties) > max(self._max_properties, before):
+    def _refuse_large(self, properties: Mapping[str, str], before: Mapping[str, str]) -> None:
+        """Raise BadRequestException for more properties, or more bytes of them, than are allowed.
+
+        A namespace of an earlier version that exceeds a limit may keep its size or shrink.
+        """
+        if len(properties) > max(self._max_properties, len(before)):
             raise BadRequestException(
                 f"The namespace would have {len(properties)} properties, at most {self._max_properties} are allowed"
+            )
+        size = property_bytes(properties)
+        if size > MAX_NAMESPACE_PROPERTY_BYTES and size > property_bytes(before):
+            raise BadRequestException(
+                f"The properties of the namespace would take {size} bytes, at most {MAX_NAMESPACE_PROPERTY_BYTES} are "
+                "allowed; set shorter values or remove properties"
             )
 
 
@@ -209,15 +226,9 @@ def _at_once(pending: Sequence[Pending]) -> Sequence[Pending]:
     return pending[: max(above, _DELIVERED_AT_ONCE)]
 
 
-def _shown(row: ResolvedNamespace) -> dict[str, str]:
-    return {**row.properties, "namespace_id": str(row.id)}
-
-
-def _refuse_contradictions(row: ResolvedNamespace, updates: Mapping[str, str], removals: Mapping[str, None]) -> None:
+def _refuse_contradictions(updates: Mapping[str, str], removals: Mapping[str, None]) -> None:
     both = sorted(set(updates) & set(removals))
     if both:
         raise UnprocessableEntityException(f"The same keys are set and removed: {', '.join(both)}")
     if "location" in removals:
         raise LocationCannotBeRemoved("The location of a namespace cannot be removed.")
-    if updates.get("location", row.properties["location"]) != row.properties["location"]:
-        raise LocationCannotBeUpdated("The location of a namespace cannot be changed.")

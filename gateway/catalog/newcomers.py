@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 from uuid import UUID
 
 from gateway.access.actor import Actor
-from gateway.access.operations.generic_tables import CreateGenericTable
-from gateway.access.operations.registrations import RegisterTable, RegisterView
+from gateway.access.operations.generic_tables import AdoptGenericTable, CreateGenericTable
+from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView
 from gateway.access.operations.tables import CreateTable
 from gateway.access.operations.views import CreateView
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace
+from gateway.access.tuples import Principal
 from gateway.catalog.containers import above_table
-from gateway.db import namespaces, tables
+from gateway.db import namespaces, retired, tables
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
 from gateway.db.ownership import record_new
@@ -37,7 +38,9 @@ Told: TypeAlias = Callable[[str, TableIdentifier], CatalogError]
 """What is said to who wants a name that something of this kind has."""
 
 Making: TypeAlias = (
-    Permit[CreateTable] | Permit[RegisterTable] | Permit[CreateView] | Permit[RegisterView] | Permit[CreateGenericTable]
+    Permit[CreateTable | RegisterTable | AdoptTable]
+    | Permit[CreateView | RegisterView | AdoptView]
+    | Permit[CreateGenericTable | AdoptGenericTable]
 )
 
 
@@ -89,9 +92,17 @@ async def arrival(
 
 
 async def owned(
-    connection: Connection, actor: Actor, type: ObjectType, id: UUID, namespace: ResolvedNamespace
+    connection: Connection,
+    actor: Actor,
+    type: ObjectType,
+    id: UUID,
+    namespace: ResolvedNamespace,
+    *,
+    owner: Principal | None = None,
 ) -> list[Pending]:
-    """Record that what was inserted belongs to its maker and lies in the namespace: the tuple keys that follow."""
+    """Record that what was inserted lies in the namespace and belongs to `owner`, else to its maker: the tuple keys
+    that follow.
+    """
     return await record_new(
         connection,
         actor,
@@ -99,6 +110,7 @@ async def owned(
         namespace.key,
         above=above_table(namespace),
         warehouse_id=namespace.warehouse.id,
+        owner=owner,
     )
 
 
@@ -122,9 +134,7 @@ def refuse_chosen_location(profile: S3Profile, location: Location) -> None:
         )
 
 
-async def claim_location(
-    connection: Connection, location: Location, *, explicit: bool, left_by: str | None = None
-) -> None:
+async def claim_location(connection: Connection, location: Location, *, explicit: bool) -> None:
     """Make sure, until the transaction ends, that no table lies at, above or below. Raises LocationAlreadyTaken.
 
     A default location ends in a fresh UUID, so nothing can be at or below it; but where the layout puts namespaces into
@@ -134,16 +144,19 @@ async def claim_location(
         await tables.hold_explicit_locations(connection)
     else:
         await tables.hold_default_locations(connection)
-    await refuse_taken_location(connection, location, left_by=left_by)
+    await refuse_taken_location(connection, location)
+    if explicit:
+        # The caller has found the place empty, or adopts what lies there: earlier owners have no claim any more.
+        await retired.taken_in(connection, location.text, location.overlap_key)
 
 
 async def refuse_taken_location(
-    connection: Connection, location: Location, *, other_than: UUID | None = None, left_by: str | None = None
+    connection: Connection, location: Location, *, other_than: UUID | None = None, owners: Sequence[str] = ()
 ) -> None:
     """Raise LocationAlreadyTaken when a table or view, of whatever project, but this one lies at, above or below, or
-    lay there and keys for it may live. `left_by` may come back to where it gave something up itself.
+    lay there and keys for it may live. `owners` may come back to a retired location of theirs.
     """
     ancestors = [above.overlap_key for above in location.ancestors()]
     key = location.overlap_key
-    if await tables.location_taken(connection, key, ancestors, other_than=other_than, left_by=left_by):
+    if await tables.location_taken(connection, key, ancestors, other_than=other_than, owners=owners):
         raise LocationAlreadyTaken(f"Location is taken: {location.text}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taking in tables and views by their metadata files, and letting tables go with all their files.
+"""Register and adopt tables and views by their metadata files; unregister tables.
 
-A metadata file is somebody's word. Whoever registers one owns what it describes and gets credentials for the location
-in it, so everything in it has to lie inside that location, and the location must be nobody's (threats A09, A10, K7).
+A metadata file is the caller's own word. Everything in it has to lie inside the location that it names, and the caller
+needs a claim on that location (`location_reuse.py`; LG-LOC-09, LG-LOC-10 and LG-LOC-23 in `docs/threats.md`).
 The row, and with it the object of the relationship model, is new: two registrations of one file are two tables.
 """
 
@@ -14,19 +14,21 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.actor import Actor
-from gateway.access.operations.registrations import RegisterTable, RegisterView, UnregisterTable
+from gateway.access.door import Door
+from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView, UnregisterTable
 from gateway.access.operations.tables import DropTable
 from gateway.access.permit import Permit
-from gateway.access.refs import ObjectType
+from gateway.access.refs import ObjectType, WarehouseRef
 from gateway.access.refusals import forbidden
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
+from gateway.access.tuples import Principal, PrincipalType
 from gateway.catalog.containers import above_table
 from gateway.catalog.credentials import require_vendable
 from gateway.catalog.examination import Examiner
-from gateway.catalog.leftovers import claim_left_location, refuse_leftovers
+from gateway.catalog.location_reuse import Claim, Registering, claim_of_file, take_location
 from gateway.catalog.metadata_files import MetadataFiles
-from gateway.catalog.newcomers import arrival, owned, refuse_taken_location, refuse_taken_name, taken
+from gateway.catalog.newcomers import arrival, owned, refuse_taken_name, taken
 from gateway.catalog.views import Views, taken_for_view
 from gateway.catalog.views import answer as view_answer
 from gateway.db import namespaces, tables
@@ -52,19 +54,25 @@ from gateway.scope.profile import S3Profile, stored_profile
 class Registrations:
     """Register and unregister."""
 
-    def __init__(self, *, database: Database, delivery: TupleDelivery, files: MetadataFiles, views: Views) -> None:
+    def __init__(
+        self, *, database: Database, door: Door, delivery: TupleDelivery, files: MetadataFiles, views: Views
+    ) -> None:
         self._database = database
+        self._door = door
         self._delivery = delivery
         self._files = files
         self._examiner = Examiner(files.limits)
         self._views = views
 
-    async def table(self, permit: Permit[RegisterTable], drop: Permit[DropTable] | None) -> LoadTableResult:
+    async def table(
+        self, permit: Permit[RegisterTable | AdoptTable], drop: Permit[DropTable] | None
+    ) -> LoadTableResult:
         """Make a table of a metadata file; with a permit to drop the table of this name, in its place.
 
-        Raises AlreadyExistsException, TableActionForbidden (overwriting needs `can_drop`), LocationAlreadyTaken,
-        InvalidLocation, FormatVersionNotAllowed, NotFoundException for a missing file, CommitFailedException when the
-        table to overwrite was changed or renamed meanwhile, and 400 for what is no table metadata or too large.
+        Raises AlreadyExistsException, TableActionForbidden (overwriting needs `can_drop`), NamespaceActionForbidden for
+        a location without a claim, LocationAlreadyTaken, InvalidLocation, FormatVersionNotAllowed, NotFoundException
+        for a missing file, CommitFailedException when the table to overwrite was changed or renamed meanwhile, and 400
+        for what is no table metadata or too large.
         """
         operation = permit.operation
         namespace = permit.namespace(operation.namespace)
@@ -73,12 +81,14 @@ class Registrations:
         replaced = None if drop is None else drop.table(operation.table)
         await self._refuse_taken_name(permit, namespace, replaced)
         profile = stored_profile(namespace.warehouse.profile)
-        file, folder = await self._file_of_nobody(permit, profile, operation.request.metadata_location, replaced)
+        file, folder = _file_and_folder(profile, operation.request.metadata_location)
+        claim = await self._claim(permit, file, replaced)
         # What is noted in a table's place are files that its commits left behind, and they delete them themselves. One
         # that comes after this finds another version of the table in `_take_away`.
         await self._files.refuse_superfluous(file)
         found = await self._examined(Kind.TABLE, namespace, file, folder)
         location = Location.parse(found.location, escapes_known=True)
+        claim.require_same(location)
         require_vendable(profile, location)
         check_format_version(found.format_version, frozenset(namespace.warehouse.allowed_format_versions))
         # By the one spelling of the place, which is what a file is noted, and forgotten, by.
@@ -87,11 +97,16 @@ class Registrations:
             # Locations before rows: the order in which all changes lock (`changes.py`).
             await tables.hold_explicit_locations(connection)
             gone = [] if replaced is None else await self._take_away(connection, replaced, permit.actor)
-            new = await self._insert(connection, permit, namespace, identifier, UUID(found.uuid), location, written)
+            owner = await take_location(
+                connection, permit, file, location, replaced=None if replaced is None else replaced.id
+            )
+            new = await self._insert(
+                connection, permit, namespace, identifier, UUID(found.uuid), location, written, owner
+            )
         await self._delivery.deliver_or_leave([*gone, *new])
         return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(found.document))
 
-    async def view(self, permit: Permit[RegisterView]) -> LoadViewResult:
+    async def view(self, permit: Permit[RegisterView | AdoptView]) -> LoadViewResult:
         """Make a view of a metadata file; raises what `table` raises, and ViewActionForbidden for one that runs as
         somebody else.
         """
@@ -102,24 +117,32 @@ class Registrations:
         async with self._database.read() as connection:
             await refuse_taken_name(connection, namespace, identifier, taken_for_view)
         profile = stored_profile(namespace.warehouse.profile)
-        file, folder = await self._file_of_nobody(permit, profile, request.metadata_location, None)
+        file, folder = _file_and_folder(profile, request.metadata_location)
+        claim = await self._claim(permit, file, None)
         # The last file of a view that was dropped can be registered until its window is over.
         await self._files.keep(file)
         found = await self._examined(Kind.VIEW, namespace, file, folder)
         self._views.owners.require(permit.actor, decode_stored_view_metadata(found.document))
         location = Location.parse(found.location, escapes_known=True)
+        claim.require_same(location)
         id = uuid7()
         permit.trail.tell(view_id=str(id), location=location.text)
         written = (file.text, found.document)
-        await self._views.insert(permit, namespace, identifier, id, UUID(found.uuid), location, written, explicit=True)
+
+        async def take(connection: Connection) -> Principal:
+            return await take_location(connection, permit, file, location)
+
+        await self._views.insert(permit, namespace, identifier, id, UUID(found.uuid), location, written, take)
         return view_answer(*written)
 
     async def unregister(self, permit: Permit[UnregisterTable]) -> UnregisterTableResult:
         """Delete the table's row and grants and tell its last state. No file is touched; later commits find nothing.
 
-        It is a drop without a `force`: raises ProtectedTabularDeletionWithoutForce.
+        It is a drop without a `force`: raises ProtectedTabularDeletionWithoutForce. Raises TableActionForbidden when
+        the right to unregister ends: a registration of the files gives rights without an end.
         """
         table = permit.table(permit.operation.table)
+        await self._door.require_endless(permit, Can.UNREGISTER, permit.operation.table)
         async with self._database.change(permit) as connection:
             still = await namespaces.held(connection, table.namespace)
             now = await tables.lock(connection, table.id) if still else None
@@ -142,7 +165,10 @@ class Registrations:
             return await self._examiner.examined(kind, document, file=file, profile=bytes(warehouse.profile))
 
     async def _refuse_taken_name(
-        self, permit: Permit[RegisterTable], namespace: ResolvedNamespace, replaced: ResolvedTable | None
+        self,
+        permit: Permit[RegisterTable | AdoptTable],
+        namespace: ResolvedNamespace,
+        replaced: ResolvedTable | None,
     ) -> None:
         operation = permit.operation
         async with self._database.read() as connection:
@@ -153,28 +179,26 @@ class Registrations:
             raise forbidden(permit.actor, "drop_table, which overwriting is,", operation.table, ())
         raise taken(kind, operation.table.identifier)
 
-    async def _file_of_nobody(
+    async def _claim(
         self,
-        permit: Permit[RegisterTable] | Permit[RegisterView],
-        profile: S3Profile,
-        text: str,
+        permit: Registering,
+        file: Location,
         replaced: ResolvedTable | None,
-    ) -> tuple[Location, Location]:
-        """The metadata file's place and its folder, settled before anything is read there (threats A10, D07).
+    ) -> Claim:
+        """Return the claim on the file's location, before anything is read there (LG-LOC-10, LG-LOC-24).
 
-        The folder must lie below the base and at, in or around no other table or view, nor what is left of one: the
-        gateway could read it there and the caller perhaps could not. The location in the document has to be the folder
-        or contain it, so no file that could be registered is refused by this.
+        Raises what `claim_of_file` raises, and ForbiddenException for a claim by a right that ends.
         """
-        file = profile.parse_location(text)
-        folder = file.ancestors()[-1]
-        if not isinstance(folder, Location) or not profile.base_location().contains(folder, strict=True):
-            raise InvalidLocation(f"The metadata file {file.text!r} must lie in a folder below the warehouse's base")
-        other_than = None if replaced is None else replaced.id
         async with self._database.read() as connection:
-            await refuse_taken_location(connection, folder, other_than=other_than, left_by=permit.actor.id)
-            await refuse_leftovers(connection, permit, folder)
-        return file, folder
+            claim = await claim_of_file(connection, permit, file, replaced=None if replaced is None else replaced.id)
+        if claim.location is not None and claim.owner.type is PrincipalType.ROLE:
+            # The owner of the namespace has rights on the new row for good, which the member of a role has until then.
+            await self._door.require_endless_membership(permit, claim.owner.id, permit.operation.namespace)
+        if claim.location is None:
+            # Ownership of what is adopted has no end, so the right to adopt it must have none.
+            warehouse = WarehouseRef(permit.operation.namespace.warehouse_id)
+            await self._door.require_endless(permit, Can.ADOPT_FILES, warehouse)
+        return claim
 
     async def _take_away(self, connection: Connection, replaced: ResolvedTable, actor: Actor) -> list[Pending]:
         """Delete the row that is overwritten, if it is still what was decided on; its files stay."""
@@ -205,16 +229,16 @@ class Registrations:
     async def _insert(
         self,
         connection: Connection,
-        permit: Permit[RegisterTable],
+        permit: Permit[RegisterTable | AdoptTable],
         namespace: ResolvedNamespace,
         identifier: TableIdentifier,
         uuid: UUID,
         location: Location,
         written: tuple[str, bytes],
+        owner: Principal,
     ) -> list[Pending]:
         id = uuid7()
         permit.trail.tell(table_id=str(id), location=location.text)
-        await claim_left_location(connection, permit, location)
         await tables.create(
             connection,
             id=id,
@@ -228,7 +252,16 @@ class Registrations:
             metadata=written[1],
             staged_by=None,
         )
-        return await owned(connection, permit.actor, ObjectType.TABLE, id, namespace)
+        return await owned(connection, permit.actor, ObjectType.TABLE, id, namespace, owner=owner)
+
+
+def _file_and_folder(profile: S3Profile, text: str) -> tuple[Location, Location]:
+    """The metadata file's place and its folder. Raises InvalidLocation unless the folder lies below the base."""
+    file = profile.parse_location(text)
+    folder = file.ancestors()[-1]
+    if not isinstance(folder, Location) or not profile.base_location().contains(folder, strict=True):
+        raise InvalidLocation(f"The metadata file {file.text!r} must lie in a folder below the warehouse's base")
+    return file, folder
 
 
 def _is_still(namespace_id: UUID, name_key: str, table: ResolvedTable) -> bool:

@@ -7,13 +7,12 @@ sees it, who read it by the old one no longer does. The answer leaves when OpenF
 
 from __future__ import annotations
 
-from typing import TypeVar
-
-from gateway.access.operation import Operation
+from gateway.access.door import Door
 from gateway.access.operations.generic_tables import RenameGenericTable
 from gateway.access.operations.renames import RenameTable, RenameView, arrival
 from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
+from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedView
 from gateway.catalog.containers import above_table
 from gateway.catalog.newcomers import spoken
@@ -32,24 +31,23 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import TableIdentifier, fold, validate_new_name
 
-Rename = TypeVar("Rename", bound=Operation)
-
 Moved = ResolvedTable | ResolvedView | ResolvedGenericTable
 
 
 class Renames:
     """Names of tables, views and generic tables."""
 
-    def __init__(self, *, database: Database, delivery: TupleDelivery) -> None:
+    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery) -> None:
         self._database = database
+        self._door = door
         self._delivery = delivery
 
     async def table(self, permit: Permit[RenameTable]) -> None:
-        """Rename a table.
+        """Rename a table, or move it to another namespace.
 
-        Raises AlreadyExistsException when a table or view has the name, NoSuchTableException and
-        NoSuchNamespaceException when one of both went meanwhile, CommitStateUnknownException (500) when the rename is
-        recorded and OpenFGA could not be told yet.
+        Raises TableActionForbidden for a move by a right that ends, AlreadyExistsException when a table or view has the
+        name, NoSuchTableException and NoSuchNamespaceException when one of both went meanwhile, and
+        CommitStateUnknownException (500) when the rename is recorded and OpenFGA could not be told yet.
         """
         operation = permit.operation
         at = arrival(operation.source, operation.destination)
@@ -75,7 +73,7 @@ class Renames:
 
     async def _rename(
         self,
-        permit: Permit[Rename],
+        permit: Permit[RenameTable] | Permit[RenameView] | Permit[RenameGenericTable],
         moved: Moved,
         source: TableIdentifier,
         to: ResolvedNamespace,
@@ -84,6 +82,9 @@ class Renames:
         noun: str,
     ) -> None:
         validate_new_name(destination.name, noun=spoken(noun))
+        if to.id != moved.namespace.id:
+            # The rights on the new namespace hold on the object from now on.
+            await self._door.require_endless(permit, Can.MOVE, permit.operation.source)
         permit.trail.tell(**{f"{noun}_id": str(moved.id), "from": source.dotted, "to": destination.dotted})
         try:
             async with self._database.change(permit) as connection:

@@ -3,25 +3,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import msgspec
 from uuid_utils.compat import uuid7
 
+from gateway.access.decision import Restriction
 from gateway.access.door import Door
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
+from gateway.access.refusals import unavailable
 from gateway.access.repetition import Remembered
-from gateway.access.resolved import ResolvedNamespace, ResolvedTable
+from gateway.access.resolved import Excerpt, ResolvedNamespace, ResolvedTable
+from gateway.access.restricted import restriction_under
 from gateway.catalog.computing import aside
 from gateway.catalog.credentials import Credentials, Handed, require_vendable
 from gateway.catalog.drops import Files, let_go
 from gateway.catalog.etags import Tagged
 from gateway.catalog.lists import Lists
-from gateway.catalog.loads import LoadWish, of_creation, of_load, reads
+from gateway.catalog.loads import of_creation, of_load, reads
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.newcomers import (
     arrival,
@@ -34,6 +38,7 @@ from gateway.catalog.newcomers import (
 )
 from gateway.db import pending_files, tables, tasks
 from gateway.db.delivery import TupleDelivery
+from gateway.db.documents import Document, Documents
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
 from gateway.db.tasks import Queue
@@ -65,7 +70,9 @@ class Tables:
         files: MetadataFiles,
         credentials: Credentials,
         lists: Lists,
+        documents: Documents,
     ) -> None:
+        self._documents = documents
         self._database = database
         self._lists = lists
         self._door = door
@@ -108,45 +115,60 @@ class Tables:
             return Tagged("", answer(None, encode_table_metadata(metadata), handed))
         async with self._files.written(warehouse, metadata, None) as written:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=written)
+        self._documents.keep(id, *written)
         handed = await self._credentials.for_creation(permit, vend, location.text)
         same = of_creation(permit, vend, id, written[0])
         return Tagged(same.tag(permit.resolution.now, handed.expires_at), answer(*written, handed))
 
-    async def load(self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None, wish: LoadWish) -> Tagged:
+    async def load(self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Tagged:
         """The current metadata as stored, with credentials when the caller may have them and wants them.
 
         Who may only describe gets metadata alone; who may read and manages storage itself gets region and endpoint.
         Without a body when the client has this very answer and may keep it: that is found out after the decision and
-        before any credential is made.
+        before any credential is made. The document is read after the decision and may be a newer commit's; location,
+        document and tag are of one commit.
+
+        Raises NoSuchTableException when the table went since the decision, and the answer for an outage when a commit
+        since then changed the columns that are to be held back.
         """
         ref = permit.operation.table
         table = permit.table(ref)
-        same = of_load(permit, vend, wish)
+        same = of_load(permit, vend)
         now = permit.resolution.now
-        confirmed = same.confirmed(wish.known, now)
+        confirmed = same.confirmed(permit.operation.options.known, now)
         if confirmed is not None:
             permit.trail.tell(confirmed="not modified")
             permit.trail.keep_as_read()
             return Tagged(confirmed, None)
+        document = await self._document(permit)
+        same = replace(same, metadata_location=document.metadata_location)
+        restriction = permit.restriction(ref)
+        if restriction is not None:
+            await _require_same_columns(restriction, document)
         if vend is not None:
             handed = await self._credentials.for_load(vend)
         elif reads(permit):
             handed = self._credentials.place_only(table.warehouse)
         else:
             handed = Handed({})
-        document = table.metadata
-        if wish.snapshots is SnapshotsMode.REFS:
-            document = await aside(lambda: referenced_document(table.metadata), size=len(document))
-        body = answer(table.metadata_location, document, handed)
-        restriction = permit.restriction(ref)
+        text = document.text
+        if permit.operation.options.snapshots is SnapshotsMode.REFS:
+            text = await aside(lambda: referenced_document(document.text), size=len(text))
+        body = answer(document.metadata_location, text, handed)
         if restriction is not None and restriction.told:
             body = msgspec.structs.replace(body, read_restrictions=msgspec.Raw(restriction.told))
         return Tagged(same.tag(now, handed.expires_at), body)
 
     async def committed(self, permit: Permit[LoadTable]) -> CommitTableResponse:
         """The current state as a commit answers it."""
-        table = permit.table(permit.operation.table)
-        return CommitTableResponse(metadata_location=table.metadata_location, metadata=msgspec.Raw(table.metadata))
+        document = await self._document(permit)
+        return CommitTableResponse(metadata_location=document.metadata_location, metadata=msgspec.Raw(document.text))
+
+    async def _document(self, permit: Permit[LoadTable]) -> Document:
+        document = await self._documents.read(permit.table(permit.operation.table))
+        if document is None:
+            raise permit.operation.hidden(permit.operation.table)
+        return document
 
     async def restage(
         self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, remembered: Remembered
@@ -184,12 +206,17 @@ class Tables:
         """
         operation = permit.operation
         table = permit.table(operation.table)
-        files = Files.PURGE if operation.purge and owns_its_files(table) else Files.KEEP
+        files = Files.PURGE if operation.purge and await self._owns_its_files(table) else Files.KEEP
         async with self._database.change(permit) as connection:
             pending = await let_go(
                 connection, permit, table, operation.table.identifier, files=files, force=operation.force
             )
         await self._delivery.deliver_or_leave(pending)
+
+    async def _owns_its_files(self, table: ResolvedTable) -> bool:
+        """Whether the table's properties let its files be deleted with it; not those of a table that is gone."""
+        document = await self._documents.read(table)
+        return document is not None and await aside(lambda: owns_its_files(document.text), size=len(document.text))
 
     def _first_metadata(self, permit: Permit[CreateTable], id: UUID, location: Location) -> TableMetadata:
         warehouse = permit.namespace(permit.operation.namespace).warehouse
@@ -247,10 +274,22 @@ class Tables:
         await self._delivery.deliver_or_leave(pending)
 
 
-def owns_its_files(table: ResolvedTable) -> bool:
-    """Whether the table's properties let its files be deleted with it."""
-    properties = decode_stored_table_metadata(table.metadata).properties
+def owns_its_files(document: bytes) -> bool:
+    """Whether the properties in a table's document let its files be deleted with it."""
+    properties = decode_stored_table_metadata(document).properties
     return flag(properties, GC_ENABLED, default=True)
+
+
+async def _require_same_columns(restriction: Restriction, document: Document) -> None:
+    """Raise the answer for an outage, which makes clients ask again, when the document is of another commit than the
+    restriction and not every column that is to be held back of it was told.
+    """
+    if document.metadata_location == restriction.metadata_location:
+        return
+    found = Excerpt(document.metadata_location, document.text)
+    now = await aside(lambda: restriction_under(found, restriction.fields), size=len(document.text))
+    if now != restriction:
+        raise unavailable(False)
 
 
 def answer(metadata_location: str | None, metadata: bytes, handed: Handed) -> LoadTableResult:

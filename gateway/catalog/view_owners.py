@@ -69,8 +69,8 @@ class ViewOwners:
 
 
 def is_the_engine(actor: Actor) -> bool:
-    """Whether a trusted engine comes as itself: it keeps the owners of its users' views."""
-    return bool(actor.owner_properties) and actor.engine_by_name and actor.engine is None
+    """Return True for a trusted engine as itself, which keeps the owners of its users' views."""
+    return bool(actor.owner_properties) and actor.engine is None
 
 
 def require_owner_kept(

@@ -6,20 +6,21 @@ Views share their name space with tables and lie in the same warehouse: a view's
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 import msgspec
 from uuid_utils.compat import uuid7
 
-from gateway.access.operations.registrations import RegisterView
+from gateway.access.operations.registrations import AdoptView, RegisterView
 from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
 from gateway.access.outage import CommitUnknown
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
+from gateway.access.tuples import Principal
 from gateway.catalog.computing import aside, extent
 from gateway.catalog.drops import Files, let_go
-from gateway.catalog.leftovers import claim_left_location
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles, own_files
 from gateway.catalog.newcomers import (
@@ -37,6 +38,7 @@ from gateway.catalog.tables import now_ms
 from gateway.catalog.view_owners import ViewOwners
 from gateway.db import pending_files, retired, tables, views
 from gateway.db.delivery import TupleDelivery
+from gateway.db.documents import Documents
 from gateway.db.engine import Connection, Database
 from gateway.db.resolver import reread_view
 from gateway.db.turns import SharedTurns
@@ -69,7 +71,9 @@ class Views:
         turns: SharedTurns,
         lists: Lists,
         owners: ViewOwners,
+        documents: Documents,
     ) -> None:
+        self._documents = documents
         self.owners = owners
         self._lists = lists
         self._turns = Turns(turns)
@@ -106,22 +110,20 @@ class Views:
             await self._refuse_taken_location_and_empty(namespace, location)
         permit.trail.tell(view_id=str(id), location=location.text)
         async with self._files.written(namespace.warehouse, metadata, None) as written:
-            await self.insert(
-                permit,
-                namespace,
-                identifier,
-                id,
-                metadata.uuid,
-                location,
-                written,
-                explicit=request.location is not None,
-            )
+
+            async def take(connection: Connection) -> None:
+                await pending_files.hold(connection, [written[0]])
+                await claim_location(connection, location, explicit=request.location is not None)
+
+            await self.insert(permit, namespace, identifier, id, metadata.uuid, location, written, take)
         return answer(*written)
 
     async def load(self, permit: Permit[LoadView]) -> LoadViewResult:
         """The current metadata as stored. No credentials: see `gateway.access.operations.views`."""
-        view = permit.view(permit.operation.view)
-        return answer(view.metadata_location, view.metadata)
+        document = await self._documents.read(permit.view(permit.operation.view))
+        if document is None:
+            raise permit.operation.hidden(permit.operation.view)
+        return answer(document.metadata_location, document.text)
 
     async def exists(self, permit: Permit[ViewExists]) -> None:
         """Nothing to do: the permit says that it is there and visible."""
@@ -161,23 +163,20 @@ class Views:
 
     async def insert(
         self,
-        permit: Permit[CreateView] | Permit[RegisterView],
+        permit: Permit[CreateView | RegisterView | AdoptView],
         namespace: ResolvedNamespace,
         identifier: TableIdentifier,
         id: UUID,
         uuid: UUID,
         location: Location,
         written: tuple[str, bytes],
-        *,
-        explicit: bool,
+        take: Callable[[Connection], Awaitable[Principal | None]],
     ) -> None:
-        """The row, the creator's ownership and the way to it, in the transaction of the audit record."""
+        """The row, its ownership and the way to it, in the transaction of the audit record. `take` takes the location
+        and returns the owner; None means the caller.
+        """
         async with arrival(permit, self._database, namespace, identifier, location, taken_for_view) as connection:
-            if isinstance(permit.operation, RegisterView):
-                await claim_left_location(connection, permit, location)
-            else:
-                await pending_files.hold(connection, [written[0]])
-                await claim_location(connection, location, explicit=explicit)
+            owner = await take(connection)
             await tables.create(
                 connection,
                 id=id,
@@ -192,25 +191,30 @@ class Views:
                 metadata=written[1],
                 staged_by=None,
             )
-            pending = await owned(connection, permit.actor, ObjectType.VIEW, id, namespace)
+            pending = await owned(connection, permit.actor, ObjectType.VIEW, id, namespace, owner=owner)
         await self._delivery.deliver_or_leave(pending)
 
     async def _attempt(self, permit: Permit[CommitView], view: ResolvedView) -> LoadViewResult:
         request = permit.operation.request
+        document = await self._documents.read(view)
+        if document is None:
+            raise NoSuchViewException.of(permit.operation.view.identifier)
+        if document.metadata_location != view.metadata_location:
+            raise LostRace
 
         def applied() -> ViewCommitOutcome:
-            before = decode_stored_view_metadata(view.metadata)
+            before = decode_stored_view_metadata(document.text)
             outcome = commit_view(
                 before, request.requirements, request.updates, now_ms=now_ms(permit), limits=self._files.limits
             )
             self.owners.require(permit.actor, outcome.metadata, before)
             return outcome
 
-        outcome = await aside(applied, size=len(view.metadata) + extent(request.updates))
+        outcome = await aside(applied, size=len(document.text) + extent(request.updates))
         if not outcome.changed:
             async with self._database.change(permit):
                 pass
-            return answer(view.metadata_location, view.metadata)
+            return answer(document.metadata_location, document.text)
         location = await self._place(view, outcome)
         async with self._files.written(view.warehouse, outcome.metadata, view.metadata_location) as written:
             try:

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.audit_record import AuditRecord
-
-_encoder = msgspec.json.Encoder()
+from gateway.access.audit_size import encode_record
 
 _INSERT = text(
     """
@@ -34,6 +32,6 @@ async def insert(connection: AsyncConnection, records: Sequence[AuditRecord]) ->
         "actor_ids": [record.actor.id for record in records],
         "operations": [record.operation for record in records],
         "outcomes": [record.outcome for record in records],
-        "records": [_encoder.encode(record) for record in records],
+        "records": [encode_record(record) for record in records],
     }
     await connection.execute(_INSERT, values)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements about columns: what is granted on them, and what their tables call them."""
+"""Statements about grants on columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, func, literal_column, or_, select, text
+from sqlalchemy import ColumnElement, Text, func, literal_column, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.rows import AnyRow
@@ -26,22 +26,3 @@ async def granted_on(
     if after is not None:
         statement = statement.where(grants.c.id > after)
     return (await connection.execute(statement)).all()
-
-
-# The document is taken apart here: most of a large one are snapshots, which nobody asked for.
-_SCHEMAS = text(
-    """
-    select t.id, json_build_object('current-schema-id', t.document -> 'current-schema-id',
-        'schemas', coalesce(t.document -> 'schemas', '[]'::json), 'schema', t.document -> 'schema')::text as schemas
-    from (select id, convert_from(metadata, 'UTF8')::json as document from tables
-          where id = any(cast(:ids as uuid[])) and kind = 'table' and metadata is not null) t
-    """
-)
-
-
-async def schemas_of(connection: AsyncConnection, table_ids: Sequence[UUID]) -> dict[UUID, bytes]:
-    """Of each table that there is the part of its metadata document that tells of its columns."""
-    if not table_ids:
-        return {}
-    rows = await connection.execute(_SCHEMAS, {"ids": list(dict.fromkeys(table_ids))})
-    return {row.id: row.schemas.encode() for row in rows}

@@ -5,6 +5,7 @@ what was opened once may be kept.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from uuid import UUID
 
@@ -44,7 +45,7 @@ class StorageCredentials:
         """
         async with self._database.read() as connection:
             found = await secrets.newest(connection, limit=_LOOKED_AT)
-        if found and not any(self._sealer.opens(sealed) for sealed in found):
+        if found and not await asyncio.to_thread(lambda: any(map(self._sealer.opens, found))):
             raise SecretUnreadable(
                 "None of the stored credentials of warehouses can be opened: PG_ENCRYPTION_KEY is not the key that "
                 "this database was used with."

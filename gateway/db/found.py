@@ -11,6 +11,7 @@ from gateway.access.resolved import (
     ResolvedView,
     ResolvedWarehouse,
 )
+from gateway.db.former_names import former_from
 from gateway.db.rows import AnyRow
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
@@ -38,7 +39,7 @@ def namespace_from(row: AnyRow) -> ResolvedNamespace:
         warehouse=warehouse_from(row),
         namespace=Namespace(tuple(row.n_levels)),
         ancestors=tuple(row.n_ancestors),
-        properties=row.n_properties,
+        former=former_from(row.n_former),
     )
 
 
@@ -51,8 +52,8 @@ def table_from(row: AnyRow) -> ResolvedTable:
         identifier=TableIdentifier(namespace.namespace, row.t_name),
         location=row.t_location,
         metadata_location=row.t_metadata_location,
-        metadata=row.t_metadata,
         version=row.t_version,
+        former=former_from(row.t_former),
     )
 
 
@@ -65,8 +66,8 @@ def view_from(row: AnyRow) -> ResolvedView:
         identifier=TableIdentifier(namespace.namespace, row.t_name),
         location=row.t_location,
         metadata_location=row.t_metadata_location,
-        metadata=row.t_metadata,
         version=row.t_version,
+        former=former_from(row.t_former),
     )
 
 
@@ -79,7 +80,7 @@ def generic_table_from(row: AnyRow) -> ResolvedGenericTable:
         identifier=TableIdentifier(namespace.namespace, row.t_name),
         location=row.t_location,
         format=row.t_format,
-        document=row.t_metadata,
+        former=former_from(row.t_former),
     )
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from gateway.access import refs
 from gateway.db.caller import BETWEEN, beside_the_clock, word
 from gateway.db.direct import DirectRead
+from gateway.db.former_names import former_names_of_namespace, former_names_of_table
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.projects import projects
 from gateway.db.schema.roles import roles
@@ -37,7 +38,7 @@ _NAMESPACE = (
     namespaces.c.id.label("n_id"),
     namespaces.c.levels.label("n_levels"),
     namespaces.c.ancestors.label("n_ancestors"),
-    namespaces.c.properties.label("n_properties"),
+    former_names_of_namespace(),
 )
 
 _TABLE = (
@@ -45,9 +46,9 @@ _TABLE = (
     tables.c.name.label("t_name"),
     tables.c.location.label("t_location"),
     tables.c.metadata_location.label("t_metadata_location"),
-    tables.c.metadata.label("t_metadata"),
     tables.c.format.label("t_format"),
     tables.c.version.label("t_version"),
+    former_names_of_table(),
 )
 
 

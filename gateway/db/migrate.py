@@ -11,6 +11,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from gateway.db.engine import outages
+from gateway.db.excerpt_backfill import fill_excerpts
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -44,6 +45,8 @@ async def run_migrations(url: str, *, tls: ssl.SSLContext | str = "prefer") -> N
             await connection.commit()
             try:
                 await connection.run_sync(_upgrade)
+                await connection.commit()
+                await fill_excerpts(connection)
                 await connection.commit()
             finally:
                 await connection.execute(text("select pg_advisory_unlock(:key)"), {"key": _ONE_MIGRATION_AT_A_TIME})

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from sqlalchemy import ScalarSelect, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
+from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.tuples import Principal, PrincipalType
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db.grants import tuple_of
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
 from gateway.db.schema.grants import grants
@@ -159,6 +162,22 @@ async def newest_holders(
     ]
     now: datetime = (await connection.execute(select(func.clock_timestamp()))).scalar_one()
     return now, list(dict.fromkeys(holders))
+
+
+async def storage_managers(
+    connection: AsyncConnection, after: str | None, limit: int
+) -> tuple[Sequence[TupleKey], str | None]:
+    """Return up to `limit` tuple keys of `manage_storage` grants, and the cursor of the next page.
+
+    `after` is the cursor of the page before, None for the first; the returned cursor is None after the last page.
+    """
+    statement = select(grants).where(
+        grants.c.object_type == ObjectType.WAREHOUSE.value, grants.c.privilege == Privilege.MANAGE_STORAGE.value
+    )
+    if after is not None:
+        statement = statement.where(grants.c.id > UUID(after))
+    rows = (await connection.execute(statement.order_by(grants.c.id).limit(limit))).all()
+    return [tuple_of(row) for row in rows], str(rows[-1].id) if len(rows) == limit else None
 
 
 def _recorded(row: AnyRow) -> RecordedModel:

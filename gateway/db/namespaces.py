@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, exists, func, or_, select, text, tuple_, update
+from sqlalchemy import bindparam, delete, exists, func, literal, or_, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey
 from gateway.access.resolved import ResolvedNamespace
+from gateway.db.direct import DirectRead
+from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.tables import LIVE, tables
@@ -150,6 +152,22 @@ async def drop_empty(connection: AsyncConnection, id: UUID) -> None:
     """Delete a namespace in which nothing is but what is staged, with that; look inside first."""
     await drop_staged(connection, namespace_id=id)
     await connection.execute(delete(namespaces).where(namespaces.c.id == id))
+
+
+async def read_properties(database: Database, id: UUID) -> dict[str, str] | None:
+    """Return the current properties; None when the namespace is gone. Raises DatabaseUnavailable."""
+    found: dict[str, str] | None = (await database.read_one(_PROPERTIES, {"id": id})).properties
+    return found
+
+
+_ONE = select(literal(1).label("one")).subquery("one")
+
+#: Always one row, of nulls when the namespace is gone.
+_PROPERTIES = DirectRead(
+    select(namespaces.c.properties).select_from(
+        _ONE.outerjoin(namespaces, namespaces.c.id == bindparam("id", type_=namespaces.c.id.type))
+    )
+)
 
 
 async def locked_properties(connection: AsyncConnection, id: UUID) -> dict[str, str] | None:

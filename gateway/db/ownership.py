@@ -34,11 +34,12 @@ async def record_new(
     *,
     above: Sequence[ObjectKey],
     warehouse_id: UUID,
+    owner: Principal | None = None,
 ) -> list[Pending]:
-    """Record the creator's ownership and enqueue the tuples: edge, ownership, and `traverse` on every
-    container above.
+    """Record the ownership of `owner`, or of the creator, and enqueue the tuples: edge, ownership, and `traverse` on
+    every container above.
     """
-    owner = owner_of_new(actor)
+    owner = owner or owner_of_new(actor)
     await grants.give(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=created, by=actor.id)
     keys = [
         TupleKey(parent, "parent", created),

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.resolved import (
+    Excerpt,
     Resolution,
     Resolved,
     ResolvedNamespace,
@@ -24,8 +25,10 @@ from gateway.access.resolved import (
     Whereabouts,
     project_of,
 )
+from gateway.db.absent import NAMED, read_places
 from gateway.db.caller import BETWEEN, COLUMNS, ENDINGS, ONLY_CLOCK, beside_the_clock, caller_of
 from gateway.db.engine import Database
+from gateway.db.excerpts import excerpts_of
 from gateway.db.found import generic_table_from, namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.lookups import SEVERAL, STATEMENTS, parameters_of, table_columns
 from gateway.db.rows import AnyRow
@@ -61,7 +64,10 @@ class DatabaseResolver:
                 # A transaction names many tables, a question many objects: one statement for all of a kind.
                 async with self._database.read() as connection:
                     row, several = await _read_several(connection, kind, some, asked_by)
+                    # Read whether anything is absent or not: the two cost the same.
+                    places = await read_places(connection, some) if kind in NAMED else {}
                 found.update(several)
+                absent.update({ref: where for ref, where in places.items() if ref not in several})
             clock = clock or row
         # The first statement of all tells the clock and the revisions: what is read after them can only be newer.
         if clock is None:
@@ -98,6 +104,11 @@ class DatabaseResolver:
                 key = refs.ObjectKey(refs.ObjectType.COLUMN, row.object_id)
                 found.setdefault(UUID(refs.table_of(key).id), set()).add(refs.field_of(key))
             return {id: frozenset(fields) for id, fields in found.items()}
+
+    async def excerpts(self, ids: Sequence[UUID]) -> Mapping[UUID, Excerpt]:
+        """As `excerpts_of`, on the primary."""
+        async with self._database.read() as connection:
+            return await excerpts_of(connection, ids)
 
     async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         """When grants to the caller, or to one of the caller's roles, end within these times, in order."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import normalize
 from uuid import UUID
 
 from sqlalchemy import TextClause, text
@@ -162,6 +163,16 @@ _USERS = text(
     """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
 )
 
+# Names take no part in it, not even in the order: they are what users call themselves.
+_USERS_BY_ADDRESS = text(
+    f"""
+    select {columns_of(users_table, "u")} from users u, (select searchable(lower(cast(:text as text))) as key) x
+    where word_similarity(x.key, u.address_key) >= :least
+    order by word_similarity(x.key, u.address_key) desc, similarity(x.key, u.address_key) desc, u.id
+    limit :limit
+    """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
+)
+
 _ROLES = text(
     f"""
     select {columns_of(roles_table, "r")} from roles r, (select searchable(cast(:text as text)) as key) x
@@ -173,8 +184,12 @@ _ROLES = text(
 
 
 async def users(connection: AsyncConnection, text: str, *, limit: int) -> Sequence[AnyRow]:
-    """Users whose names, addresses or ids are like the text, the best first; all by name for an empty text."""
-    return (await connection.execute(_USERS, {"text": text.strip(), "limit": limit, "least": LEAST})).all()
+    """Users whose names, verified addresses or ids are like the text, the best first; all by name for an empty text.
+
+    A text with an @ is an address: it is compared with verified addresses and ids alone.
+    """
+    statement = _USERS_BY_ADDRESS if "@" in normalize("NFKD", text) else _USERS
+    return (await connection.execute(statement, {"text": text.strip(), "limit": limit, "least": LEAST})).all()
 
 
 async def roles(connection: AsyncConnection, project_id: str, text: str, *, limit: int) -> Sequence[AnyRow]:

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey
 from gateway.db import retired
+from gateway.db.excerpts import document_values
 from gateway.db.retired import REACHABLE, overlapping
 from gateway.db.rows import AnyRow
 from gateway.db.schema.namespaces import namespaces
@@ -80,10 +81,9 @@ async def create(
         "table_uuid": table_uuid,
         "location": location,
         "location_key": location_key,
-        "metadata_location": metadata_location,
-        "metadata": metadata,
         "staged_by": staged_by,
         "format": format,
+        **await document_values(kind, metadata_location, metadata),
     }
     with clashes():
         await connection.execute(_CREATE, values)
@@ -112,15 +112,16 @@ async def location_taken(
     ancestors: Sequence[str],
     *,
     other_than: UUID | None = None,
-    left_by: str | None = None,
+    owners: Sequence[str] = (),
 ) -> bool:
     """Whether any table or view of any project (staged ones too), but this one, is at, above or below this location, or
     was and keys for it may live, or was and its files are about to be deleted.
 
-    `left_by`: a principal for whom places it gave up itself count as free, once nothing is about to delete there. One
-    statement, so that a table that goes at this moment is seen as there or as gone, never as neither.
+    `owners`: principals (`user:<id>`, `role:<id>`) for whom retired locations of theirs count as free, once nothing is
+    about to delete there. One statement, so that a table that goes at this moment is seen as there or as gone, never as
+    neither.
     """
-    values = {**retired.around(location_key, ancestors), "other_than": other_than, "left_by": left_by}
+    values = {**retired.around(location_key, ancestors), "other_than": other_than, "owners": list(owners)}
     return bool((await connection.execute(_LOCATION_TAKEN, values)).scalar_one())
 
 
@@ -131,7 +132,8 @@ _LOCATION_TAKEN = text(
             and t.id is distinct from cast(:other_than as uuid))
     or exists (
         select 1 from retired_locations r where {overlapping("r.location_key")} and {REACHABLE}
-            and (cast(:left_by as text) is null or r.retired_by is distinct from cast(:left_by as text)))
+            and r.table_id is distinct from cast(:other_than as uuid)
+            and not r.owners && cast(:owners as text[]))
     or exists (
         select 1 from tasks k where k.queue = '{Queue.TABULAR_PURGE}'
             and k.status in ({", ".join(f"'{status}'" for status in ACTIVE)})
@@ -193,15 +195,18 @@ async def drop_staged(
 
 
 async def staged(
-    connection: AsyncConnection, *, namespace_id: UUID, name: str, location_key: str, staged_by: str
+    connection: AsyncConnection, *, namespace_id: UUID, name: str, location: str, staged_by: str
 ) -> AnyRow | None:
-    """The caller's staged table of this name and location, locked; None when there is none."""
+    """Return the caller's staged table of this name at the exact `location`, locked, or None.
+
+    One at a twin by letter case is another: its location was found empty, and its keys handed out, for that one alone.
+    """
     statement = (
         select(tables.c.id, tables.c.table_uuid, tables.c.location)
         .where(
             tables.c.namespace_id == namespace_id,
             tables.c.name_key == fold(name),
-            tables.c.location_key == location_key,
+            tables.c.location == location,
             tables.c.staged_by == staged_by,
         )
         .with_for_update()
@@ -227,10 +232,9 @@ async def finish_staged(
         .values(
             name=name,
             table_uuid=table_uuid,
-            metadata_location=metadata_location,
-            metadata=metadata,
             staged_by=None,
             updated_at=func.clock_timestamp(),
+            **await document_values("table", metadata_location, metadata),
         )
     )
     with clashes():
@@ -241,7 +245,8 @@ async def swap(
     connection: AsyncConnection, id: UUID, *, from_version: int, metadata_location: str, metadata: bytes
 ) -> bool:
     """Move the pointer if nobody else did since `from_version`."""
-    values = {"of": id, "from_version": from_version, "file": metadata_location, "document": metadata}
+    document = await document_values("table", metadata_location, metadata)
+    values = {"of": id, "from_version": from_version, **{f"new_{name}": value for name, value in document.items()}}
     return (await connection.execute(_SWAP, values)).rowcount == 1
 
 
@@ -253,8 +258,10 @@ _SWAP = (
         tables.c.deleted_at.is_(None),
     )
     .values(
-        metadata_location=bindparam("file"),
-        metadata=bindparam("document"),
+        metadata_location=bindparam("new_metadata_location"),
+        metadata=bindparam("new_metadata"),
+        metadata_excerpt=bindparam("new_metadata_excerpt"),
+        metadata_excerpt_of=bindparam("new_metadata_excerpt_of"),
         version=tables.c.version + 1,
         updated_at=func.clock_timestamp(),
     )

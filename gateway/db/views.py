@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import func, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.db.excerpts import document_values
 from gateway.db.schema.tables import tables
 from gateway.db.tables import clashes
 
@@ -31,10 +32,9 @@ async def swap(
         .values(
             location=location,
             location_key=location_key,
-            metadata_location=metadata_location,
-            metadata=metadata,
             version=from_version + 1,
             updated_at=func.clock_timestamp(),
+            **await document_values("view", metadata_location, metadata),
         )
     )
     with clashes():

@@ -42,6 +42,7 @@ iceberg.rest-catalog.oauth2.token=…
 iceberg.rest-catalog.session=USER
 iceberg.rest-catalog.vended-credentials-enabled=true
 iceberg.rest-catalog.nested-namespace-enabled=true
+iceberg.metadata-cache.enabled=false
 fs.native-s3.enabled=true
 s3.endpoint={endpoint}
 s3.region={region}

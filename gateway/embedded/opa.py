@@ -7,12 +7,14 @@ may only ask for decisions, and the operator's, which may change policy data.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from uuid_utils.compat import uuid7
 
 from gateway.embedded.children import Child, Children, ChildSpec
-from gateway.embedded.errors import ToolMissing
+from gateway.embedded.errors import StackError, ToolMissing
+from gateway.embedded.guardrails import check_guardrails
 from gateway.embedded.ports import LOOPBACK
 from gateway.embedded.probe import until_answering
 from gateway.embedded.secrets import Secrets
@@ -35,9 +37,12 @@ class Opa:
 
         Raises:
             ToolMissing: there is no authorization policy for OPA itself; it would refuse everything.
+            StackError: a guardrail is invalid; main.rego would deny what it is evaluated for.
         """
         if not (self._policies / "system" / "authz.rego").is_file():
             raise ToolMissing(f"no OPA policies found in {self._policies}; start from a checkout of Lakegate")
+        if faults := await asyncio.to_thread(check_guardrails, self._binary, self._policies):
+            raise StackError("\n".join(["invalid guardrails in the policies:", *faults]))
         server = await children.start(
             ChildSpec(
                 name="opa",

@@ -16,6 +16,7 @@ from pathlib import Path
 from gateway import settings as all_settings
 from gateway.embedded import toolchain
 from gateway.embedded.errors import StackError, ToolMissing
+from gateway.embedded.guardrails import check_guardrails
 
 MODEL_TESTS = "fga_model/tests/*.fga.yaml"
 COVERAGE_PERCENT = 90
@@ -39,24 +40,37 @@ def commands(checkout: Path, opa: Path, fga: Path) -> list[list[str]]:
     return [_model_test(checkout, fga), *_policy_checks(opa), *_policy_tests(opa)]
 
 
-def _policy_checks(opa: Path) -> list[list[str]]:
+def _policy_checks(opa: Path, policies: str = "policies") -> list[list[str]]:
     return [
-        [str(opa), "check", "--strict", "--schema", "policies/schemas", "policies"],
-        [str(opa), "fmt", "--list", "--fail", "policies"],
+        [str(opa), "check", "--strict", "--schema", f"{policies}/schemas", policies],
+        [str(opa), "fmt", "--list", "--fail", policies],
     ]
 
 
 def _policy_tests(opa: Path) -> list[list[str]]:
-    # A test that takes seconds on a busy machine is no failed test.
-    test = [str(opa), "test", "--timeout=60s"]
+    # A test that takes seconds on a busy machine is no failed test. Schemas are no data, and two of them would clash.
+    test = [str(opa), "test", "--timeout=60s", "--ignore=schemas"]
     # With a threshold, `opa test` prints only the coverage, so it is a run of its own.
     covered = ["--coverage", f"--threshold={COVERAGE_PERCENT}", "--format=json"]
     return [[*test, "policies"], [*test, *covered, "policies"]]
 
 
-def check_policies() -> int:
-    """Compile the policies and look at their form; the exit code is 0 when nothing was found."""
-    return _run(lambda: _policy_checks(toolchain.locate(all_settings.load()).opa))
+def check_policies(policies: Path) -> int:
+    """Compile the policies of a folder, look at their form and at the rules of guardrails; the exit code is 0 when
+    nothing was found.
+    """
+    failed = _run(lambda: _policy_checks(toolchain.locate_opa(all_settings.load()), str(policies)))
+    return failed or _run_guardrails(policies)
+
+
+def _run_guardrails(policies: Path) -> int:
+    try:
+        faults = check_guardrails(toolchain.locate_opa(all_settings.load()), policies)
+    except (StackError, all_settings.SettingsError) as error:
+        faults = [str(error)]
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
 
 
 def test_policies() -> int:
@@ -84,7 +98,8 @@ def _model_test(checkout: Path, fga: Path) -> list[str]:
 
 def main() -> int:
     """Run every check, even after a failure; the exit code is 0 when all passed."""
-    return _run(lambda: commands(toolchain.CHECKOUT, toolchain.locate(all_settings.load()).opa, _fga()))
+    failed = _run(lambda: commands(toolchain.CHECKOUT, toolchain.locate(all_settings.load()).opa, _fga()))
+    return _run_guardrails(toolchain.CHECKOUT / "policies") or failed
 
 
 def _run(find: Callable[[], list[list[str]]]) -> int:

@@ -145,6 +145,8 @@ def _gateway_variables(plan: Plan, chosen: Ports, secrets: Secrets) -> dict[str,
         "OPENFGA__API_KEY": secrets.openfga,
         "OPA__URL": f"http://{LOOPBACK}:{chosen.opa}",
         "OPA__TOKEN": secrets.opa_gateway,
+        # The embedded object store listens on loopback.
+        "STORAGE_ENDPOINT_NETWORKS": "127.0.0.0/8,::1/128",
     }
     return {f"LAKEGATE__{name}": value for name, value in (variables | dict(plan.gateway_settings)).items()}
 

@@ -98,10 +98,19 @@ def locate(settings: Settings) -> Tools:
     kept = cache(settings)
     wanted = settings.embedded
     return Tools(
-        opa=_chosen(wanted.opa_bin, "OPA_BIN", lambda: kept.go_tool(OPA)),
+        opa=locate_opa(settings),
         openfga=_chosen(wanted.openfga_bin, "OPENFGA_BIN", lambda: kept.go_tool(OPENFGA)),
         weed=object_store.program(wanted.weed_bin),
         nanoidp=_chosen(wanted.nanoidp_bin, "NANOIDP_BIN", kept.nanoidp),
         policies=CHECKOUT / "policies",
         postgres_directory=wanted.postgres_dir,
     )
+
+
+def locate_opa(settings: Settings) -> Path:
+    """Find OPA alone, for checks of policies on a machine without the rest of the stack.
+
+    Raises:
+        ToolMissing: it is not there.
+    """
+    return _chosen(settings.embedded.opa_bin, "OPA_BIN", lambda: cache(settings).go_tool(OPA))

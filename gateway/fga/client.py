@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from gateway.access.fair_slots import FairSlots
 from gateway.access.outage import DecisionEngineUnavailable, WriteOutcomeUnknown, first_of
 from gateway.fga.wire import (
     Answer,
@@ -38,9 +39,13 @@ MAX_TUPLES_PER_WRITE = 100
 MAX_CONTEXTUAL_TUPLES = 100
 _PAGE_SIZE = 100
 
-# Batches of one question that are asked at once. OpenFGA counts its deadline from when a request arrives, so too many
-# at once make each other fail on a busy machine.
-_BATCHES_AT_ONCE = 4
+# Batches of checks in flight, of the process and of one subject. OpenFGA counts its deadline from when a request
+# arrives, so too many at once make each other fail on a busy machine. Subjects take turns, and a question of more than
+# _LARGE checks goes in small batches: a thousand checks about one user must not delay single checks about others.
+_LARGE = 50
+_LARGE_BATCH = 10
+_LARGE_AT_ONCE, _LARGE_EACH = 4, 1
+_SMALL_AT_ONCE, _SMALL_EACH = 32, 8
 _STORE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
 
@@ -78,6 +83,8 @@ class FgaClient:
         self._withheld: str | None = None
         self._timeout_s = timeout_s
         self._max_batch = max_batch
+        self._large = FairSlots(_LARGE_AT_ONCE, each=_LARGE_EACH)
+        self._small = FairSlots(_SMALL_AT_ONCE, each=_SMALL_EACH)
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -108,8 +115,8 @@ class FgaClient:
     ) -> list[bool]:
         """Whether each of `checks` holds, in order. `context` are the values of conditions: always send `current_time`.
 
-        Large questions go in batches, a few at a time. A check that failed only because a condition lacked its context
-        is a no: the tuple does not hold without it.
+        Large questions go in batches, a few at a time for each user. A check that failed only because a condition
+        lacked its context is a no: the tuple does not hold without it.
         Everything else that is not a yes or a no, for a single one of the checks too, raises DecisionEngineUnavailable.
         """
         if len(contextual) > MAX_CONTEXTUAL_TUPLES:
@@ -118,11 +125,12 @@ class FgaClient:
             raise DecisionEngineUnavailable(self._withheld)
         model_id = self._model_id
         unique = list({(check.user, check.relation, check.object): check for check in checks}.values())
-        chunks = [unique[start : start + self._max_batch] for start in range(0, len(unique), self._max_batch)]
-        room = asyncio.Semaphore(_BATCHES_AT_ONCE)
+        large = len(unique) > _LARGE
+        slots, size = (self._large, min(_LARGE_BATCH, self._max_batch)) if large else (self._small, self._max_batch)
+        chunks = [unique[start : start + size] for start in range(0, len(unique), size)]
 
         async def answered(chunk: Sequence[FgaTuple]) -> dict[tuple[str, str, str], bool]:
-            async with room:
+            async with slots.slot(chunk[0].user):
                 try:
                     async with asyncio.timeout(self._timeout_s):
                         return await self._check_chunk(model_id, chunk, contextual, context)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from gateway.access.actor import Actor
 from gateway.access.demand import Fact, Facts
 from gateway.access.door import Door
 from gateway.access.operations.checks import BatchCheck, Check, CheckPermission, hub_of
+from gateway.access.passages import runs_as
 from gateway.access.permit import Permit
 from gateway.access.refs import (
     GenericTableIdRef,
@@ -30,7 +32,7 @@ from gateway.access.refs import (
 )
 from gateway.access.refusals import not_found
 from gateway.access.relations import VISIBLE_BY, Can
-from gateway.access.resolved import Resolution, Resolved, ResolvedTable
+from gateway.access.resolved import Excerpt, Resolution, ResolvedTable, ResolvedView
 from gateway.access.suppositions import Supposition
 from gateway.access.wire_rights import (
     MAX_CHECKS,
@@ -42,6 +44,7 @@ from gateway.access.wire_rights import (
     Identity,
 )
 from gateway.governance.errors import CannotInspectPermissions, TooManyChecks
+from gateway.governance.hidden_checks import asked_first, hidden
 from gateway.governance.principals import actor_of, principal_of, unless_own
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
@@ -62,9 +65,13 @@ class Checks:
         """Whether both engines would say yes. What does not exist is simply not allowed."""
         check = permit.operation.check
         (allowed,) = await self._door.inquiries.would(permit, [_supposed(check, permit.actor, permit.resolution)])
+        allowed = allowed and check.on not in await self._ownerless(permit, [check])
         if not allowed and check.relation is Can.READ_COLUMNS:
             (fields,) = await self._door.inquiries.readable_columns(permit, [(_about(check, permit.actor), check.on)])
-            allowed = bool(_names(permit.resolution.get(check.on), fields))
+            row = permit.resolution.get(check.on)
+            ids = [row.id] if fields and isinstance(row, ResolvedTable) else []
+            async for _, excerpt in self._door.inquiries.excerpts(ids):
+                allowed = bool(_names(excerpt, fields))
         return CheckAnswer(allowed=allowed)
 
     async def batch(self, permit: Permit[BatchCheck]) -> BatchCheckAnswer:
@@ -84,14 +91,22 @@ class Checks:
             )
         told = [self._may_be_told(permit, check) for check in operation.checks]
         seen_whole = await self._seen_whole(permit, told)
+        supposed = [_supposed(check, permit.actor, permit.resolution) for check in operation.checks]
         left = [index for index, tell in enumerate(told) if tell and index not in seen_whole]
-        asked = [_supposed(operation.checks[index], permit.actor, permit.resolution) for index in left]
+        unseen = await self._unseen(permit, supposed, left)
+        left = [index for index in left if index not in unseen]
+        asked = [supposed[index] for index in left]
         answers = dict(zip(left, await self._door.inquiries.would(permit, asked), strict=True))
         columns = await self._columns(permit, [index for index in left if not answers[index]])
+        allowed = [
+            index in seen_whole or answers.get(index, False) or index in columns
+            for index in range(len(operation.checks))
+        ]
+        ownerless = await self._ownerless(permit, list(compress(operation.checks, allowed)))
         return BatchCheckAnswer(
             results=[
                 CheckResult(
-                    allowed=index in seen_whole or answers.get(index, False) or index in columns,
+                    allowed=allowed[index] and not (check.runs_as_owner and check.on in ownerless),
                     id=check.id,
                     columns=columns.get(index),
                 )
@@ -109,11 +124,35 @@ class Checks:
         if not asked:
             return {}
         about = [(_about(checks[index], permit.actor), checks[index].on) for index in asked]
+        readable = dict(zip(asked, await self._door.inquiries.readable_columns(permit, about), strict=True))
+        by_table: dict[UUID, list[int]] = {}
+        for index, fields in readable.items():
+            if fields and isinstance(row := permit.resolution.get(checks[index].on), ResolvedTable):
+                by_table.setdefault(row.id, []).append(index)
         found: dict[int, list[str]] = {}
-        for index, fields in zip(asked, await self._door.inquiries.readable_columns(permit, about), strict=True):
-            if fields and (names := _names(permit.resolution.get(checks[index].on), fields)):
-                found[index] = names
+        async for id, excerpt in self._door.inquiries.excerpts(list(by_table)):
+            named = {index: _names(excerpt, readable[index]) for index in by_table[id]}
+            found |= {index: names for index, names in named.items() if names}
         return found
+
+    async def _unseen(
+        self, permit: Permit[BatchCheck], supposed: Sequence[Supposition], left: Sequence[int]
+    ) -> frozenset[int]:
+        """Of the checks about the caller, those on objects that the caller does not see (`hidden_checks`)."""
+        checks = permit.operation.checks
+        own = {at: (supposed[at].relation, supposed[at].on) for at in left if checks[at].principal is None}
+        first = asked_first(own)
+        answers = await self._door.inquiries.holds(permit, first) if first else []
+        return hidden(own, first, answers)
+
+    async def _ownerless(
+        self, permit: Permit[CheckPermission] | Permit[BatchCheck], allowed: Sequence[Check]
+    ) -> set[Ref]:
+        """Return the views of the allowed checks that need an owner and have none. Their properties are read here."""
+        asked = {check.on for check in allowed if check.runs_as_owner}
+        ids = {ref: row.id for ref in asked if isinstance(row := permit.resolution.get(ref), ResolvedView)}
+        owned = {id async for id, excerpt in self._door.inquiries.excerpts(list(ids.values())) if runs_as(excerpt)}
+        return {ref for ref in asked if ids.get(ref) not in owned}
 
     async def _seen_whole(self, permit: Permit[BatchCheck], told: Sequence[bool]) -> frozenset[int]:
         """The checks of long lists that need not be asked, because whoever they are about sees everything in that
@@ -123,9 +162,9 @@ class Checks:
         whole: list[list[int]] = []
         asked = []
         for (principal, namespace), indexes in permit.operation.lists().items():
-            there = [index for index in indexes if told[index] and _there(permit, permit.operation.checks[index])]
-            if there:
-                whole.append(there)
+            some = [index for index in indexes if told[index]]
+            if some:
+                whole.append([index for index in some if _there(permit, permit.operation.checks[index])])
                 about = permit.actor if principal is None else actor_of(principal)
                 asked.append(Supposition(about, Can.LIST_EVERYTHING, namespace))
         answers = await self._door.inquiries.would(permit, asked) if asked else []
@@ -138,6 +177,9 @@ class Checks:
             hub = hub_of(check.on)
             return hub is not None and permit.holds(Can.INSPECT, hub)
         strict = permit.operation.error_on_not_found
+        if check.principal is None and not strict:
+            # What is not there is asked about as what is: the time of an answer tells of neither.
+            return True
         there = _there(permit, check)
         if there and check.principal is not None and permit.holds(Can.READ_ASSIGNMENTS, check.on):
             return True
@@ -166,12 +208,10 @@ def _about(check: Check, caller: Actor) -> Actor:
     return caller if check.principal is None else actor_of(check.principal)
 
 
-def _names(row: Resolved | None, fields: frozenset[int]) -> list[str]:
+def _names(excerpt: Excerpt, fields: frozenset[int]) -> list[str]:
     """The names of these columns in the current schema of the table, but for those that once were another's."""
-    if not isinstance(row, ResolvedTable):
-        return []
     try:
-        return columns_of(row.metadata).readable_by_name(fields)
+        return columns_of(excerpt.text).readable_by_name(fields)
     except Inexpressible:
         return []
 
@@ -220,6 +260,9 @@ def _check(
         raise BadRequestException(f"`operation` cannot be about {kind!r}: possible are {', '.join(_REFS)}")
     fields = dict(fields)
     relation, facts = _action(fields.pop("action", None))
+    runs_as_owner = fields.pop("runs-as-owner", False) if kind == "view" else False
+    if not isinstance(runs_as_owner, bool):
+        raise BadRequestException("`operation.view.runs-as-owner` is true or false.")
     try:
         other = _view({**fields, "view": fields["name"]}, None) if kind == _TABULAR else None
         ref = _REFS[kind](fields, default_project_id)
@@ -229,7 +272,7 @@ def _check(
         raise BadRequestException(f"`operation.{kind}` has unknown fields: {', '.join(sorted(fields))}")
     principal = None if identity is None else unless_own(principal_of(identity), caller)
     named = _named(ref.type, relation, facts)
-    return Check(on=ref, relation=relation, principal=principal, facts=named, id=id, or_on=other)
+    return Check(ref, relation, principal, named, id=id, or_on=other, runs_as_owner=runs_as_owner)
 
 
 def _action(action: object) -> tuple[Can, Facts]:

@@ -9,11 +9,12 @@ from typing import Final
 from gateway.access.operation import Operation
 from gateway.access.operations.column_grants import OfColumn
 from gateway.access.operations.grants import Assignment
-from gateway.access.refs import ObjectKey, ObjectType, column_key, field_of
-from gateway.access.resolved import Resolved, ResolvedTable
+from gateway.access.refs import ObjectKey, column_key, field_of
+from gateway.access.resolved import Excerpt, Resolved, ResolvedTable
 from gateway.access.tuples import TupleKey
 from gateway.db import grants, outbox
 from gateway.db.engine import Connection
+from gateway.db.excerpts import excerpts_of
 from gateway.governance.errors import AmbiguousColumn, ColumnNotFound
 from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.columns import Columns, Inexpressible, columns_of
@@ -23,27 +24,35 @@ from gateway.obligations.columns import Columns, Inexpressible, columns_of
 _BY_ID: Final = re.compile(r"field-id:(0|[1-9][0-9]{0,9})", re.ASCII)
 
 
-def object_of(operation: Operation, row: Resolved, *, dropped: bool) -> ObjectKey:
-    """What the grants of an operation are on: what it was admitted on, or the column of it that it names.
+async def columns_for(connection: Connection, operation: Operation, row: Resolved) -> Columns | None:
+    """Return the columns of the table when the operation names one of them, else None. Raises ColumnNotFound when the
+    table has none that can be read.
+    """
+    if not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
+        return None
+    excerpt = (await excerpts_of(connection, [row.id])).get(row.id)
+    if excerpt is None:
+        raise ColumnNotFound("The table has no columns to name: its schemas cannot be read.")
+    return known_columns(excerpt)
+
+
+def object_of(operation: Operation, row: Resolved, columns: Columns | None, *, dropped: bool) -> ObjectKey:
+    """What the grants of an operation are on: what it was admitted on, or the column of it that it names. `columns`
+    come from `columns_for`.
 
     With `dropped` a name that the current schema does not have may be that of a column that was dropped: its grants can
     be read and taken away, and new ones are not given. So it is with `field-id:<id>`, which names any column. Raises
     ColumnNotFound, and 400 for a field below the top and for giving by field id.
     """
-    if not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
+    if columns is None or not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
         return row.key
-    return column_key(row.id, field_named(known_columns(row.metadata), operation.column, dropped=dropped))
+    return column_key(row.id, field_named(columns, operation.column, dropped=dropped))
 
 
-def name_at(key: ObjectKey, row: ResolvedTable) -> str | None:
-    """What a column of the table is called, or was at last; None for what is no column, or is in no schema any more."""
-    return known_columns(row.metadata).name_of(field_of(key))[0] if key.type is ObjectType.COLUMN else None
-
-
-def known_columns(document: bytes) -> Columns:
+def known_columns(excerpt: Excerpt) -> Columns:
     """The columns of a table's document. Raises ColumnNotFound when it tells of none."""
     try:
-        return columns_of(document)
+        return columns_of(excerpt.text)
     except Inexpressible as unreadable:
         raise ColumnNotFound(f"The table has no columns to name: {unreadable}.") from None
 
@@ -66,14 +75,21 @@ def field_named(columns: Columns, name: str, *, dropped: bool) -> int:
 
 
 async def refuse_another_column(
-    connection: Connection, operation: Operation, row: Resolved, key: ObjectKey, entry: Assignment
+    connection: Connection,
+    operation: Operation,
+    row: Resolved,
+    columns: Columns | None,
+    key: ObjectKey,
+    entry: Assignment,
 ) -> None:
     """Raise AmbiguousColumn where `entry` was to be taken from the column `key`, which does not have it, and another
     one has it that the name may have been meant for: it has the name in another letter case, or had it once.
 
     Who takes away again what is not yet in force means the column that is named.
     """
-    holding = [on for on in _namesakes(operation, row, key) if await grants.held_of(connection, on, [entry.key])]
+    holding = [
+        on for on in _namesakes(operation, row, columns, key) if await grants.held_of(connection, on, [entry.key])
+    ]
     sought = TupleKey(entry.principal, entry.privilege.value, key)
     if not holding or any(waiting.key == sought for waiting in await outbox.revocations_on(connection, key)):
         return
@@ -84,10 +100,12 @@ async def refuse_another_column(
     )
 
 
-def _namesakes(operation: Operation, row: Resolved, key: ObjectKey) -> list[ObjectKey]:
-    if not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable) or _BY_ID.fullmatch(operation.column):
+def _namesakes(operation: Operation, row: Resolved, columns: Columns | None, key: ObjectKey) -> list[ObjectKey]:
+    if columns is None or not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
         return []
-    alike = known_columns(row.metadata).alike(operation.column) - {field_of(key)}
+    if _BY_ID.fullmatch(operation.column):
+        return []
+    alike = columns.alike(operation.column) - {field_of(key)}
     return [column_key(row.id, field_id) for field_id in sorted(alike)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from gateway.access.door import Door
@@ -22,14 +22,17 @@ from gateway.access.tuples import PrincipalType
 from gateway.access.wire_rights import EndedGrant, Grant, GrantablePrivilege, GrantedOn, GrantHistory, GrantList
 from gateway.db import columns, grants
 from gateway.db.engine import Connection, Database
+from gateway.db.excerpts import excerpts_of
 from gateway.db.places import Place, places
-from gateway.governance.columns import known_columns, object_of
+from gateway.governance.columns import columns_for, known_columns, object_of
 from gateway.governance.principals import own_principal, told_principal
 from gateway.governance.privilege_texts import told_privilege, told_type
 from gateway.iceberg.errors import InvalidPaginationToken
-from gateway.obligations.columns import Columns
 
 _KNOWN = frozenset(Privilege)
+
+_AT_A_TIME: Final = 16
+"""Tables whose columns are read at one time: a wide table's take a megabyte."""
 
 
 class GrantLists:
@@ -43,9 +46,10 @@ class GrantLists:
     async def on_object(self, permit: Permit[ListGrants | ListColumnGrants]) -> GrantList:
         """The live grants on one object, oldest first; one of each grantor."""
         operation = permit.operation
-        key = object_of(operation, _row(permit, operation.on), dropped=True)
+        row = _row(permit, operation.on)
         limit = self._limit(operation.page_size)
         async with self._database.read() as connection:
+            key = object_of(operation, row, await columns_for(connection, operation, row), dropped=True)
             after = _uuid(operation.page_token)
             found = await grants.on_object(connection, key, after=after, limit=limit + 1)
             where = await _whereabouts(connection, [key])
@@ -86,9 +90,10 @@ class GrantLists:
     async def history(self, permit: Permit[ListGrantHistory | ListColumnGrantHistory]) -> GrantHistory:
         """The grants on one object that ended, the latest end first."""
         operation = permit.operation
-        key = object_of(operation, _row(permit, operation.on), dropped=True)
+        row = _row(permit, operation.on)
         limit = self._limit(operation.page_size)
         async with self._database.read() as connection:
+            key = object_of(operation, row, await columns_for(connection, operation, row), dropped=True)
             after = _number(operation.page_token)
             found = await grants.history(connection, on=key, after=after, limit=limit + 1)
             where = await _whereabouts(connection, [key])
@@ -128,16 +133,25 @@ class GrantLists:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """Where objects lie, and of the tables of columns among them what their columns are called."""
+    """Where objects lie, and of the columns among them what they are called."""
 
     places: Mapping[ObjectKey, Place]
-    columns: Mapping[ObjectKey, Columns]
+    columns: Mapping[ObjectKey, tuple[str | None, bool]]
+    """Name, and whether the current schema has it, as `Columns.name_of`."""
 
 
 async def _whereabouts(connection: Connection, keys: Sequence[ObjectKey]) -> _Where:
-    tables = [UUID(table_of(key).id) for key in keys if key.type is ObjectType.COLUMN]
-    documents = await columns.schemas_of(connection, tables)
-    known = {ObjectKey(ObjectType.TABLE, str(id)): known_columns(document) for id, document in documents.items()}
+    asked: dict[UUID, list[ObjectKey]] = {}
+    for key in keys:
+        if key.type is ObjectType.COLUMN:
+            asked.setdefault(UUID(table_of(key).id), []).append(key)
+    ids = list(asked)
+    known: dict[ObjectKey, tuple[str | None, bool]] = {}
+    for first in range(0, len(ids), _AT_A_TIME):
+        excerpts = await excerpts_of(connection, ids[first : first + _AT_A_TIME])
+        for id, excerpt in excerpts.items():
+            columns_there = known_columns(excerpt)
+            known |= {key: columns_there.name_of(field_of(key)) for key in asked[id]}
     return _Where(await places(connection, keys), known)
 
 
@@ -168,8 +182,8 @@ def _object(row: Any) -> ObjectKey:
 def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
     place = where.places.get(key, Place())
     if key.type is ObjectType.COLUMN:
-        table, known = table_of(key), where.columns.get(table_of(key))
-        name, there = (None, False) if known is None else known.name_of(field_of(key))
+        table = table_of(key)
+        name, there = where.columns.get(key, (None, False))
         return GrantedOn(
             type=told_type(key.type),
             project_id=place.project_id,

@@ -11,7 +11,12 @@ from uuid import UUID
 
 from gateway.access.door import Door
 from gateway.access.operation import Operation
-from gateway.access.operations.column_grants import ChangeColumnGrants, ReadColumnAssignments, WriteColumnAssignments
+from gateway.access.operations.column_grants import (
+    ChangeColumnGrants,
+    OfColumn,
+    ReadColumnAssignments,
+    WriteColumnAssignments,
+)
 from gateway.access.operations.grant_lists import ChangeGrants
 from gateway.access.operations.grants import Assignment, ReadAssignments, WriteAssignments, WritingGrants
 from gateway.access.operations.roles import ChangeRoleMembers
@@ -46,7 +51,7 @@ from gateway.db.outbox import Pending
 from gateway.db.role_nesting import MAX_DEPTH, leads_to_the_server, nesting
 from gateway.db.server_offices import somebody_stays
 from gateway.db.wanted import following
-from gateway.governance.columns import name_at, object_of, refuse_another_column
+from gateway.governance.columns import columns_for, object_of, refuse_another_column
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
     InvalidGrantExpiry,
@@ -64,6 +69,7 @@ from gateway.governance.errors import (
 from gateway.governance.offices import refuse_higher_office
 from gateway.governance.principals import principal_of
 from gateway.iceberg.errors import BadRequestException
+from gateway.obligations.columns import Columns
 
 #: No grant ends later than this; it is as good as none for people, and far from the ends of all calendars.
 LAST_END = datetime(9000, 1, 1, tzinfo=UTC)
@@ -81,8 +87,9 @@ class Grants:
         """The assignments on one object, oldest first, each once whoever gave it."""
         operation = permit.operation
         row = _row(permit, operation.on)
-        key = object_of(operation, row, dropped=True)
         async with self._database.read() as connection:
+            columns = await columns_for(connection, operation, row)
+            key = object_of(operation, row, columns, dropped=True)
             found = await grants.on_object(connection, key)
         told = dict.fromkeys(
             (each.privilege, each.principal_type, each.principal_id)
@@ -97,7 +104,7 @@ class Grants:
                 for privilege, type, id in told
             ],
             project_id=row.id if isinstance(row, ResolvedProject) else None,
-            column=name_at(key, row) if isinstance(row, ResolvedTable) else None,
+            column=columns.name_of(field_of(key))[0] if columns is not None else None,
             field_id=field_of(key) if key.type is ObjectType.COLUMN else None,
         )
 
@@ -123,24 +130,42 @@ class Grants:
         repeats a request after RevocationPending is answered when the revocation is in force.
         """
         row = _row(permit, change.on)
-        key = object_of(permit.operation, row, dropped=not change.writes)
+        columns: Columns | None = None
+        if isinstance(permit.operation, OfColumn):
+            async with self._database.read() as connection:
+                columns = await columns_for(connection, permit.operation, row)
+        key = object_of(permit.operation, row, columns, dropped=not change.writes)
         require_to_come(change.writes, permit.resolution.now)
         await self._refuse_what_outlives_the_right(permit, change.writes)
-        given, lost = await retry_serialization(lambda: self._record(permit, change, row, key, strict=strict))
+        given, lost = await retry_serialization(lambda: self._record(permit, change, row, columns, key, strict=strict))
         await self._answer_when_so(given, lost)
 
     async def _record(
-        self, permit: Permit[Operation], change: WritingGrants, row: Resolved, key: ObjectKey, *, strict: bool
+        self,
+        permit: Permit[Operation],
+        change: WritingGrants,
+        row: Resolved,
+        columns: Columns | None,
+        key: ObjectKey,
+        *,
+        strict: bool,
     ) -> tuple[Sequence[Pending], Sequence[Pending]]:
         """Rows and outbox in one transaction; what is to be delivered of what was given, and of what was taken.
 
         What was dropped and can come back has its grants, and they can be taken away; it gets no new ones.
         """
         with last_admin_kept():
-            return await self._recorded(permit, change, row, key, strict=strict)
+            return await self._recorded(permit, change, row, columns, key, strict=strict)
 
     async def _recorded(
-        self, permit: Permit[Operation], change: WritingGrants, row: Resolved, key: ObjectKey, *, strict: bool
+        self,
+        permit: Permit[Operation],
+        change: WritingGrants,
+        row: Resolved,
+        columns: Columns | None,
+        key: ObjectKey,
+        *,
+        strict: bool,
     ) -> tuple[Sequence[Pending], Sequence[Pending]]:
         warehouse_id = _warehouse_id(row)
         shortened: list[Assignment] = []
@@ -167,7 +192,7 @@ class Grants:
                 if strict and not taken:
                     raise TupleNotFound(f"There is no {entry.privilege} of {entry.principal.id} here.")
                 if not taken:
-                    await refuse_another_column(connection, permit.operation, row, key, entry)
+                    await refuse_another_column(connection, permit.operation, row, columns, key, entry)
             if strict:
                 await _refuse_given(connection, key, change.writes)
             for entry in change.writes:

@@ -7,10 +7,12 @@ and no process remembers otherwise (section 5 of the design, "Order").
 
 from __future__ import annotations
 
+from gateway.access.door import Door
 from gateway.access.operations.namespace_moves import MoveNamespace
 from gateway.access.permit import Permit
 from gateway.access.refs import NamespaceRef
 from gateway.access.refusals import not_found
+from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedWarehouse
 from gateway.access.wire_namespaces import MovedNamespace
 from gateway.db import moves
@@ -39,9 +41,16 @@ class NamespaceMoves:
     """Where namespaces lie. `reserved` and `max_depth` as for new ones."""
 
     def __init__(
-        self, *, database: Database, delivery: TupleDelivery, reserved: frozenset[str], max_depth: int = 5
+        self,
+        *,
+        database: Database,
+        door: Door,
+        delivery: TupleDelivery,
+        reserved: frozenset[str],
+        max_depth: int = 5,
     ) -> None:
         self._database = database
+        self._door = door
         self._delivery = delivery
         self._reserved = reserved
         self._max_depth = max_depth
@@ -50,14 +59,19 @@ class NamespaceMoves:
         """Move it; repeating a move is fine and makes sure of OpenFGA again.
 
         Raises StorageLayoutForbidsNamespaceMove, NamespaceCannotMoveIntoSelf, NamespaceDepthExceeded and the other 400
-        of names, AlreadyExistsException, NamespaceProtected, NoSuchNamespaceException when one of both went meanwhile.
-        Raises RevocationPending when the move is recorded and OpenFGA has not confirmed it yet.
+        of names, NamespaceActionForbidden for a new parent by a right that ends, AlreadyExistsException,
+        NamespaceProtected, NoSuchNamespaceException when one of both went meanwhile. Raises RevocationPending when the
+        move is recorded and OpenFGA has not confirmed it yet.
         """
         operation = permit.operation
         parent = permit.namespace(operation.parent) if isinstance(operation.parent, NamespaceRef) else None
         warehouse = permit.namespace(operation.namespace).warehouse
         validate_new_namespace(operation.destination, reserved=self._reserved, max_depth=self._max_depth)
         _refuse_layout(warehouse)
+        above = permit.namespace(operation.namespace).ancestors[-1:]
+        if above != (() if parent is None else (parent.id,)):
+            # The rights on the new parent hold on all that lies in the namespace from now on.
+            await self._door.require_endless(permit, Can.MOVE, operation.namespace)
         # The parent's levels in their creators' spelling, as a list of the warehouse tells them.
         name = operation.destination.name
         to = Namespace((name,) if parent is None else (*parent.namespace.levels, name))

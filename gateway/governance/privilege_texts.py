@@ -35,6 +35,11 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
     Privilege.OWNERSHIP: ("Owner", "Everything on this and below, and hands out rights on it.", "administration"),
     Privilege.PASS_GRANTS: ("Pass on", "Passes on the rights one holds, on this object only.", "security"),
     Privilege.MANAGE_GRANTS: ("Manage grants", "Hands out every right on this and below.", "security"),
+    Privilege.MANAGE_STORAGE: (
+        "Manage storage",
+        "Changes the storage profile, the endpoints and the credential of this warehouse.",
+        "administration",
+    ),
     Privilege.MANAGE_TAGS: ("Manage tags", "Attaches tags to this and to what lies below.", "metadata"),
     Privilege.DESCRIBE: ("Describe", "Sees this and what lies below, without its data.", "metadata"),
     Privilege.SELECT: ("Select", "Reads the data of this and of what lies below.", "read"),

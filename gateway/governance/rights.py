@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gateway.access.door import Door
 from gateway.access.operations.actions import AskActions, GetUserActions
 from gateway.access.operations.rights import AskRights
 from gateway.access.permit import Permit
-from gateway.access.refs import ObjectType, ServerRef
+from gateway.access.refs import TABULARS, ObjectType, ServerRef
 from gateway.access.refusals import not_found
 from gateway.access.relations import ACTIONS, Can
 from gateway.access.suppositions import Supposition
@@ -27,8 +29,20 @@ _OF_USERS: dict[str, Can | None] = {
 #: Actions of this server alone, and one that others only meet in the relationship model: a client that reads the names
 #: into a closed set must not stumble over them.
 _OWN = frozenset(
-    {Can.SYNCHRONIZE_IDENTITIES, Can.DELEGATE, Can.ENFORCE, Can.INSPECT, Can.LIST_ALL_PROJECTS, Can.READ_COLUMNS}
+    {
+        Can.ADOPT_FILES,
+        Can.DELEGATE,
+        Can.ENFORCE,
+        Can.INSPECT,
+        Can.LIST_ALL_PROJECTS,
+        Can.READ_COLUMNS,
+        Can.SYNCHRONIZE_IDENTITIES,
+        Can.UNREGISTER,
+    }
 )
+
+#: Actions that the reference system knows of other types only, here namespaces.
+_OWN_OF_TYPE: Mapping[ObjectType, frozenset[Can]] = {type: frozenset({Can.MOVE}) for type in TABULARS}
 
 _AUTHORIZER_ONLY = frozenset({Can.ASSUME, Can.CHANGE_OWNERSHIP, Can.READ_ASSIGNMENTS, Can.SET_MANAGED_ACCESS})
 
@@ -78,7 +92,8 @@ class Rights:
 
 def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
     """The actions that clients of the reference system know of this type (`lakekeeper.md` 3.5)."""
-    return frozenset(each for each in ACTIONS[type] if not _told(each, authorizer_only=True) and each not in _OWN)
+    own = _OWN | _OWN_OF_TYPE.get(type, frozenset())
+    return frozenset(each for each in ACTIONS[type] if not _told(each, authorizer_only=True) and each not in own)
 
 
 def _told(action: Can, authorizer_only: bool) -> bool:

@@ -71,26 +71,26 @@ class ScimGroups:
         self._delivery = delivery
         self._sources = sources
 
-    async def list(self, permit: Permit[ListScimGroups], *, with_members: bool = True) -> ScimGroupList:
+    async def list(self, permit: Permit[ListScimGroups]) -> ScimGroupList:
         """The groups that the filter takes. Raises InvalidFilter, and TooMany when they have too many members."""
         operation = permit.operation
         provider = self._sources.provider_of(permit.actor)
         page = partial(scim_groups.page, provider_id=provider, project_id=_project(permit, operation.project))
         groups = await found(permit, self._database, filters.GROUPS, page)
         inside: dict[UUID, list[AnyRow]] = {}
-        if with_members:
+        if operation.with_members:
             async with self._database.read() as connection:
                 inside = await _inside(connection, [row.id for row in groups.rows], most=MAX_LISTED_MEMBERS)
         resources = [_told(row, inside.get(row.id)) for row in groups.rows]
         return listed(ScimGroupList, resources, total=groups.total, start=groups.start)
 
-    async def get(self, permit: Permit[GetScimGroup], *, with_members: bool = True) -> ScimGroup:
+    async def get(self, permit: Permit[GetScimGroup]) -> ScimGroup:
         """One group. Raises NoSuchResource."""
         operation = permit.operation
         provider = self._sources.provider_of(permit.actor)
         project_id = _project(permit, operation.project)
         async with self._database.read() as connection:
-            return await _read(connection, provider, project_id, operation.id, with_members=with_members)
+            return await _read(connection, provider, project_id, operation.id, with_members=operation.with_members)
 
     async def create(self, permit: Permit[CreateScimGroup]) -> ScimGroup:
         """A new role with these members. Raises NotUnique when the project has a role of this name or source, and
@@ -126,25 +126,25 @@ class ScimGroups:
         await self._delivery.deliver_or_leave(pending)
         return made
 
-    async def replace(self, permit: Permit[ReplaceScimGroup], if_match: str | None) -> ScimGroup:
+    async def replace(self, permit: Permit[ReplaceScimGroup]) -> ScimGroup:
         """All of a group. Raises as `patch`."""
-        await self._change(permit, permit.operation.id, permit.operation.project, permit.operation.group, if_match)
+        await self._change(permit)
         provider = self._sources.provider_of(permit.actor)
         async with self._database.read() as connection:
             return await _read(
                 connection, provider, permit.operation.project.project_id, permit.operation.id, with_members=True
             )
 
-    async def patch(self, permit: Permit[PatchScimGroup], if_match: str | None) -> None:
+    async def patch(self, permit: Permit[PatchScimGroup]) -> None:
         """Some of a group, all operations or none; answered when whoever left has lost what the group gave.
 
         Raises NoSuchResource, VersionChanged, NotUnique, InvalidValue for a member nobody knows, RoleActionForbidden
         when somebody would join a role with an office, LastServerAdmin, and RevocationPending when what was taken is
         recorded but OpenFGA has not confirmed it yet: sent again, it is answered when it is so.
         """
-        await self._change(permit, permit.operation.id, permit.operation.project, permit.operation.group, if_match)
+        await self._change(permit)
 
-    async def delete(self, permit: Permit[DeleteScimGroup], if_match: str | None) -> None:
+    async def delete(self, permit: Permit[DeleteScimGroup]) -> None:
         """The role with every grant on it and to it. Raises NoSuchResource, VersionChanged, LastServerAdmin, and
         RevocationPending when OpenFGA has not confirmed it yet. Sent again then, it raises NoSuchResource as soon as
         OpenFGA has.
@@ -157,7 +157,7 @@ class ScimGroups:
         try:
             with last_admin_kept():
                 async with self._database.change(permit) as connection, somebody_stays(connection):
-                    await _held(connection, provider, project_id, operation.id, if_match)
+                    await _held(connection, provider, project_id, operation)
                     await roles.delete(connection, operation.id)
                     parent = ObjectKey(ObjectType.PROJECT, project_id)
                     pending = await record_gone(connection, role, parent, above=(), warehouse_id=None, by=by)
@@ -168,15 +168,13 @@ class ScimGroups:
         with pending_when_out(GONE):
             await self._delivery.deliver(pending)
 
-    async def _change(
-        self, permit: Permit[Any], id: UUID, project: ProjectRef, group: Group, if_match: str | None
-    ) -> None:
+    async def _change(self, permit: Permit[ReplaceScimGroup] | Permit[PatchScimGroup]) -> None:
         provider = self._sources.provider_of(permit.actor)
-        project_id = _project(permit, project)
+        project_id = _project(permit, permit.operation.project)
 
         async def attempt() -> _Written:
             with last_admin_kept(), _unique():
-                return await self._write(permit, provider, project_id, id, group, if_match)
+                return await self._write(permit, provider, project_id)
 
         written = await retry_serialization(attempt)
         if written.moved:
@@ -189,8 +187,10 @@ class ScimGroups:
         await self._delivery.deliver_or_leave(written.given)
 
     async def _write(
-        self, permit: Permit[Any], provider: str, project_id: str, id: UUID, group: Group, if_match: str | None
+        self, permit: Permit[ReplaceScimGroup] | Permit[PatchScimGroup], provider: str, project_id: str
     ) -> _Written:
+        operation = permit.operation
+        id, group = operation.id, operation.group
         role = ObjectKey(ObjectType.ROLE, str(id))
         written = _Written()
         async with (
@@ -198,7 +198,7 @@ class ScimGroups:
             somebody_stays(connection, concerned=partial(leads_to_the_server, connection, role.id)),
         ):
             await grants.lock_object(connection, role)
-            row = await _held(connection, provider, project_id, id, if_match)
+            row = await _held(connection, provider, project_id, operation)
             external_id = row.external_id if group.external_id is UNSET else group.external_id
             written.moved = await self._rename(connection, permit, row, group, external_id)
             before = set(await scim_groups.member_ids(connection, id))
@@ -243,11 +243,16 @@ def _project(permit: Permit[Any], ref: ProjectRef) -> str:
     return ref.project_id
 
 
-async def _held(connection: Connection, provider: str, project_id: str, id: UUID, if_match: str | None) -> AnyRow:
-    row = await scim_groups.hold(connection, provider, project_id, id)
+async def _held(
+    connection: Connection,
+    provider: str,
+    project_id: str,
+    asked: ReplaceScimGroup | PatchScimGroup | DeleteScimGroup,
+) -> AnyRow:
+    row = await scim_groups.hold(connection, provider, project_id, asked.id)
     if row is None:
         raise NoSuchResource("There is no such group.")
-    require_version(row.version, if_match)
+    require_version(row.version, asked.if_match)
     return row
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, TypeAlias
-from uuid import UUID
 
 import msgspec
 from msgspec import UNSET
@@ -106,22 +105,22 @@ class ScimUsers:
         await self._in_force(user, user_id, pending, changed=not user.active)
         return _told(row)
 
-    async def replace(self, permit: Permit[ReplaceScimUser], if_match: str | None) -> ScimUser:
+    async def replace(self, permit: Permit[ReplaceScimUser]) -> ScimUser:
         """All that is kept of a user; one that does not say whether the user is active leaves that as it is: nobody
         comes back because something was not mentioned. Raises as `patch`.
         """
-        return await self._change(permit, lambda before: _said(permit.operation.user, before.active), if_match)
+        return await self._change(permit, lambda before: _said(permit.operation.user, before.active))
 
-    async def patch(self, permit: Permit[PatchScimUser], if_match: str | None) -> ScimUser:
+    async def patch(self, permit: Permit[PatchScimUser]) -> ScimUser:
         """Some of what is kept of a user, all operations or none.
 
         Raises NoSuchResource, VersionChanged, NotUnique, Immutable for another subject of an active user,
         LastServerAdmin, and the errors of patches. Raises RevocationPending when a deactivation is recorded but OpenFGA
         has not confirmed it yet; the door refuses the user already.
         """
-        return await self._change(permit, lambda before: patched_user(before, permit.operation.patch), if_match)
+        return await self._change(permit, lambda before: patched_user(before, permit.operation.patch))
 
-    async def delete(self, permit: Permit[DeleteScimUser], if_match: str | None) -> str:
+    async def delete(self, permit: Permit[DeleteScimUser]) -> str:
         """The record with every grant to the user, as a user's deletion does; the gateway's id of the user.
 
         Raises NoSuchResource, VersionChanged, LastServerAdmin, and RevocationPending when OpenFGA has not confirmed it
@@ -131,7 +130,7 @@ class ScimUsers:
         try:
             with last_admin_kept():
                 async with self._database.change(permit) as connection, somebody_stays(connection):
-                    row = await _held(connection, provider, permit.operation.id, if_match)
+                    row = await _held(connection, provider, permit.operation)
                     permit.trail.tell(user_id=row.user_id)
                     await users.delete(connection, row.user_id)
                     gone = Principal(PrincipalType.USER, row.user_id)
@@ -150,14 +149,12 @@ class ScimUsers:
         deleted: str = row.user_id
         return deleted
 
-    async def _change(
-        self, permit: Permit[ReplaceScimUser | PatchScimUser], after: Any, if_match: str | None
-    ) -> ScimUser:
+    async def _change(self, permit: Permit[ReplaceScimUser | PatchScimUser], after: Any) -> ScimUser:
         provider = self._sources.provider_of(permit.actor)
         with last_admin_kept(), _unique():
             # An office is counted before rows are locked (`somebody_stays`), so before it is known what changes.
             async with self._database.change(permit) as connection, somebody_stays(connection):
-                row = await _held(connection, provider, permit.operation.id, if_match)
+                row = await _held(connection, provider, permit.operation)
                 user: User = after(_user(row))
                 self._sources.require_same(provider, user, row.user_id)
                 permit.trail.tell(user_id=row.user_id, active=str(user.active).lower())
@@ -184,11 +181,13 @@ class ScimUsers:
             await latecomers.hold_back(self._database, self._delivery, user_id)
 
 
-async def _held(connection: Connection, provider: str, id: UUID, if_match: str | None) -> AnyRow:
-    row = await scim_users.hold(connection, provider, id)
+async def _held(
+    connection: Connection, provider: str, asked: ReplaceScimUser | PatchScimUser | DeleteScimUser
+) -> AnyRow:
+    row = await scim_users.hold(connection, provider, asked.id)
     if row is None:
         raise NoSuchResource("There is no such user.")
-    require_version(row.version, if_match)
+    require_version(row.version, asked.if_match)
     return row
 
 
@@ -210,7 +209,7 @@ def _record(user_id: str, user: User) -> dict[str, Any]:
     return {
         "id": user_id,
         "name": user.shown,
-        "email": user.address,
+        "address": users.Address(email=user.address, verified=True),
         "user_type": "human",
         "by": "scim",
     }

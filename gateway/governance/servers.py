@@ -73,7 +73,7 @@ class Servers:
                 connection,
                 id=actor.id,
                 name=request.user_name or display_name(actor),
-                email=request.user_email or actor.email,
+                address=None if actor.email is None else users.Address(email=actor.email, verified=True),
                 user_type=request.user_type or guessed_type(actor),
                 by="create-endpoint",
                 update_if_exists=True,

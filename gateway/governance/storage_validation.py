@@ -7,28 +7,30 @@ table: inside works; writing, reading and listing in the parent folder and in a 
 same are refused; a read-only key cannot write; and a vended key cannot shed its policy by assuming the role again.
 Only a refusal counts as a refusal: an unclear answer fails the check.
 
+Until a store has shown that it is one, a check that fails takes the same time and gives the same error, whatever the
+endpoint did: an author of storage profiles must not learn which hosts and ports of the operator's network are open.
+
 Names of checks are those of the reference system where it has them.
 """
 
 import asyncio
 import contextlib
-import socket
 import time
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Final
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import msgspec
 
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.credential import S3Credential, TemporaryCredential
-from gateway.scope.endpoint import DEFAULT_RULES, EndpointRules, refuse_address
+from gateway.scope.endpoint import DEFAULT_RULES, EndpointRules, check_endpoint
 from gateway.scope.location import Location
 from gateway.scope.profile import S3Profile
 from gateway.scope.session_policy import AccessLevel
-from gateway.storage.files import FileMissing, Files, StorageDenied
+from gateway.storage.files import FileMissing, Files, StorageDenied, StorageEndpointRefused, StorageUnavailable
+from gateway.vending.errors import ShortTermCredentialError
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.sts import Sts
 from gateway.vending.vendor import FLOOR_SECONDS, NoCredentials, Vendor
@@ -37,6 +39,8 @@ __all__ = ["STORAGE_CHECKS", "Check", "CheckStatus", "ValidationReport", "valida
 
 TOTAL_SECONDS: Final = 16.0
 """Longest time of all checks unless told otherwise."""
+PATIENCE_SECONDS: Final = 6.0
+"""How long the first contact with an endpoint may take, and how long every failure of it takes."""
 _PROBE: Final = b"lakegate storage check"
 _MAX_PROBES: Final = 100
 
@@ -79,13 +83,15 @@ async def validate_warehouse_storage(
     sts: Sts,
     endpoints: EndpointRules = DEFAULT_RULES,
     total_seconds: float = TOTAL_SECONDS,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> ValidationReport:
     """Run all checks below a folder of its own under the warehouse's base, and remove that folder whatever happens.
 
     Never raises for what the storage does: every failure is a failed check. Messages hold nothing of the store's
-    answers. The checks take `total_seconds` at most, and removing the folder half as long again.
+    answers. The checks take `total_seconds` at most, and removing the folder half as long again. The first contact with
+    an endpoint takes `patience_seconds` at most, and exactly that long when it fails.
     """
-    probe = _Probe(profile, credential, files, sts, endpoints)
+    probe = _Probe(profile, credential, files, sts, endpoints, patience_seconds)
     try:
         async with asyncio.timeout(total_seconds):
             await probe.run()
@@ -106,8 +112,15 @@ class _Probe:
     """One run. Checks build on each other: what depends on a failed one is skipped, and says so."""
 
     def __init__(
-        self, profile: S3Profile, credential: S3Credential | None, files: Files, sts: Sts, endpoints: EndpointRules
+        self,
+        profile: S3Profile,
+        credential: S3Credential | None,
+        files: Files,
+        sts: Sts,
+        endpoints: EndpointRules,
+        patience_seconds: float,
     ) -> None:
+        self._patience = patience_seconds
         self.checks: list[Check] = []
         self._profile = profile
         self._credential = credential
@@ -129,13 +142,13 @@ class _Probe:
             return self._skip_rest(
                 "storage-client-initialized", "lakekeeper-read-write", because="the address is refused"
             )
-        if not await self._check("storage-client-initialized", self._client):
+        if not await self._first_contact("storage-client-initialized", self._client):
             return self._skip_rest("lakekeeper-read-write", because="there is no storage client")
         if not await self._check("lakekeeper-read-write", self._own_read_write):
             return self._skip_rest(because="the gateway itself cannot read and write")
         if not self._profile.sts_enabled:
             return self._skip_rest(because="sts-enabled is false: this warehouse vends no credentials")
-        if not await self._check("vended-credentials-issued", self._issue):
+        if not await self._first_contact("vended-credentials-issued", self._issue):
             return self._skip_rest(*_AFTER_ISSUED, because="no credentials were issued", all_vended=False)
         await self._check("vended-credentials-read-write", self._inside)
         await self._check("vended-credentials-scope-enforced", self._outside)
@@ -164,18 +177,10 @@ class _Probe:
     # -- the checks, each raising what went wrong ----------------------------------------------------------------------
 
     async def _address(self) -> None:
-        """A host name may lead anywhere; what it leads to now is judged like an address written out."""
-        loop = asyncio.get_running_loop()
+        """Judge endpoints as they are written, without a connection. Names are judged when they are connected to."""
         for field, url in (("endpoint", self._profile.endpoint), ("sts-endpoint", self._profile.sts_endpoint)):
-            if url is None:
-                continue
-            parts = urlsplit(url)
-            try:
-                found = await loop.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
-            except OSError:
-                raise _NotProven(f"The host of {field!r} cannot be resolved") from None
-            for *_, address in found:
-                refuse_address(str(address[0]), field, self._endpoints)
+            if url is not None:
+                check_endpoint(url, field, self._endpoints)
 
     async def _client(self) -> None:
         if self._credential is None:
@@ -230,7 +235,28 @@ class _Probe:
 
     # -- helpers -------------------------------------------------------------------------------------------------------
 
-    async def _check(self, name: str, action: Callable[[], Awaitable[None]]) -> bool:
+    async def _first_contact(self, name: str, action: Callable[[], Awaitable[None]]) -> bool:
+        """Run a check whose endpoint has not shown yet that it is a store: failures look and take alike."""
+
+        async def guarded() -> None:
+            ends_at = time.monotonic() + self._patience
+            failure: CatalogError = _NotProven(_NO_STORE)
+            try:
+                async with asyncio.timeout(self._patience):
+                    return await action()
+            except TimeoutError:
+                pass
+            except CatalogError as raised:
+                if isinstance(raised, _NotProven | StorageDenied) or _is_stores_own(raised):
+                    failure = raised
+            await asyncio.sleep(ends_at - time.monotonic())
+            raise failure
+
+        return await self._check(name, guarded, failure_seconds=self._patience)
+
+    async def _check(
+        self, name: str, action: Callable[[], Awaitable[None]], *, failure_seconds: float | None = None
+    ) -> bool:
         started, self._running = time.monotonic(), name
         failure: CatalogError | None = None
         try:
@@ -246,7 +272,7 @@ class _Probe:
             Check(
                 name=name,
                 status=CheckStatus.FAILED,
-                duration_ms=took,
+                duration_ms=took if failure_seconds is None else round(failure_seconds * 1000),
                 error=failure.message,
                 error_type=failure.type,
                 error_code=failure.code,
@@ -320,6 +346,23 @@ STORAGE_CHECKS: Final = (
 
 
 _LETS: Final = "The storage lets a vended credential {}: it does not enforce session policies"
+
+
+_NO_STORE: Final = (
+    "The storage cannot be used at its endpoint: the name cannot be resolved, the address is in no network that this "
+    "server's operator allows (LAKEGATE__STORAGE_ENDPOINT_NETWORKS), nothing answers in time, or what answers is no "
+    "such store or has no such bucket"
+)
+
+
+def _is_stores_own(error: CatalogError) -> bool:
+    """Return True for errors that only an STS service gives, or that were raised before anything was sent."""
+    if isinstance(error, ShortTermCredentialError):
+        return error.reason not in _REASONS_OF_CONNECTIONS
+    return not isinstance(error, StorageUnavailable | StorageEndpointRefused | FileMissing)
+
+
+_REASONS_OF_CONNECTIONS: Final = frozenset({"unreachable", "malformed", "incomplete", "endpoint", "failed"})
 
 
 def _issued(credential: TemporaryCredential | None) -> TemporaryCredential:

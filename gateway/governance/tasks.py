@@ -112,7 +112,7 @@ class Tasks:
         rows, token = await self._page(permit, operation.request, wanted, None)
         return ProjectTaskList(tasks=[project_task(row) for row in rows], next_page_token=token)
 
-    async def find_one(self, permit: Permit[FindTask], attempts: int) -> GetTask:
+    async def find_one(self, permit: Permit[FindTask]) -> GetTask:
         """What is to be admitted so that this task can be seen. Raises TaskNotFound as `find` does."""
         operation = permit.operation
         by_all = permit.holds(Can.GET_ALL_TASKS, operation.warehouse)
@@ -125,7 +125,7 @@ class Tasks:
             found = found if seen else {}
         row = _one(found, operation.task_id)
         about = kept_of(row) if row.entity_id in there else None
-        return GetTask(operation.warehouse, FoundTask(row.id, about), by_all, attempts)
+        return GetTask(operation.warehouse, FoundTask(row.id, about), by_all, operation.attempts)
 
     async def get(self, permit: Permit[GetTask]) -> WarehouseTaskDetails:
         """One task with its attempts. Raises TaskNotFound when it went meanwhile."""

@@ -28,8 +28,9 @@ from gateway.access.wire import FoundUser, FoundUsers, User, UserList, WhoAmIAns
 from gateway.access.wire_roles import NamedRoleList
 from gateway.db import latecomers, role_nesting, roles, scim_users, search, users
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
+from gateway.db.engine import Connection, Database
 from gateway.db.found import user_from
+from gateway.db.rows import AnyRow
 from gateway.db.server_offices import somebody_stays
 from gateway.governance.errors import UserSynchronized, last_admin_kept, pending_when_out
 from gateway.governance.roles import MOST_FOUND, named_roles
@@ -67,7 +68,10 @@ class Users:
             return await users.get(connection, permit.actor.id) is not None
 
     async def register(self, permit: Permit[RegisterSelf]) -> tuple[User, bool]:
-        """The caller's record, made if it is not there, and whether it was made."""
+        """The caller's record, made if it is not there, and whether it was made.
+
+        Its address is the one that the caller's provider verified; what callers say of themselves is not stored.
+        """
         operation = permit.operation
         actor = permit.actor
         async with self._database.change(permit) as connection:
@@ -75,11 +79,12 @@ class Users:
                 connection,
                 id=actor.id,
                 name=operation.display_name or display_name(actor),
-                email=operation.email or actor.email,
+                address=None,
                 user_type=operation.user_type or guessed_type(actor),
                 by=operation.by,
                 update_if_exists=operation.update_if_exists,
             )
+            row = await _with_address(connection, actor, row)
             permit.trail.tell(created=str(created).lower())
         return _wire(user_from(row)), created
 
@@ -91,7 +96,7 @@ class Users:
                 connection,
                 id=operation.user_id,
                 name=operation.display_name or f"Nameless App with ID {operation.user_id}",
-                email=operation.email,
+                address=users.Address(email=operation.email, verified=False),
                 user_type=operation.user_type or "application",
                 by="create-endpoint",
                 update_if_exists=operation.update_if_exists,
@@ -107,27 +112,39 @@ class Users:
         return _wire(row)
 
     async def search(self, permit: Permit[SearchUser]) -> FoundUsers:
-        """At most MOST_FOUND users whose names, addresses or ids are like the text, the best first."""
+        """At most MOST_FOUND users whose names, verified addresses or ids are like the text, the best first; each with
+        its address only if that is verified.
+        """
         async with self._database.read() as connection:
             rows = await search.users(connection, permit.operation.text, limit=MOST_FOUND)
         return FoundUsers(
-            users=[FoundUser(id=row.id, name=row.name, user_type=row.user_type, email=row.email) for row in rows]
+            users=[
+                FoundUser(id=row.id, name=row.name, user_type=row.user_type, email=row.verified_email) for row in rows
+            ]
         )
 
     async def update(self, permit: Permit[UpdateSelf | UpdateUser]) -> User:
-        """Another name, kind and address. Raises UserNotFound."""
+        """Another name and kind, and of another user another address. Raises UserNotFound.
+
+        The own address is the one that the caller's provider verified; what callers say of themselves is not stored.
+        """
         operation = permit.operation
+        address = None
+        if isinstance(operation, UpdateUser):
+            address = users.Address(email=operation.email, verified=False)
         async with self._database.change(permit) as connection:
             row = await users.update(
                 connection,
                 operation.user.user_id,
                 name=operation.display_name,
-                email=operation.email,
+                address=address,
                 user_type=operation.user_type,
                 by="update-endpoint",
             )
             if row is None:
                 raise not_found(operation.user)
+            if isinstance(operation, UpdateSelf):
+                row = await _with_address(connection, permit.actor, row)
         return _wire(user_from(row))
 
     async def delete(self, permit: Permit[DeleteSelf | DeleteUser]) -> None:
@@ -194,6 +211,14 @@ class Users:
             users=[_wire(user_from(row)) for row in rows[:limit]],
             next_page_token=rows[limit - 1].id if more else None,
         )
+
+
+async def _with_address(connection: Connection, actor: Actor, row: AnyRow) -> AnyRow:
+    """Record the address that the caller's token proves, if any, and return the caller's row."""
+    if actor.email is None:
+        return row
+    await users.verify_address(connection, actor.id, actor.email)
+    return await users.get(connection, actor.id) or row
 
 
 def display_name(actor: Actor) -> str:

@@ -60,6 +60,8 @@ class WarehouseStorage:
         require_valid(await self._trials.tried(profile, credential))
         async with self._database.change(permit) as connection:
             row = await self._locked(connection, permit.actor, ref)
+            before = stored_profile(row.profile)
+            permit.trail.tell(**_endpoints(profile), **_endpoints(before, suffix="_before"), credential="replaced")
             # The profile that is replaced may be another than the one that was looked at; the place is the same.
             changed = await self._replace(connection, row, profile, credential)
         return warehouse_answer(changed)
@@ -73,6 +75,7 @@ class WarehouseStorage:
         require_valid(await self._trials.tried(stored_profile(resolved.profile), credential))
         async with self._database.change(permit) as connection:
             row = await self._locked(connection, permit.actor, ref)
+            permit.trail.tell(**_endpoints(stored_profile(row.profile)), credential="replaced")
             changed = await self._replace(connection, row, None, credential)
         return warehouse_answer(changed)
 
@@ -164,6 +167,12 @@ class WarehouseStorage:
         if row.secret_id is not None:
             await secrets.retire(connection, row.secret_id)
         return changed
+
+
+def _endpoints(profile: S3Profile, *, suffix: str = "") -> dict[str, str]:
+    """Return audit details: the endpoints of a profile, without those it leaves to the provider."""
+    named = {"endpoint": profile.endpoint, "sts_endpoint": profile.sts_endpoint}
+    return {f"{name}{suffix}": value for name, value in named.items() if value is not None}
 
 
 def _require_compatible(now: S3Profile, new: S3Profile) -> None:

@@ -60,7 +60,8 @@ class Warehouses:
         self._trials = trials
 
     async def create(self, permit: Permit[CreateWarehouse]) -> Warehouse:
-        """Validate the storage on the store itself, then create the warehouse; its creator owns it.
+        """Validate the storage on the store itself, then create the warehouse. Grant its creator `ownership` and
+        `manage_storage`.
 
         Raises 400 with every failed check in its details; then nothing was created and the probes are gone.
         """
@@ -103,9 +104,14 @@ class Warehouses:
             await grants.give(
                 connection, privilege=Privilege.OWNERSHIP, principal=owner, on=warehouse, by=permit.actor.id
             )
+            # Ownership does not imply it: an owner who is appointed later does not receive it.
+            await grants.give(
+                connection, privilege=Privilege.MANAGE_STORAGE, principal=owner, on=warehouse, by=permit.actor.id
+            )
             keys = [
                 TupleKey(project.key, "project", warehouse),
                 TupleKey(owner, Privilege.OWNERSHIP.value, warehouse),
+                TupleKey(owner, Privilege.MANAGE_STORAGE.value, warehouse),
                 TupleKey(owner, TRAVERSE, project.key),
             ]
             pending = await outbox.enqueue(connection, keys, takes_away=False, warehouse_id=id)

@@ -18,6 +18,9 @@ from gateway.iceberg.errors import MetadataTooLarge, PayloadTooLarge
 MAX_COMPARISONS: Final = 2_000_000
 """Entries of a table that the updates of one commit may look at in all: about a second of computing."""
 
+MAX_NAMESPACE_PROPERTY_BYTES: Final = 1024 * 1024
+"""Bytes in UTF-8 of the names and values of a namespace's properties."""
+
 
 class Limits(Struct, frozen=True, kw_only=True):
     """The limits of one process. Sizes in bytes; a value is anything between two commas or brackets of a JSON text."""
@@ -46,6 +49,11 @@ class Measured(Struct, frozen=True, kw_only=True):
         """About the bytes of the document, without making it."""
         arrays = (*self.histories.values(), *self.structures.values())
         return sum(parts.size for parts in arrays) + sum(len(k) + len(v) + 6 for k, v in self.properties.items())
+
+
+def property_bytes(properties: Mapping[str, str]) -> int:
+    """Return the bytes in UTF-8 of all names and values."""
+    return sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
 
 
 def count_values(text: bytes) -> int:

@@ -197,19 +197,14 @@ def _from_template(claims: Claims, template: str | None) -> str | None:
 
 
 def email_of(claims: Claims) -> str | None:
-    """An address to show: `email`, else `upn` or `preferred_username` if it has an @; None when the provider says it
-    is not verified.
+    """Return the claim `email` if the provider says by `email_verified` that it is verified, else None.
 
-    It only ever describes. An unverified one is not even shown: an administrator who looks for a colleague by
-    address would grant to a stranger.
+    An administrator looks for a colleague by address and grants to what is found. An address that users may set
+    themselves would turn that into a grant to a stranger. `upn` and `preferred_username` are verified by nobody.
     """
-    if claims.get("email_verified") in (False, "false"):
-        return None
-    for claim in ("email", "upn", "preferred_username"):
-        text = _first_text(claims, claim)
-        if text is not None and "@" in text:
-            return text
-    return None
+    text = _first_text(claims, "email")
+    verified = claims.get("email_verified") in (True, "true")
+    return text if verified and text is not None and "@" in text else None
 
 
 def kind_of(claims: Claims, subject: str) -> UserKind:

@@ -39,9 +39,14 @@ _UserId = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]+~.", max_length=512)]
 
 
 class _Header(msgspec.Struct, frozen=True):
+    """`sub_proven` stands here and not among the claims: earlier versions refuse unknown claims, and may serve beside
+    this one. The header is signed as well. A token of theirs has none, and counts as asserted.
+    """
+
     typ: str
     alg: str = ""
     kid: str = ""
+    sub_proven: bool = False
 
 
 class _Actor(msgspec.Struct, frozen=True):
@@ -102,8 +107,10 @@ class DelegatedTokens:
         project_id: str | None,
         groups: tuple[str, ...],
         not_after: float | None,
+        subject_proven: bool,
     ) -> IssuedToken:
         """A token of the engine for the user, for fifteen minutes, and no longer than `not_after` (seconds since 1970).
+        `subject_proven` says that a token of the user was verified; otherwise the engine asserted the user.
 
         Raises TooMuchToCarry, and what reading keys raises.
         """
@@ -122,7 +129,7 @@ class DelegatedTokens:
             groups=groups,
         )
         kid, key = await self._keys.signing()
-        header = {"typ": _TYPE, "alg": CURVE, "kid": kid}
+        header = {"typ": _TYPE, "alg": CURVE, "kid": kid, "sub_proven": subject_proven}
         token = jws.serialize_compact(header, msgspec.json.encode(claims), key, registry=_REGISTRY)
         if len(token) > _MAX_BYTES:
             raise TooMuchToCarry
@@ -132,7 +139,7 @@ class DelegatedTokens:
         """What the token proves. Raises `AuthenticationFailed`, and what reading keys raises."""
         if len(token) > _MAX_BYTES or _COMPACT.fullmatch(token) is None:
             raise AuthenticationFailed("the token is not one of this server's")
-        claims = await self._signed_claims(token)
+        claims, subject_proven = await self._signed_claims(token)
         now = self._clock()
         if claims.iss != self._name or claims.aud != self._name or claims.scope != SCOPE:
             raise AuthenticationFailed("the token was issued by or for another server than this one")
@@ -146,6 +153,7 @@ class DelegatedTokens:
             user_id=claims.sub,
             actor_user_id=claims.act.sub,
             engine=claims.act.sub,
+            subject_proven=subject_proven,
             issuer=claims.iss,
             audiences=(claims.aud,),
             expires_at=claims.exp,
@@ -160,7 +168,8 @@ class DelegatedTokens:
             scopes=frozenset({claims.scope}),
         )
 
-    async def _signed_claims(self, token: str) -> _Claims:
+    async def _signed_claims(self, token: str) -> tuple[_Claims, bool]:
+        """Return (the claims, True if the subject was proven)."""
         try:
             signed = jws.extract_compact(token.encode("ascii"), registry=_REGISTRY)
             header = msgspec.convert(signed.protected, _Header)
@@ -174,7 +183,7 @@ class DelegatedTokens:
         try:
             if not jws.validate_compact(signed, key, registry=_REGISTRY):
                 raise AuthenticationFailed("the token's signature is not valid")
-            return msgspec.json.decode(signed.payload or b"", type=_Claims)
+            return msgspec.json.decode(signed.payload or b"", type=_Claims), header.sub_proven
         except (JoseError, ValueError, TypeError, RecursionError):
             raise AuthenticationFailed("the token's signature is not valid") from None
 

@@ -100,6 +100,8 @@ class VerifiedToken(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[str]
     may_act: str | None = None
     """The user id of the only one who may act for the subject, where the provider says so; "" for nobody known here."""
+    subject_proven: bool = True
+    """False when the engine asserted the subject, and no token of the subject's own proved it."""
     engine: str | None = None
     """Who acts for the user by a token of this server's own (`delegated.py`). What a provider says in `act` is no
     proof: some let their users choose what is in a token.

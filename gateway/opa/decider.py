@@ -13,10 +13,11 @@ import msgspec
 
 from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyAnswers, PolicyRequest
+from gateway.opa.answers import Decided, Failed
 
 # The only paths that are ever asked. They are constants, so that no name of a user can become a path or a piece of Rego
-# (CVE-2025-46569).
-_DECISIONS = "/v1/data/gateway/decisions"
+# (CVE-2025-46569). Without the parameter an error of a built-in function makes a rule undefined: it would deny nothing.
+_DECISIONS = "/v1/data/gateway/decisions?strict-builtin-errors=true"
 _REVISION = "/v1/data/system/revision/current"
 _HEALTH = "/health"
 
@@ -28,10 +29,6 @@ Answer = TypeVar("Answer")
 
 class _Asked(msgspec.Struct, frozen=True):
     input: PolicyRequest | None
-
-
-class _Decided(msgspec.Struct, frozen=True):
-    result: PolicyAnswers | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Revision(msgspec.Struct, frozen=True):
@@ -62,17 +59,18 @@ class OpaDecider:
         """One answer per question of `request`, in order.
 
         Raises DecisionEngineUnavailable when OPA does not answer in time, or answers anything but exactly one whole
-        answer per question: silence on one of several questions is no permission (threats, D30).
+        answer per question: silence on one of several questions is no permission (LG-DEC-23).
         """
         return (await self.ask(request)).decisions
 
     async def ask(self, request: PolicyRequest) -> PolicyAnswers:
         """As `decide`, with the policies' promise of how long the answers hold, if they give one."""
-        answers = _decoded(await self._query(_DECISIONS, request), _Decided).result
-        if answers is msgspec.UNSET:
+        given = _decoded(await self._query(_DECISIONS, request), Decided).result
+        if given is msgspec.UNSET:
             raise DecisionEngineUnavailable(
                 "The policies gave no decision: data.gateway.decisions is undefined for this input."
             )
+        answers = given.understood()
         if len(answers.decisions) != len(request.questions):
             raise DecisionEngineUnavailable(
                 f"OPA was asked {len(request.questions)} questions and answered {len(answers.decisions)}."
@@ -120,7 +118,11 @@ class OpaDecider:
         else:
             if status == 200 and media_type == "application/json":
                 return answer
-            reason = f"OPA answered with status {status} or with something that is not JSON."
+            place = _failed_at(status, answer)
+            if place is None:
+                reason = f"OPA answered with status {status} or with something that is not JSON."
+            else:
+                reason = f"A policy failed for this input: {place}."
         raise DecisionEngineUnavailable(reason)
 
     async def _send_twice(self, path: str, body: bytes) -> tuple[int, str, bytes]:
@@ -133,7 +135,8 @@ class OpaDecider:
             # A kept connection that the server has closed meanwhile: a new one answers at once.
             pass
         else:
-            if first[0] < 500:
+            status, _, answer = first
+            if status < 500 or _failed_at(status, answer) is not None:
                 return first
             await asyncio.sleep(_PAUSE_S)
         return await self._send("POST", path, body)
@@ -155,6 +158,21 @@ def _decoded(body: bytes, kind: type[Answer]) -> Answer:
         return msgspec.json.decode(body, type=kind, strict=True)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DecisionEngineUnavailable(f"The policies gave something that is no decision: {error}.") from None
+
+
+def _failed_at(status: int, body: bytes) -> str | None:
+    """Return where the evaluation of a policy failed, None when the answer does not say that it failed there.
+
+    A failure in a policy is the same for the same input, so it is not tried again. The message of the error is left
+    out: it may quote the input.
+    """
+    if status != 500:
+        return None
+    try:
+        failed = msgspec.json.decode(body, type=Failed)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return ", ".join(f"{each.code} at {each.location.file}:{each.location.row}" for each in failed.errors) or None
 
 
 def _parts(endpoint: str) -> tuple[str, int, bool]:

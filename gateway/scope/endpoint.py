@@ -1,25 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which outside addresses a storage profile may send the gateway to.
+"""Networks that the endpoints of storage profiles may lead to.
 
-A profile's endpoints are fetched by the gateway with credentials, so they are a way to make it speak to addresses its
-author cannot reach. Never allowed, whatever the setting: link-local addresses (the metadata services of the clouds
-and of containers), the metadata services with other addresses or names, unspecified, multicast and reserved ones, and
-every odd spelling of an IPv4 address that a resolver would take but a reader would not recognise.
+The gateway connects to a profile's endpoints with credentials, so a profile could make it connect to addresses that
+its author cannot reach. Refused whatever the setting is: link-local addresses (metadata services of clouds and
+containers), site-local addresses, metadata services with other addresses or names, unspecified, multicast and
+reserved addresses, and spellings of an IPv4 address that a resolver accepts and a reader does not recognise.
 
-Loopback and private addresses are allowed by default, because most stores that are not AWS live on them and creating
-a warehouse is a right of its own; an operator whose project administrators are not trusted with the inner network
-sets both off. A host *name* can only be judged after it is resolved: `refuse_address` is for whoever connects.
+Loopback, private and unique local addresses are refused unless the operator lists their network. A host *name* is
+judged after it is resolved: `refuse_address` is for the code that connects (`storage/connector.py`).
 """
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Final
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from gateway.scope.errors import InvalidStorageProfile
 
-__all__ = ["DEFAULT_RULES", "EndpointRules", "check_endpoint", "refuse_address"]
+__all__ = [
+    "ANY_NETWORK",
+    "DEFAULT_RULES",
+    "EndpointRoute",
+    "EndpointRules",
+    "RouteTo",
+    "check_endpoint",
+    "parse_networks",
+    "refuse_address",
+]
 
 _METADATA_NAMES: Final = (
     "metadata",
@@ -40,6 +49,13 @@ _METADATA_NETWORKS: Final = tuple(
     )
 )
 _NAT64: Final = ip_network("64:ff9b::/96")
+# RFC 8215: each site chooses where in these addresses the IPv4 address stands, so none can be read out reliably.
+_LOCAL_NAT64: Final = ip_network("64:ff9b:1::/48")
+_DOCUMENTATION: Final = ip_network("3fff::/20")  # RFC 9637; unknown to the `ipaddress` module of Python 3.11
+_LOOPBACK: Final = (ip_address("127.0.0.1"), ip_address("::1"))
+_NOT_LISTED: Final = (
+    "which this server's operator does not allow: the setting LAKEGATE__STORAGE_ENDPOINT_NETWORKS lists the networks"
+)
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
 # What inet_aton would take as an address: decimal, octal and hexadecimal parts.
 _NUMERIC: Final = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*", re.ASCII)
@@ -47,13 +63,48 @@ _NUMERIC: Final = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*", r
 
 @dataclass(frozen=True, slots=True)
 class EndpointRules:
-    """What the operator allows beyond public addresses."""
+    """Networks, beyond public addresses, that storage profiles may name."""
 
-    allow_loopback: bool = True
-    allow_private: bool = True
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    def lists(self, address: IPv4Address | IPv6Address) -> bool:
+        """Return True if the operator listed a network that holds the address."""
+        return any(address in network for network in self.networks)
 
 
 DEFAULT_RULES: Final = EndpointRules()
+"""Public addresses alone."""
+ANY_NETWORK: Final = EndpointRules((ip_network("0.0.0.0/0"), ip_network("::/0")))
+"""Loopback and private addresses as well. For stored profiles, which are judged again at every connection."""
+
+
+class EndpointRoute(Protocol):
+    """How to reach one endpoint so that only judged addresses are connected to."""
+
+    @property
+    def proxy_url(self) -> str:
+        """The local HTTP proxy to send requests through. It holds a secret that is good for this endpoint alone."""
+        ...
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the newest connection was refused; None when its address was allowed."""
+        ...
+
+
+RouteTo = Callable[[str], EndpointRoute]
+"""Makes the route to an endpoint that a storage profile names (`scheme://host[:port]`)."""
+
+
+def parse_networks(texts: Sequence[str]) -> EndpointRules:
+    """Read networks in CIDR form, such as `10.1.0.0/16` or `fd00::/8`. Raises ValueError that names the wrong one."""
+    networks = []
+    for text in texts:
+        try:
+            networks.append(ip_network(text))
+        except ValueError:
+            raise ValueError(f"{text!r} is no network in CIDR form such as 10.1.0.0/16 or fd12:3456::/32") from None
+    return EndpointRules(tuple(networks))
 
 
 def check_endpoint(url: str, field: str, rules: EndpointRules) -> str:
@@ -76,27 +127,47 @@ def check_endpoint(url: str, field: str, rules: EndpointRules) -> str:
 
 
 def refuse_address(address: str, field: str, rules: EndpointRules) -> None:
-    """Raise `InvalidStorageProfile` when the resolved IP address must not be spoken to."""
+    """Raise `InvalidStorageProfile` when the resolved IP address must not be connected to."""
     found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address):
-        # An IPv4 address in IPv6 clothes reaches the same machine.
-        inner = found.ipv4_mapped or found.sixtofour
-        if found in _NAT64:
-            inner = IPv4Address(int(found) & 0xFFFFFFFF)
-        found = inner or found
-    forbidden = found.is_link_local or found.is_unspecified or found.is_multicast
-    forbidden = forbidden or (found.is_reserved and not found.is_loopback)
-    if forbidden or any(found in network for network in _METADATA_NETWORKS):
+        found = _embedded(found) or found
+    if _never_allowed(found) or any(map(_never_allowed, _local_translations(found))):
         raise InvalidStorageProfile(
             f"Storage profile field {field!r} leads to a link-local or metadata address, never allowed"
         )
-    if found.is_loopback:
-        if not rules.allow_loopback:
-            raise InvalidStorageProfile(
-                f"Storage profile field {field!r} leads to a loopback address, not allowed here"
-            )
-    elif not found.is_global and not rules.allow_private:
-        raise InvalidStorageProfile(f"Storage profile field {field!r} leads to a private address, not allowed here")
+    if found.is_loopback and not rules.lists(found):
+        raise InvalidStorageProfile(f"Storage profile field {field!r} leads to a loopback address, {_NOT_LISTED}")
+    public = found.is_global and found not in _LOCAL_NAT64 and found not in _DOCUMENTATION
+    if not public and not rules.lists(found):
+        raise InvalidStorageProfile(f"Storage profile field {field!r} leads to a private address, {_NOT_LISTED}")
+
+
+def _never_allowed(address: IPv4Address | IPv6Address) -> bool:
+    """Return True for an address that no setting allows."""
+    if address in _LOCAL_NAT64:
+        return False  # Reserved for `ipaddress`, and in use at sites that translate.
+    forbidden = address.is_link_local or address.is_unspecified or address.is_multicast
+    forbidden = forbidden or (address.is_reserved and not address.is_loopback)
+    forbidden = forbidden or (isinstance(address, IPv6Address) and address.is_site_local)
+    return forbidden or any(address in network for network in _METADATA_NETWORKS)
+
+
+def _local_translations(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
+    """Return the IPv4 addresses that a local NAT64 address may reach (RFC 6052, section 2.2): only to refuse them."""
+    if address not in _LOCAL_NAT64:
+        return []
+    bits = int(address)
+    without_u = (bits >> 64 << 56) | (bits & ((1 << 56) - 1))  # Bits 64 to 71 stand between the parts.
+    shifts = (40, 32, 24)  # Behind prefixes of 48, 56 and 64 bits.
+    found = [(without_u >> shift) & 0xFFFFFFFF for shift in shifts] + [bits & 0xFFFFFFFF]
+    return [IPv4Address(each) for each in found if each]
+
+
+def _embedded(address: IPv6Address) -> IPv4Address | None:
+    """Return the IPv4 address that an IPv6 address reaches by mapping or translation, if any."""
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
 
 
 def _check_host(host: str, field: str, rules: EndpointRules) -> None:
@@ -114,5 +185,5 @@ def _check_host(host: str, field: str, rules: EndpointRules) -> None:
         raise InvalidStorageProfile(f"Storage profile field {field!r} has no valid host name")
     if host in _METADATA_NAMES:
         raise InvalidStorageProfile(f"Storage profile field {field!r} leads to a metadata service, never allowed")
-    if (host == "localhost" or host.endswith(".localhost")) and not rules.allow_loopback:
-        raise InvalidStorageProfile(f"Storage profile field {field!r} leads to a loopback address, not allowed here")
+    if (host == "localhost" or host.endswith(".localhost")) and not any(map(rules.lists, _LOOPBACK)):
+        raise InvalidStorageProfile(f"Storage profile field {field!r} leads to a loopback address, {_NOT_LISTED}")

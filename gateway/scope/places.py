@@ -14,7 +14,7 @@ __all__ = ["place_of_document", "require_inside"]
 
 
 def require_inside(profile: S3Profile, location: Location, places: Iterable[Place]) -> None:
-    """Refuse path properties that lead out of the table's own prefix (decision 11, threats K1 and K4).
+    """Refuse path properties that lead out of the table's own prefix (LG-LOC-04, LG-LOC-05).
 
     Raises InvalidLocation naming what leads out.
     """

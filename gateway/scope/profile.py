@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.scope.credential import S3AccessKey, S3Credential, S3SystemIdentity, decode_credential
-from gateway.scope.endpoint import DEFAULT_RULES, EndpointRules, check_endpoint
+from gateway.scope.endpoint import ANY_NETWORK, EndpointRules, check_endpoint
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile, StorageTypeNotSupported
 from gateway.scope.layout import DefaultLayout, StorageLayout
 from gateway.scope.location import BaseLocation, Location, check_bucket, refuse_pattern_characters
@@ -139,7 +139,7 @@ class S3Profile(
         return location
 
 
-def decode_profile(data: bytes | msgspec.Raw, *, endpoints: EndpointRules = DEFAULT_RULES) -> S3Profile:
+def decode_profile(data: bytes | msgspec.Raw, *, endpoints: EndpointRules = ANY_NETWORK) -> S3Profile:
     """Read `{"type":"s3",…}`, aliases of older guides included, and check its endpoints against the operator's rules.
 
     Raises `InvalidStorageProfile`, `StorageTypeNotSupported`, `InvalidLocation` (bucket and key prefix).

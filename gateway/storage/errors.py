@@ -22,3 +22,7 @@ class StorageDenied(CatalogError, code=412):
 
 class StorageUnavailable(CatalogError, code=503):
     """The store did not answer, or not in a way that can be understood."""
+
+
+class StorageEndpointRefused(CatalogError, code=412):
+    """The profile's endpoint leads to an address that the operator does not allow; nothing was sent to it."""

@@ -16,13 +16,30 @@ from obstore import exceptions as failures
 from obstore.store import S3Store
 
 from gateway.iceberg.errors import CatalogError
-from gateway.scope.errors import InvalidLocation
+from gateway.scope.endpoint import DEFAULT_RULES, RouteTo
+from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.location import BaseLocation, Location
 from gateway.scope.profile import S3Profile
-from gateway.storage.errors import FileExists, FileMissing, FileTooLarge, StorageDenied, StorageUnavailable
+from gateway.storage.connector import Connector
+from gateway.storage.errors import (
+    FileExists,
+    FileMissing,
+    FileTooLarge,
+    StorageDenied,
+    StorageEndpointRefused,
+    StorageUnavailable,
+)
 from gateway.storage.stores import AnyCredential, OwnRole, Stores
 
-__all__ = ["FileExists", "FileMissing", "FileTooLarge", "Files", "StorageDenied", "StorageUnavailable"]
+__all__ = [
+    "FileExists",
+    "FileMissing",
+    "FileTooLarge",
+    "Files",
+    "StorageDenied",
+    "StorageEndpointRefused",
+    "StorageUnavailable",
+]
 
 CONNECT_SECONDS: Final = 2.0
 REQUEST_SECONDS: Final = 15.0
@@ -42,8 +59,9 @@ class Files:
     """Reads and writes with a warehouse's credential, or with a temporary one that is given instead.
 
     `own_role` assumes the profile's `assume-role-arn`; without it such profiles are refused. A `TemporaryCredential`
-    is used as it is. `certificates` (PEM) are trusted beside the system's. All methods raise `InvalidLocation` for an
-    address outside of the warehouse, `StorageDenied` and `StorageUnavailable`, whose messages hold nothing of the
+    is used as it is. `certificates` (PEM) are trusted beside the system's. `route` leads to profiles' endpoints;
+    without it only public addresses are connected to. All methods raise `InvalidLocation` for an address outside of the
+    warehouse, `StorageEndpointRefused`, `StorageDenied` and `StorageUnavailable`, whose messages hold nothing of the
     store's answer.
     """
 
@@ -56,6 +74,7 @@ class Files:
         request_seconds: float = REQUEST_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
         certificates: str | None = None,
+        route: RouteTo | None = None,
     ) -> None:
         self._total_seconds = total_seconds
         self._stores = Stores(
@@ -64,6 +83,7 @@ class Files:
             connect_seconds=connect_seconds,
             request_seconds=request_seconds,
             certificates=certificates,
+            route=route or Connector(DEFAULT_RULES, connect_seconds=connect_seconds).route,
         )
 
     async def write(self, profile: S3Profile, credential: AnyCredential, location_text: str, data: bytes) -> None:
@@ -132,7 +152,10 @@ class Files:
     @asynccontextmanager
     async def _calling(self, profile: S3Profile, credential: AnyCredential) -> AsyncIterator[S3Store]:
         """Bound the time and translate what the library raises; the cause is dropped with the store's text in it."""
-        store = self._stores.store(profile, credential)
+        try:
+            store, route = self._stores.store(profile, credential), self._stores.route(profile)
+        except InvalidStorageProfile as refused:
+            raise StorageEndpointRefused(refused.message) from None
         try:
             async with asyncio.timeout(self._total_seconds):
                 yield store
@@ -145,6 +168,8 @@ class Files:
         except (PermissionError, failures.PermissionDeniedError, failures.UnauthenticatedError):
             raise StorageDenied("The storage refused the warehouse's credential for this request") from None
         except (TimeoutError, OSError, failures.BaseError) as error:
+            if route is not None and route.refusal is not None:
+                raise StorageEndpointRefused(route.refusal) from None
             if _REFUSED.search(str(error)):
                 raise StorageDenied("The storage refused the warehouse's credential for this request") from None
             raise StorageUnavailable("The storage did not answer as expected") from None

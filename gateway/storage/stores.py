@@ -17,6 +17,7 @@ import msgspec
 from obstore.store import S3Store
 
 from gateway.scope.credential import S3AccessKey, S3Credential, TemporaryCredential
+from gateway.scope.endpoint import EndpointRoute, RouteTo
 from gateway.scope.profile import S3Profile
 from gateway.storage.errors import StorageDenied
 
@@ -43,16 +44,30 @@ class Stores:
         connect_seconds: float,
         request_seconds: float,
         certificates: str | None = None,
+        route: RouteTo | None = None,
     ) -> None:
         self._certificates = certificates
+        self._route = route
         self._own_role = own_role
         self._system_identities = system_identities
         self._connect = timedelta(seconds=connect_seconds)
         self._request = timedelta(seconds=request_seconds)
         self._kept: OrderedDict[tuple[bytes, str], S3Store] = OrderedDict()
 
+    def route(self, profile: S3Profile) -> EndpointRoute | None:
+        """Return the route to the profile's endpoint; None for a profile that names none.
+
+        AWS's own endpoints are reached as the environment says. Raises InvalidStorageProfile for an address that is
+        not allowed.
+        """
+        if profile.endpoint is None or self._route is None:
+            return None
+        return self._route(_address(profile)[0])
+
     def store(self, profile: S3Profile, credential: AnyCredential) -> S3Store:
-        """The client for both; raises `StorageDenied` when the credential's kind is not allowed here."""
+        """The client for both; raises `StorageDenied` when the credential's kind is not allowed here, and what `route`
+        raises.
+        """
         key = (hashlib.sha256(msgspec.json.encode(profile)).digest(), credential.digest)
         found = self._kept.get(key)
         if found is None:
@@ -80,7 +95,7 @@ class Stores:
             options["credential_provider"] = provider
         return S3Store(
             profile.bucket,
-            client_options=self._client(endpoint),
+            client_options=self._client(endpoint, self.route(profile)),
             retry_config={
                 "max_retries": 2,
                 "retry_timeout": self._request,
@@ -93,7 +108,7 @@ class Stores:
             **options,
         )
 
-    def _client(self, endpoint: str) -> ClientConfig:
+    def _client(self, endpoint: str, route: EndpointRoute | None) -> ClientConfig:
         options: ClientConfig = {
             "allow_http": endpoint.startswith("http://"),
             "connect_timeout": self._connect,
@@ -102,6 +117,8 @@ class Stores:
         }
         if self._certificates is not None:
             options["root_certificate"] = self._certificates
+        if route is not None:
+            options["proxy_url"] = route.proxy_url
         return options
 
     def _provider(self, profile: S3Profile, credential: AnyCredential) -> Callable[[], Any] | None:

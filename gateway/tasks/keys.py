@@ -7,6 +7,7 @@ not matter which of them a row is sealed with, so this may be cut short anywhere
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -35,8 +36,8 @@ class NotAllReadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KeyChange:
-    """How many credentials there are, how many of them were sealed anew, and how many the first key alone does not
-    open.
+    """Number of stored credentials, of those sealed anew, and of those that are not sealed with the first key in the
+    present form.
     """
 
     stored: int
@@ -45,7 +46,7 @@ class KeyChange:
 
     @property
     def complete(self) -> bool:
-        """Whether the first key alone opens everything."""
+        """Return True if everything is sealed with the first key in the present form."""
         return self.left == 0
 
     def summary(self) -> str:
@@ -80,10 +81,10 @@ class SealAnew:
         async for rows in self._pages():
             stored += len(rows)
             for id, sealed in rows:
-                if self._sealer.sealed_with_first(sealed):
+                if await asyncio.to_thread(self._sealer.sealed_with_first, sealed):
                     continue
                 left += 1
-                if not self._sealer.opens(sealed):
+                if not await asyncio.to_thread(self._sealer.opens, sealed):
                     unreadable.append(id)
         if unreadable:
             shown = ", ".join(map(str, unreadable[:_SHOWN])) + (", …" if len(unreadable) > _SHOWN else "")

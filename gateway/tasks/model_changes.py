@@ -63,7 +63,9 @@ class TupleStep:
 
 
 #: The steps before a model of this version serves, by version.
-STEPS: Final[Mapping[str, Sequence[TupleStep]]] = {}
+STEPS: Final[Mapping[str, Sequence[TupleStep]]] = {
+    "1.6": (TupleStep("manage_storage of warehouse owners", models.storage_managers),),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Purge:
             deleted = await self._delete(permit, location, task)
             permit.trail.tell(deleted=str(deleted))
             async with self._database.change(permit) as connection:
-                await retired.files_gone(connection, operation.table_id, location.overlap_key)
+                await retired.files_gone(connection, operation.table_id, location.text, location.overlap_key)
                 await attempts.finish(connection, task)
 
     async def _in_use(self, location: Location) -> bool:

@@ -63,7 +63,7 @@ async def issue(
             connection,
             id=user_id,
             name=f"Directory of {provider_id} (SCIM)",
-            email=None,
+            address=None,
             user_type="application",
             by="scim",
             update_if_exists=False,

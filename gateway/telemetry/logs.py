@@ -39,11 +39,14 @@ def get_logger(name: str) -> FilteringBoundLogger:
 
 
 @contextmanager
-def request_context(*, request_id: str) -> Iterator[None]:
-    """Every line logged inside, also by libraries, carries `request_id`; on leaving, all context of the request is
-    gone.
+def request_context(*, request_id: str, client_request_id: str | None = None) -> Iterator[None]:
+    """Add the request's ids to every line logged inside, also by libraries; on leaving, all context of the request is
+    gone. `client_request_id` is what the caller sent, if anything.
     """
-    with structlog.contextvars.bound_contextvars(request_id=request_id, operation=None, actor=None):
+    context = {"request_id": request_id, "operation": None, "actor": None}
+    if client_request_id is not None:
+        context["client_request_id"] = client_request_id
+    with structlog.contextvars.bound_contextvars(**context):
         yield
 
 

@@ -56,6 +56,7 @@ class Metrics:
         self._define_audit_and_tuples()
         self._define_drift()
         self._define_tasks()
+        self._define_shares()
 
     def _define_requests(self) -> None:
         self._requests = Counter(
@@ -101,6 +102,13 @@ class Metrics:
             registry=self._registry,
         )
 
+        self._document_bytes = Gauge(
+            "lakegate_document_cache_bytes",
+            "Bytes of metadata documents that the workers keep.",
+            multiprocess_mode="livesum",
+            registry=self._registry,
+        )
+
     def _define_audit_and_tuples(self) -> None:
         self._audit_records = Counter(
             "lakegate_audit_records",
@@ -138,6 +146,27 @@ class Metrics:
             "lakegate_drift_last_checked_timestamp_seconds",
             "When this gateway last read OpenFGA's change feed to its end; one gateway at a time does.",
             multiprocess_mode="mostrecent",
+            registry=self._registry,
+        )
+
+    def _define_shares(self) -> None:
+        self._shares_used = Gauge(
+            "lakegate_share_in_use",
+            "Slots of concurrent requests in use, by lane (users, engines), all workers together.",
+            ("share", "lane"),
+            multiprocess_mode="livesum",
+            registry=self._registry,
+        )
+        self._shares_waited = Counter(
+            "lakegate_share_waits",
+            "Requests that waited because their principal, or all of them together, used the share.",
+            ("share", "lane"),
+            registry=self._registry,
+        )
+        self._shares_refused = Counter(
+            "lakegate_share_refusals",
+            "Requests answered with 429 because their principal used its share.",
+            ("share", "lane"),
             registry=self._registry,
         )
 
@@ -189,11 +218,15 @@ class Metrics:
         self._child(self._decision_seconds, engine).observe(seconds)
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Count look-ups of `memory`: relationships, policies, tokens or credentials."""
+        """Count look-ups of `memory`: relationships, policies, tokens, credentials or documents."""
         if hits:
             self._child(self._remembered, memory, "hit").inc(hits)
         if misses:
             self._child(self._remembered, memory, "miss").inc(misses)
+
+    def documents_kept(self, count: int) -> None:
+        """Set the bytes of metadata documents that this process keeps."""
+        self._document_bytes.set(count)
 
     def sts_took(self, outcome: str, seconds: float) -> None:
         """Record one call to the token service."""
@@ -235,6 +268,18 @@ class Metrics:
         self._counted.update(counts)
         for key in self._counted:
             self._child(self._tasks, *key).set(counts.get(key, 0))
+
+    def share_used(self, share: str, lane: str, amount: int) -> None:
+        """Set the amount of a share that is in use in this process."""
+        self._child(self._shares_used, share, lane).set(amount)
+
+    def share_waited(self, share: str, lane: str) -> None:
+        """Count a request that waited for its share."""
+        self._child(self._shares_waited, share, lane).inc()
+
+    def share_refused(self, share: str, lane: str) -> None:
+        """Count a request that was refused because of its share."""
+        self._child(self._shares_refused, share, lane).inc()
 
     def render(self) -> bytes:
         """The metrics of all workers in the text format of Prometheus, to be sent as `content_type`."""

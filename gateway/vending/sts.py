@@ -19,11 +19,13 @@ import botocore.exceptions
 import botocore.session
 from botocore.config import Config
 from botocore.loaders import Loader
+from botocore.parsers import ResponseParserError
 
 from gateway.scope.credential import S3AccessKey, S3Credential, S3SystemIdentity, TemporaryCredential
-from gateway.scope.errors import PolicyTooLarge
+from gateway.scope.endpoint import EndpointRoute, RouteTo
+from gateway.scope.errors import InvalidStorageProfile, PolicyTooLarge
 from gateway.scope.profile import Flavor, S3Profile
-from gateway.vending.errors import ShortTermCredentialError, StorageSessionUnavailable
+from gateway.vending.errors import ShortTermCredentialError, StorageAnswerMalformed, StorageSessionUnavailable
 
 __all__ = ["ShortTermCredentialError", "Sts", "TemporaryCredential"]
 
@@ -67,7 +69,8 @@ class Sts:
     """Makes temporary credentials. Close it with `close`.
 
     `system_identities`: whether profiles may use the gateway's own cloud identity. `on_latency` is told the seconds
-    of each call and its outcome (`ok` or the reason of the error), on the event loop.
+    of each call and its outcome (`ok` or the reason of the error), on the event loop. `route` leads to the endpoints
+    that profiles name; without it none of them is connected to, only AWS's own.
     """
 
     def __init__(
@@ -79,8 +82,10 @@ class Sts:
         read_seconds: float = READ_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
         ca_bundle: str | None = None,
+        route: RouteTo | None = None,
     ) -> None:
         self._ca_bundle = ca_bundle
+        self._route = route
         self._system_identities = system_identities
         self._on_latency = on_latency
         self._config = {"connect_timeout": connect_seconds, "read_timeout": read_seconds}
@@ -122,12 +127,14 @@ class Sts:
 
         False only when the store says no; raises `ShortTermCredentialError` when it says nothing understandable.
         """
-        client = self._new_client(profile.sts_endpoint or profile.endpoint, profile.region, temporary)
+        endpoint = profile.sts_endpoint or profile.endpoint
+        route = self._route_to(endpoint)
+        client = self._new_client(endpoint, profile.region, temporary, route)
         parameters = {"RoleArn": profile.session_role_arn or _NO_ROLE, "RoleSessionName": "lakegate-check"}
         try:
             async with asyncio.timeout(self._total_seconds):
                 loop = asyncio.get_running_loop()
-                await loop.run_in_executor(self._pool, self._call, client, parameters, time.monotonic())
+                await loop.run_in_executor(self._pool, self._call, client, parameters, time.monotonic(), route)
         except ShortTermCredentialError as error:
             if error.reason in {"refused", "credential"}:
                 return False
@@ -161,11 +168,14 @@ class Sts:
             raise ShortTermCredentialError("System identities are not enabled in this gateway", "profile")
         started, outcome = time.monotonic(), "failed"
         try:
+            route = self._route_to(profile.sts_endpoint or profile.endpoint)
             async with asyncio.timeout(self._total_seconds):
                 loop = asyncio.get_running_loop()
-                client = await loop.run_in_executor(self._pool, self._client, profile, credential)
-                answer = await loop.run_in_executor(self._pool, self._call, client, parameters, started)
+                client = await loop.run_in_executor(self._pool, self._client, profile, credential, route)
+                answer = await loop.run_in_executor(self._pool, self._call, client, parameters, started, route)
+            temporary = _temporary(answer, seconds)
             outcome = "ok"
+            return temporary
         except TimeoutError:
             outcome = "unreachable"
             raise _unreachable() from None
@@ -174,9 +184,21 @@ class Sts:
             raise
         finally:
             self._on_latency(time.monotonic() - started, outcome)
-        return _temporary(answer, seconds)
 
-    def _call(self, client: _StsClient, parameters: dict[str, Any], started: float) -> dict[str, Any]:
+    def _route_to(self, endpoint: str | None) -> EndpointRoute | None:
+        """Return the route to a profile's STS endpoint; None for AWS's own. Raises ShortTermCredentialError."""
+        if endpoint is None:
+            return None
+        if self._route is None:
+            raise ShortTermCredentialError("This gateway reaches no STS endpoint of storage profiles", "endpoint")
+        try:
+            return self._route(endpoint)
+        except InvalidStorageProfile as refused:
+            raise ShortTermCredentialError(f"No temporary credential: {refused.message}", "endpoint") from None
+
+    def _call(
+        self, client: _StsClient, parameters: dict[str, Any], started: float, route: EndpointRoute | None = None
+    ) -> dict[str, Any]:
         """Runs in a thread. No botocore exception leaves it: their texts hold addresses, ARNs and the store's words."""
         attempt = 0
         while True:
@@ -188,33 +210,40 @@ class Sts:
                 status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
                 failure = _by_code(code, status)
                 again = status >= 500 and status != 501 and code != "NotImplemented"
+                if 300 <= status < 400:
+                    failure = _malformed()
             except (botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError):
                 failure, again = _unreachable(), True
             except botocore.exceptions.BotoCoreError:
-                failure, again = (
-                    ShortTermCredentialError("The storage's answer or the request to it is malformed"),
-                    False,
-                )
+                failure, again = ShortTermCredentialError("The request to the storage could not be made"), False
+            except (ResponseParserError, ValueError, TypeError, LookupError, AttributeError):
+                # What the library raises for an answer of another shape than it expects is not documented.
+                failure, again = _malformed(), False
+            if route is not None and route.refusal is not None:
+                failure = ShortTermCredentialError(f"No temporary credential: {route.refusal}", "endpoint")
+                again = False
             pause = 0.1 * 2**attempt
             if not again or attempt == ATTEMPTS or time.monotonic() - started + pause > self._total_seconds:
                 raise failure
             time.sleep(pause)
 
-    def _client(self, profile: S3Profile, credential: S3Credential) -> _StsClient:
+    def _client(self, profile: S3Profile, credential: S3Credential, route: EndpointRoute | None) -> _StsClient:
         endpoint = profile.sts_endpoint or profile.endpoint
         key = (endpoint, profile.region, credential.digest)
         with self._lock:
             if key in self._clients:
                 self._clients.move_to_end(key)
                 return self._clients[key]
-        client = self._new_client(endpoint, profile.region, credential)
+        client = self._new_client(endpoint, profile.region, credential, route)
         with self._lock:
             self._clients[key] = client
             while len(self._clients) > MAX_CLIENTS:
                 self._clients.popitem(last=False)
         return client
 
-    def _new_client(self, endpoint: str | None, region: str, credential: AnyS3Credential) -> _StsClient:
+    def _new_client(
+        self, endpoint: str | None, region: str, credential: AnyS3Credential, route: EndpointRoute | None = None
+    ) -> _StsClient:
         # A session of its own: one is not safe between threads while a client is made.
         session = botocore.session.Session()
         session.register_component("data_loader", self._models)
@@ -227,6 +256,7 @@ class Sts:
             retries={"total_max_attempts": 1, "mode": "standard"},
             signature_version="v4",
             max_pool_connections=MAX_THREADS,
+            proxies=None if route is None else dict.fromkeys(("http", "https"), route.proxy_url),
             **options,
         )
         client: Any = session.create_client(
@@ -244,11 +274,16 @@ class Sts:
 
 def _temporary(answer: dict[str, Any], seconds: int) -> TemporaryCredential:
     found = answer.get("Credentials") or {}
+    if not isinstance(found, dict):
+        raise _malformed()
     expiry = found.get("Expiration")
     fields = [found.get(name) for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")]
     if not all(isinstance(field, str) and field for field in fields) or not isinstance(expiry, datetime):
-        raise ShortTermCredentialError("The storage answered without a session token or an expiry", "incomplete")
-    expires_at = expiry.replace(tzinfo=UTC) if expiry.tzinfo is None else expiry.astimezone(UTC)
+        raise StorageAnswerMalformed("The storage answered without a session token or an expiry", "incomplete")
+    try:
+        expires_at = expiry.replace(tzinfo=UTC) if expiry.tzinfo is None else expiry.astimezone(UTC)
+    except OverflowError:
+        raise _malformed() from None
     if expires_at > datetime.now(UTC) + timedelta(seconds=seconds) + CLOCK_TOLERANCE:
         raise ShortTermCredentialError("The storage made a session that lives longer than asked for", "too-long")
     return TemporaryCredential(
@@ -274,4 +309,12 @@ def _by_code(code: str, status: int) -> ShortTermCredentialError | PolicyTooLarg
 def _unreachable() -> StorageSessionUnavailable:
     return StorageSessionUnavailable(
         "No temporary credential: the storage's STS endpoint did not answer in time", "unreachable"
+    )
+
+
+def _malformed() -> StorageAnswerMalformed:
+    return StorageAnswerMalformed(
+        "No temporary credential: what answers at the storage's STS endpoint is no STS that this gateway understands. "
+        "Check `sts-endpoint` (or `endpoint`) of the storage profile",
+        "malformed",
     )

@@ -48,7 +48,7 @@ def postgres_tls(settings: Settings) -> ssl.SSLContext | str:
     from gateway.trust import CertificatesUnusable, for_postgres
 
     try:
-        return for_postgres(settings.pg_ssl_mode, trust(), settings.pg_ssl_root_cert)
+        return for_postgres(settings.postgres_tls_mode(), trust(), settings.pg_ssl_root_cert)
     except CertificatesUnusable as unusable:
         raise click.ClickException(str(unusable)) from None
 

@@ -15,11 +15,21 @@ def policy() -> None:
 
 
 @policy.command("check")
-def policy_check() -> None:
-    """Compile the policies strictly against what they are asked with, and look at their form."""
-    from gateway.embedded.policies import check_policies
+@click.option(
+    "--policies",
+    type=click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=True),
+    help="The folder of the policies. Without it, policies/ of the checkout.",
+)
+def policy_check(policies: Path | None) -> None:
+    """Compile the policies strictly against their input schema, and check the rules of guardrails.
 
-    sys.exit(check_policies())
+    Finds rules that nothing reads, references to rules and policy data that do not exist, and denials and obligations
+    of another form than the output schema has.
+    """
+    from gateway.embedded.policies import check_policies
+    from gateway.embedded.toolchain import CHECKOUT
+
+    sys.exit(check_policies(policies or CHECKOUT / "policies"))
 
 
 @policy.command("test")
@@ -40,11 +50,17 @@ def policy_test() -> None:
     help="Where to write it.",
 )
 def policy_bundle(output: Path) -> None:
-    """Pack the bridge to Trino as a bundle for OPA. The same policies make the same file."""
+    """Pack the bridge to Trino as a bundle for OPA. The same policies make the same file.
+
+    Policies that `lakegate policy check` refuses are not packed.
+    """
     from gateway.embedded.bundle import bridge_bundle
     from gateway.embedded.errors import StackError
+    from gateway.embedded.policies import check_policies
     from gateway.embedded.toolchain import CHECKOUT
 
+    if check_policies(CHECKOUT / "policies"):
+        raise click.ClickException("The policies have faults; nothing was written. Mend what is listed above.")
     try:
         packed, revision = bridge_bundle(CHECKOUT / "policies")
         output.write_bytes(packed)

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # METADATA
-# title: What the gateway asks
+# title: The policy decision of the gateway
 # description: |
 #   OpenFGA decides who is related to what. The policies decide under which circumstances: they may deny, shorten
 #   credentials or add obligations, and can never allow what OpenFGA refuses. Every question is allowed unless a
-#   guardrail denies it. A guardrail is a package below gateway.guardrails; it is asked by being there. It says
-#   denials[index] and obligations[index] for the question at that index, so that many questions cost no more each.
+#   guardrail denies it. A guardrail is a package below gateway.guardrails; it needs no registration. Its public rules
+#   are denials[index], obligations[index] and steady. Everything else in it denies, so that a misspelt rule or
+#   obligation is never dropped.
 # schemas:
 #   - input: schema.input
 package gateway
+
+import data.gateway.output
 
 # METADATA
 # title: The entry point
@@ -23,30 +26,179 @@ decisions := object.union({"decisions": answers}, _lasting) if {
 }
 
 # METADATA
-# description: The answer to the question at this index.
-_answer(index) := {
-	"allow": count(_reasons(index)) == 0,
-	"reasons": [reason | some reason in _reasons(index)],
-	"obligations": _obligations(index),
+# description: The answer to the question at this index. A question that no guardrail names is not looked at further.
+_answer(index) := {"allow": true, "reasons": [], "obligations": {}} if {
+	count(_faults) == 0
+	not index in _named_questions
+} else := {"allow": false, "reasons": [reason | some reason in _reasons(index)], "obligations": {}} if {
+	count(_reasons(index)) > 0
+} else := {"allow": true, "reasons": [], "obligations": _obligations(index)}
+
+# METADATA
+# description: The guardrails and their rules, evaluated once.
+_guardrails := data.gateway.guardrails
+
+# METADATA
+# description: The questions that some guardrail denies or adds obligations to.
+_named_questions contains index if some index, _ in _guardrails[_].denials
+
+# METADATA
+# description: Obligations name a question, too.
+_named_questions contains index if some index, _ in _guardrails[_].obligations
+
+# METADATA
+# description: Why the question is denied; one denial is enough. An invalid denial counts as an invalid guardrail.
+_reasons(index) := union({_faults, _denials(index), _faults_at(index)})
+
+# METADATA
+# description: The denials of this question that have the form of a denial.
+_denials(index) := {denial |
+	some rules in _guardrails
+	some denial in rules.denials[index]
+	count(_misfits(_entry.denials, denial)) == 0
 }
 
 # METADATA
-# description: Why the question is denied; one denial is enough.
-_reasons(index) := {denial | some denial in data.gateway.guardrails[_].denials[index]}
+# description: The schema of one denial and of one set of obligations.
+_entry[kind] := output.schema.properties[kind].patternProperties["^[0-9]+$"].items if {
+	some kind in {"denials", "obligations"}
+}
 
 # METADATA
-# description: What the guardrails ask for, the strictest of each kind; a kind nobody asks for is left out.
+# description: The indexes of the questions.
+_indexes := {index | some index, _ in input.questions}
+
+# METADATA
+# description: Faults that concern every question. A guardrail has rules.
+_faults contains _fault(name, "it is not a package of rules") if {
+	some name, rules in _guardrails
+	not is_object(rules)
+}
+
+# METADATA
+# description: Its public rules are those of the schema. A package below a guardrail is read as a rule.
+_faults contains _fault(name, sprintf("unknown rule %v (helpers begin with _)", [rule])) if {
+	some name, rules in _guardrails
+	some rule, _ in rules
+	not output.schema.properties[rule]
+	not startswith(rule, "_")
+}
+
+# METADATA
+# description: A package below a guardrail is read as a helper if its name begins with _. Its rules would be dropped.
+_faults contains _fault(name, sprintf("%s has the rule %s, which a helper cannot have", [helper, rule])) if {
+	some name, rules in _guardrails
+	some helper, value in rules
+	startswith(helper, "_")
+	is_object(value)
+	some rule, _ in output.schema.properties
+	type_name(value[rule]) != ""
+}
+
+# METADATA
+# description: It has one of the two rules for every input, so that an undefined rule is no permission.
+_faults contains _fault(name, "neither denials nor obligations is defined") if {
+	some name, rules in _guardrails
+	not rules.denials
+	not rules.obligations
+}
+
+# METADATA
+# description: Each rule has the type of the schema.
+_faults contains _fault(name, sprintf("the type of %s is not %s", [rule, property.type])) if {
+	some rule, property in output.schema.properties
+	some name, rules in _guardrails
+	type_name(rules[rule]) != property.type
+}
+
+# METADATA
+# description: Denials and obligations are given for indexes of questions.
+_faults contains _fault(name, sprintf("%s[%v] is about no question", [kind, index])) if {
+	some kind in ["denials", "obligations"]
+	some name, rules in _guardrails
+	some index, _ in rules[kind]
+	not index in _indexes
+}
+
+# METADATA
+# description: The faults in what guardrails give for the question at this index.
+_faults_at(index) := {_fault(name, misfit) |
+	some name, rules in _guardrails
+	some kind in {"denials", "obligations"}
+	given := rules[kind][index]
+	some misfit in _entry_misfits(kind, given)
+}
+
+# METADATA
+# description: The denial for an invalid guardrail; it names the package.
+_fault(name, misfit) := {
+	"code": "guardrail_invalid",
+	"message": sprintf("The package gateway.guardrails.%v is invalid: %s.", [name, misfit]),
+}
+
+# METADATA
+# description: What is wrong with the denials or obligations for one question.
+_entry_misfits(kind, given) := {sprintf("%s for a question is not a set", [kind])} if {
+	not is_set(given)
+} else := {sprintf("%s in %s", [misfit, kind]) |
+	some entry in given
+	some misfit in _misfits(_entry[kind], entry)
+}
+
+# METADATA
+# description: What is wrong with one denial or one set of obligations.
+_misfits(schema, entry) := {"an entry that is not an object"} if {
+	not is_object(entry)
+} else := union({
+	{sprintf("unknown field %v", [name]) | some name in (object.keys(entry) - object.keys(schema.properties))},
+	{sprintf("missing field %s", [name]) | some name in schema.required; not name in object.keys(entry)},
+	{sprintf("field %s of the wrong type or value", [name]) |
+		some name, property in schema.properties
+		value := entry[name]
+		not _fits(property, value)
+	},
+})
+
+# METADATA
+# description: A whole number that is not too small.
+_fits(property, value) if {
+	property.type == "integer"
+	is_number(value)
+	value == round(value)
+	value >= property.minimum
+}
+
+# METADATA
+# description: A boolean or a text.
+_fits(property, value) if {
+	property.type in {"boolean", "string"}
+	type_name(value) == property.type
+}
+
+# METADATA
+# description: A list of texts; a set is one as well.
+_fits(property, value) if {
+	property.type == "array"
+	property.items.type == "string"
+	type_name(value) in {"array", "set"}
+	every item in value {
+		is_string(item)
+	}
+}
+
+# METADATA
+# description: The obligations of all guardrails together, the strictest of each kind; an absent kind is left out.
 _obligations(index) := object.union_n([_shortest_life(index), _switches(index), _hidden_operations(index)])
 
 # METADATA
-# description: The shortest of all lives of credentials that are asked for.
-_shortest_life(index) := {"max_credential_seconds": min(seconds)} if {
+# description: The shortest life of credentials of all. The gateway reads 900 and refuses 900.0, so it is rounded.
+_shortest_life(index) := {"max_credential_seconds": round(min(seconds))} if {
 	seconds := {asked.max_credential_seconds | some asked in _asked(index)}
 	count(seconds) > 0
 } else := {}
 
 # METADATA
-# description: A switch is on if anybody wants it on.
+# description: A switch is on if any guardrail turns it on.
 _switches(index) := {name: true |
 	some name in ["append_only", "no_vending"]
 	some asked in _asked(index)
@@ -54,21 +206,21 @@ _switches(index) := {name: true |
 }
 
 # METADATA
-# description: Whatever anybody wants hidden is hidden.
+# description: An operation is hidden if any guardrail hides it.
 _hidden_operations(index) := {"hide_operations": [name | some name in names]} if {
 	names := {name | some asked in _asked(index); some name in asked.hide_operations}
 	count(names) > 0
 } else := {}
 
 # METADATA
-# description: The obligations that guardrails ask for on this question, one by one.
-_asked(index) := {asked | some asked in data.gateway.guardrails[_].obligations[index]}
+# description: The obligations of the guardrails for this question, one by one.
+_asked(index) := {asked | some rules in _guardrails; some asked in rules.obligations[index]}
 
 # METADATA
 # description: |
 #   Until when the same input has the same answers: for as many seconds as the policy data says, if every guardrail
-#   that speaks says that it is steady, which is that its answers to this input do not change with the time. As shipped
-#   the seconds are none: nothing is remembered, and a change of the policy data counts from the next request on.
+#   says that it is steady, which is that its answers to this input do not change with the time. As shipped the seconds
+#   are none: nothing is cached, and a change of the policy data counts from the next request on.
 _lasting := object.union({"valid_until": until}, _revision) if {
 	seconds := data.policy_data.memory.answers_last_seconds
 	is_number(seconds)
@@ -78,20 +230,12 @@ _lasting := object.union({"valid_until": until}, _revision) if {
 } else := {}
 
 # METADATA
-# description: By which rules and data the promise is given. Without it the gateway remembers nothing.
+# description: The revision of the rules and data behind the promise. Without it the gateway caches nothing.
 _revision := {"revision": current | current := data.system.revision.current}
 
 # METADATA
-# description: The guardrails that answer this input by the time, or do not say that they do not.
+# description: The guardrails whose answers to this input may change with the time, or that do not say.
 _unsteady contains name if {
-	some name in _guardrails
-	not data.gateway.guardrails[name].steady
+	some name, rules in _guardrails
+	not rules.steady == true
 }
-
-# METADATA
-# description: The guardrails by name.
-_guardrails contains name if data.gateway.guardrails[name].denials
-
-# METADATA
-# description: Those that only oblige, too.
-_guardrails contains name if data.gateway.guardrails[name].obligations

@@ -2,6 +2,7 @@
 package gateway_test
 
 import data.gateway
+import data.gateway.output
 
 # METADATA
 # description: A question that no guardrail minds.
@@ -81,6 +82,14 @@ test_a_life_of_no_seconds_is_a_life if {
 	answer := gateway.decisions with input as request([question("load_table")])
 		with data.gateway.guardrails as {"one": guardrail({}, {0: {{"max_credential_seconds": 0}}})}
 	answer.decisions[0].obligations == {"max_credential_seconds": 0}
+}
+
+test_a_life_leaves_opa_as_a_whole_number if {
+	# No two of them are equal: OPA would answer for the second what it answered for the first.
+	every number, seconds in {"900": 600 * 1.5, "901": 901.0, "902": 9.02e2, "903": json.unmarshal("903.00")} {
+		answer := judged(obliging({"max_credential_seconds": seconds}))
+		json.marshal(answer.obligations) == sprintf(`{"max_credential_seconds":%s}`, [number])
+	}
 }
 
 test_a_switch_is_on_if_any_guardrail_wants_it_on if {
@@ -168,6 +177,162 @@ test_a_duration_nobody_can_read_is_none if {
 	every seconds in ["60", -1, null, true] {
 		answer := gateway.decisions with input as request([question("load_table")])
 			with data.policy_data as lasting(seconds)
+		not answer.valid_until
+	}
+}
+
+# METADATA
+# description: The answer to one question while this is the only guardrail.
+judged(rules) := answer.decisions[0] if {
+	answer := gateway.decisions with input as request([question("load_table")])
+		with data.gateway.guardrails as {"one": rules}
+}
+
+# METADATA
+# description: The one fault that is named in the only reason.
+fault(rules) := trim_suffix(trim_prefix(reason.message, "The package gateway.guardrails.one is invalid: "), ".") if {
+	answer := judged(rules)
+	answer.allow == false
+	answer.obligations == {}
+	[reason] := answer.reasons
+	reason.code == "guardrail_invalid"
+}
+
+# METADATA
+# description: A guardrail that gives these obligations for the first question.
+obliging(obligation) := guardrail({}, {0: {obligation}})
+
+test_a_guardrail_with_an_unknown_rule_denies if {
+	fault({"denial": {0: {denial("a")}}, "obligations": {}}) == "unknown rule denial (helpers begin with _)"
+	fault({"denials": {}, "deny": {}}) == "unknown rule deny (helpers begin with _)"
+	fault({"denials": {}, "limits": false}) == "unknown rule limits (helpers begin with _)"
+	fault({"denials": {}, "below": {"denials": {}}}) == "unknown rule below (helpers begin with _)"
+}
+
+test_helpers_may_have_any_value if {
+	judged({"denials": {}, "_limits": false, "_denials": {0: {denial("a")}}}).allow == true
+	judged({"denials": {}, "_names": {"denials", "steady"}, "_list": ["obligations"], "_text": "denials"}).allow == true
+	judged({"denials": {}, "_by_name": {"denial": true}}).allow == true
+}
+
+test_a_package_that_is_read_as_a_helper_denies if {
+	every rule, value in {"denials": {0: {denial("a")}}, "obligations": {}, "steady": false} {
+		fault({"denials": {}, "_deny": {rule: value}}) == sprintf("_deny has the rule %s, which a helper cannot have", [rule])
+	}
+	fault({"denials": {}, "_deny": {"denials": null}}) == "_deny has the rule denials, which a helper cannot have"
+}
+
+test_a_guardrail_with_an_underscore_is_a_guardrail if {
+	answer := gateway.decisions with input as request([question("load_table")])
+		with data.gateway.guardrails as {"_one": guardrail({0: {denial("a")}}, {})}
+	answer.decisions[0].reasons == [denial("a")]
+}
+
+test_a_guardrail_without_denials_and_obligations_denies if {
+	fault({}) == "neither denials nor obligations is defined"
+	fault({"steady": true, "_denials": {}}) == "neither denials nor obligations is defined"
+}
+
+test_a_guardrail_that_is_no_package_denies if {
+	judged("denials").reasons[0].message == "The package gateway.guardrails.one is invalid: it is not a package of rules."
+	judged("denials").allow == false
+}
+
+test_a_rule_of_the_wrong_type_denies if {
+	judged({"denials": {}, "obligations": [{"no_vending": true}]}).allow == false
+	fault({"denials": {}, "obligations": []}) == "the type of obligations is not object"
+	fault({"denials": set(), "obligations": {}}) == "the type of denials is not object"
+	fault({"denials": {}, "steady": "true"}) == "the type of steady is not boolean"
+	fault({"denials": {}, "obligations": null}) == "the type of obligations is not object"
+}
+
+test_what_is_given_for_no_question_denies if {
+	fault({"denials": {"0": {denial("a")}}}) == "denials[0] is about no question"
+	fault({"denials": {1: {denial("a")}}}) == "denials[1] is about no question"
+	fault(guardrail({}, {"all": {{"no_vending": true}}})) == "obligations[all] is about no question"
+	fault(guardrail({}, {-1: {{"no_vending": true}}})) == "obligations[-1] is about no question"
+}
+
+test_an_unknown_obligation_denies if {
+	fault(obliging({"no_vendng": true})) == "unknown field no_vendng in obligations"
+	fault(obliging({"no_vending": true, "read_only": true})) == "unknown field read_only in obligations"
+}
+
+test_an_obligation_of_the_wrong_type_denies if {
+	every name, values in {
+		"append_only": ["true", 1, null, {}, [true]],
+		"no_vending": ["true", 0, null],
+		"max_credential_seconds": ["900", -1, 1.5, null, true, [900]],
+		"hide_operations": ["drop_table", null, [1], {"drop_table": "x"}, [null], {1}],
+	} {
+		every value in values {
+			fault(obliging({name: value})) == sprintf("field %s of the wrong type or value in obligations", [name])
+		}
+	}
+}
+
+test_obligations_that_are_no_set_of_objects_deny if {
+	fault(guardrail({}, {0: {"no_vending": true}})) == "obligations for a question is not a set"
+	fault(guardrail({}, {0: [{"no_vending": true}]})) == "obligations for a question is not a set"
+	fault(guardrail({}, {0: {"no_vending"}})) == "an entry that is not an object in obligations"
+}
+
+test_a_denial_of_the_wrong_form_denies_and_is_replaced_by_the_fault if {
+	fault(guardrail({0: "no"}, {})) == "denials for a question is not a set"
+	fault(guardrail({0: {"no"}}, {})) == "an entry that is not an object in denials"
+	fault(guardrail({0: {{"code": "a"}}}, {})) == "missing field message in denials"
+	fault(guardrail({0: {{"code": 1, "message": "b"}}}, {})) == "field code of the wrong type or value in denials"
+	fault(guardrail({0: {{"code": "a", "message": "b", "why": "c"}}}, {})) == "unknown field why in denials"
+}
+
+test_an_invalid_guardrail_denies_beside_valid_ones_and_their_denials_stay if {
+	answer := gateway.decisions with input as request([question("load_table"), question("drop_table")])
+		with data.gateway.guardrails as {
+			"good": guardrail({1: {denial("a")}}, {0: {{"no_vending": true}}}),
+			"wrong": {"denials": {}, "denails": {}},
+		}
+	[{reason.code | some reason in one.reasons} | some one in answer.decisions] == [
+		{"guardrail_invalid"},
+		{"a", "guardrail_invalid"},
+	]
+	every one in answer.decisions {
+		one.allow == false
+	}
+}
+
+test_an_invalid_obligation_denies_only_its_question if {
+	answer := gateway.decisions with input as request([question("load_table"), question("load_table")])
+		with data.gateway.guardrails as {"one": guardrail({}, {1: {{"no_vendng": true}}})}
+	[one.allow | some one in answer.decisions] == [true, false]
+}
+
+test_every_obligation_of_the_schema_reaches_the_answer if {
+	properties := output.schema.properties.obligations.patternProperties["^[0-9]+$"].items.properties
+	samples := {"boolean": true, "integer": 7, "array": ["a"]}
+	every name, property in properties {
+		judged(obliging({name: samples[property.type]})) == {
+			"allow": true,
+			"reasons": [],
+			"obligations": {name: samples[property.type]},
+		}
+	}
+	count(properties) > 3
+}
+
+test_hidden_operations_may_be_a_set if {
+	judged(obliging({"hide_operations": {"b", "a"}})).obligations == {"hide_operations": ["a", "b"]}
+}
+
+test_without_guardrails_nothing_is_denied if {
+	answer := gateway.decisions with input as request([question("load_table")]) with data.gateway.guardrails as {}
+	answer.decisions[0].allow == true
+}
+
+test_a_guardrail_that_is_not_steady_keeps_answers_from_lasting if {
+	every steady in [false, "true", 1] {
+		answer := gateway.decisions with input as request([question("load_table")])
+			with data.gateway.guardrails as {"one": {"denials": {}, "steady": steady}}
+			with data.policy_data as lasting(60)
 		not answer.valid_until
 	}
 }

@@ -65,6 +65,28 @@ test_the_gateway_may_do_nothing_else if {
 	}
 }
 
+# METADATA
+# description: Whether the gateway may ask at this path with these parameters.
+may_with(path, params) if {
+	authz.allow with input as {"identity": "token-of-the-gateway", "method": "POST", "path": path, "params": params}
+		with opa.runtime as both
+}
+
+test_the_gateway_may_have_errors_of_builtin_functions_reported_and_nothing_else if {
+	may_with(decisions, {"strict-builtin-errors": ["true"]})
+	not may_with(["v1", "data", "system", "revision", "current"], {"strict-builtin-errors": ["true"]})
+	every params in [
+		{"strict-builtin-errors": ["false"]},
+		{"strict-builtin-errors": ["true", "true"]},
+		{"strict-builtin-errors": []},
+		{"strict-builtin-errors": ["true"], "metrics": ["true"]},
+		{"metrics": ["true"]},
+		{"provenance": ["true"]},
+	] {
+		not may_with(decisions, params)
+	}
+}
+
 test_the_gateway_may_not_ask_for_an_explanation if {
 	not authz.allow with input as {
 		"identity": "token-of-the-gateway",

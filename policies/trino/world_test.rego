@@ -51,9 +51,12 @@ _holds(check) if {
 } else := false
 
 # METADATA
-# description: A check in a line, as `table sales.orders read_data`; what is in the other catalog begins with `lab`.
-asked(operation) := concat(" ", [part | some part in [where, kind, name, on.action.action]; part != ""]) if {
+# description: |
+#   A check in a line, as `table sales.orders read_data`; what is in the other catalog begins with `lab`, and `owned`
+#   stands before a view that has to run as its owner.
+asked(operation) := concat(" ", [part | some part in [where, owned, kind, name, on.action.action]; part != ""]) if {
 	some kind, on in operation
+	owned := {true: "owned", false: ""}[object.get(on, "runs-as-owner", false)]
 	where := {
 		"0192d4c6-0000-7000-8000-000000000001": "",
 		"0192d4c6-0000-7000-8000-000000000002": "lab",

@@ -16,6 +16,7 @@ from litestar.types import ControllerRouterHandler
 from gateway.access.actor import Actor
 from gateway.access.operations.task_control import ControlTasks, FindTask, FindTasks, FoundTask, GetTask
 from gateway.access.refs import KeptTableRef
+from gateway.access.shares import ShareLimits, Shares
 from gateway.api.build import build_api
 from gateway.api.parts import Parts
 from gateway.iceberg.limits import Limits
@@ -23,6 +24,7 @@ from gateway.identity.bearer import bearer_token
 from gateway.identity.tokens import VerifiedToken
 from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
+from gateway.telemetry.metrics import Metrics
 from tests.access import world
 from tests.access.examples import Example
 from tests.access.world import House
@@ -68,11 +70,23 @@ class Running:
         self, example: Example, *, subject: str | None = "alice", at: str | None = None, **headers: str
     ) -> httpx.Response:
         """The request of `example`, as `subject`, without a token if that is None; `at` another path than its own."""
-        sent = dict(headers) | ({} if subject is None else {"authorization": f"Bearer {subject}"})
+        sent = dict(example.headers) | headers | ({} if subject is None else {"authorization": f"Bearer {subject}"})
         body: dict[str, Any] = {"json": example.body} if example.form is None else {"data": dict(example.form)}
         return await self.client.request(
             example.method, at or example.url, params=dict(example.query), headers=sent, **body
         )
+
+
+LIMITS = ShareLimits(
+    requests=32,
+    waiting=256,
+    wait=5.0,
+    total_requests=128,
+    engine_requests=64,
+    questions_per_second=1_000_000.0,
+    question_burst=1_000_000.0,
+    bytes=1_000_000_000,
+)
 
 
 async def verify(token: str) -> VerifiedToken:
@@ -106,6 +120,7 @@ def parts(house: House, spy: Spy) -> Parts:
     """Parts of which only the door does anything."""
     real: dict[str, Any] = {
         "door": house.door,
+        "shares": Shares(LIMITS, Metrics()),
         "authenticate": authenticate,
         "authenticate_provisioner": authenticate,
         "verify": verify,

@@ -108,6 +108,7 @@ class Example:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     form: Mapping[str, str] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def method(self) -> str:
@@ -127,6 +128,7 @@ class Example:
         return demands[0].on.type if demands else None
 
 
+_ADOPT = {"x-lakegate-adopt": "true"}
 _W = {"prefix": str(world.WAREHOUSE_ID)}
 _N = {**_W, "namespace": "sales%1Feu"}
 _T = {**_N, "table": "orders"}
@@ -215,6 +217,7 @@ def _tables() -> list[Example]:
 def _generic_tables() -> list[Example]:
     new = {"name": "images", "format": "lance"}
     creating = generic_tables.CreateGenericTable(world.NAMESPACE, decode(_body(new), CreateGenericTableRequest))
+    adopting = generic_tables.AdoptGenericTable(world.NAMESPACE, decode(_body(new), CreateGenericTableRequest))
     keys = generic_tables.VendGenericTableCreationCredentials(world.NAMESPACE, "images")
 
     def renaming(to: Namespace) -> tuple[Operation, dict[str, Any]]:
@@ -229,6 +232,7 @@ def _generic_tables() -> list[Example]:
     return [
         Example("list generic tables", generic_tables.ListGenericTables(world.NAMESPACE), _N),
         Example("create generic table", creating, _N, body=new),
+        Example("adopt generic table", adopting, _N, headers=_ADOPT, body=new),
         Example("keys for that", keys, _N, body=new),
         Example("load", generic_tables.LoadGenericTable(world.GENERIC_TABLE), path),
         Example("exists", generic_tables.GenericTableExists(world.GENERIC_TABLE), path),
@@ -261,6 +265,20 @@ def _registrations() -> list[Example]:
             "register view",
             registrations.RegisterView(world.NAMESPACE, decode(_body(new), RegisterViewRequest)),
             _N,
+            body=new,
+        ),
+        Example(
+            "adopt",
+            registrations.AdoptTable(world.NAMESPACE, decode(_body(new), RegisterTableRequest)),
+            _N,
+            headers=_ADOPT,
+            body=new,
+        ),
+        Example(
+            "adopt view",
+            registrations.AdoptView(world.NAMESPACE, decode(_body(new), RegisterViewRequest)),
+            _N,
+            headers=_ADOPT,
             body=new,
         ),
     ]
@@ -318,7 +336,7 @@ def _namespaces() -> list[Example]:
         Example("config", config.GetConfig(world.WAREHOUSE_BY_NAME), query={"warehouse": "lake"}),
         Example(
             "exchange token",
-            exchanging.ExchangeToken("oidc~bob", proven=True),
+            exchanging.ExchangeToken(exchanging.Subject(user_id="oidc~bob"), proven=True),
             form={
                 "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
                 "subject_token": "bob",

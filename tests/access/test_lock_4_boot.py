@@ -64,6 +64,7 @@ async def _options_only() -> str:
     return "open"
 
 
+@pytest.mark.threat("LG-DEC-01")
 @pytest.mark.parametrize(
     "smuggled",
     [

@@ -236,11 +236,22 @@ async def test_options_tell_the_methods_of_a_path_and_nothing_else() -> None:
             assert answer.content == b""
 
 
-async def test_the_request_id_of_the_caller_is_kept_when_it_is_harmless() -> None:
-    async with running() as app:
-        for given, kept in (("abc-1", True), ("a" * 129, False), ("a b", False), ("<x>", False), ("", False)):
-            answer = await app.client.get("/health", headers={"x-request-id": given})
-            assert (answer.headers["x-request-id"] == given) is kept
+async def test_the_request_id_is_never_the_callers_which_is_kept_beside_it_when_it_is_harmless() -> None:
+    for given, kept in (("abc-1", True), ("a" * 129, False), ("a b", False), ("<x>", False), ("", False)):
+        house = House()
+        async with running(house) as app:
+            example = next(each for each in EXAMPLES if type(each.operation) is LoadTable)
+            answers = [
+                await app.client.get(
+                    example.url, headers={"x-request-id": given, "authorization": f"Bearer {world.ALICE.id[5:]}"}
+                )
+                for _ in range(2)
+            ]
+        ids = {answer.headers["x-request-id"] for answer in answers}
+        assert len(ids) == 2 and given not in ids
+        records = house.audit.buffered
+        assert {record.request_id for record in records} == ids
+        assert {record.client_request_id for record in records} == ({given} if kept else {None})
 
 
 async def test_each_answer_is_counted_under_its_operation_with_its_status() -> None:

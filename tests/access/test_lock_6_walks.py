@@ -73,6 +73,7 @@ async def _statuses(app: Running, examples: list[Example]) -> dict[str, int]:
     }
 
 
+@pytest.mark.threat("LG-DEC-01")
 async def test_nobody_without_relationships_reaches_a_use_case() -> None:
     house = House()
     house.judge.answer = lambda _: False
@@ -101,6 +102,7 @@ async def test_who_only_sees_is_told_403_and_reaches_no_use_case_that_demands_mo
     assert {name for name, status in statuses.items() if status != 403} == set()
 
 
+@pytest.mark.threat("LG-DEC-17")
 async def test_nobody_reaches_a_use_case_against_the_policies_not_even_an_open_one() -> None:
     house = House()
     house.rules.answer = DENIED
@@ -113,6 +115,7 @@ async def test_nobody_reaches_a_use_case_against_the_policies_not_even_an_open_o
     assert "closed: The house is closed." in shown
 
 
+@pytest.mark.threat("LG-DEC-19")
 @pytest.mark.parametrize("broken", ["openfga", "opa", "audit"])
 async def test_nothing_happens_while_an_engine_or_the_audit_is_down(broken: str) -> None:
     house = House()
@@ -148,6 +151,7 @@ async def test_nothing_happens_while_an_engine_or_the_audit_is_down(broken: str)
         assert app.spy.calls == []
 
 
+@pytest.mark.threat("LG-DEC-01")
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Basic YTpi", "Bearer a b", "alice"])
 async def test_without_a_token_every_operation_is_401(header: str | None) -> None:
     house = House()

@@ -50,7 +50,7 @@ class Ground:
                 text = text.replace(imagined_id, id)
             return text
 
-        sent: dict[str, Any] = {"headers": {"x-assume-role": self.role["id"]}}
+        sent: dict[str, Any] = {"headers": {**example.headers, "x-assume-role": self.role["id"]}}
         if example.body is not None:
             sent["json"] = json.loads(real(json.dumps(example.body)))
         query = {name: real(value) for name, value in example.query.items()}

@@ -147,6 +147,7 @@ def test_a_path_or_query_that_names_nothing_possible(world: World, place: str, p
     _refused(world.admin.get(path.replace("{root}", world.root).replace("{ns}", place)))
 
 
+@pytest.mark.threat("LG-DIS-03")
 def test_a_page_token_somebody_made(world: World) -> None:
     forged = msgspec.msgpack.encode(["a\x00b", "00000000-0000-0000-0000-000000000000"])
     token = base64.urlsafe_b64encode(forged).decode().rstrip("=")
@@ -200,6 +201,7 @@ _BAD_NAMES = [
 ]
 
 
+@pytest.mark.threat("LG-LOC-11")
 @pytest.mark.parametrize("name", _BAD_NAMES, ids=ascii)
 def test_a_name_no_table_and_no_namespace_may_have(world: World, place: str, name: str) -> None:
     _refused(world.admin.post(f"{world.root}/namespaces/{place}/tables", {"name": name, "schema": SCHEMA}))
@@ -337,6 +339,7 @@ def _no_secret(answer: httpx.Response) -> None:
     assert "session-token" not in answer.text
 
 
+@pytest.mark.threat("LG-LOC-02", "LG-LOC-03", "LG-LOC-06", "LG-LOC-12", "LG-LOC-13")
 @pytest.mark.parametrize("which", _PLACES)
 def test_a_foreign_location_is_refused_wherever_it_is_said(
     world: World, place: str, table: Table, neighbour: Table, which: str
@@ -360,6 +363,7 @@ def test_a_foreign_location_is_refused_wherever_it_is_said(
     _refused(created, 400, 409)
 
 
+@pytest.mark.threat("LG-LOC-04")
 @pytest.mark.parametrize("name", _PROPERTIES)
 @pytest.mark.parametrize("which", ["another table's", "above everything", "parent segments", "another bucket", "http"])
 def test_a_path_property_that_leads_out_is_refused_wherever_it_is_said(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views that are read with their owner's rights: honoured for engines the settings trust, and for nobody else
-(`lakekeeper.md` 5.5; threats D16).
+(`lakekeeper.md` 5.5; LG-DEC-12).
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ def test_a_reader_of_the_view_reads_the_table_with_the_owners_rights(
         assert told_of in records[0]["record"]
 
 
+@pytest.mark.threat("LG-DEC-12")
 def test_whoever_the_settings_do_not_trust_is_not_heard(
     world: World, engine: Person, table: Table, view: tuple[str, str]
 ) -> None:
@@ -206,6 +207,7 @@ def test_the_engine_needs_delegate_on_the_way_too(
         world.grant("delegate", engine, "warehouse", world.warehouse)
 
 
+@pytest.mark.threat("LG-DEC-12")
 @pytest.mark.parametrize(
     "query",
     ["referenced-by=view", "referenced-by=a%1Fv&referenced-by=b%1Fv", "referenced-by=%FF%1Fv", "referenced-by=,"],
@@ -215,6 +217,7 @@ def test_a_chain_that_is_none_is_400(world: World, engine: Person, table: Table,
     assert told(answer)[0] == 400
 
 
+@pytest.mark.threat("LG-DEC-12")
 def test_a_chain_has_an_end(world: World, engine: Person, table: Table, view: tuple[str, str]) -> None:
     answer = load(through(engine, world, world.carol), table, view, view, view, view)
     assert told(answer)[:2] == (400, "ReferencedByDepthExceeded")

@@ -15,6 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.contract.lifecycle import deleted, soft_world, undrop
+from tests.contract.test_register import ADOPT
 from tests.contract.test_views import create as create_view
 from tests.contract.world import SCHEMA, Person, World, asked_again, told, unique
 
@@ -197,7 +198,7 @@ def test_places_overlap_with_those_of_no_table_and_no_generic_table(world: World
 
 
 @pytest.mark.parametrize("tree", [False, True], ids=["alone", "with its namespace"])
-def test_a_place_with_files_is_taken_in_by_who_has_the_storage_in_hand_alone(world: World, ns: str, tree: bool) -> None:
+def test_a_place_with_files_is_adopted_by_a_storage_manager_alone(world: World, ns: str, tree: bool) -> None:
     base = make(world, ns)["table"]["base-location"].rstrip("/").rpartition("/")[0]
     place = f"{base}/{unique('drop')}"
     key = f"{place.removeprefix(f's3://{world.bucket}/')}/part.csv"
@@ -207,9 +208,14 @@ def test_a_place_with_files_is_taken_in_by_who_has_the_storage_in_hand_alone(wor
     try:
         refused = create(world, ns, by=world.steward, format="csv", **{"base-location": place})
         assert told(refused)[:2] == (400, "UnexpectedFilesInLocation")
+        path, body = at(world, ns), {"name": unique("g"), "format": "csv", "base-location": place}
+        assert told(world.steward.post(path, body, headers=ADOPT))[:2] == (403, "WarehouseActionForbidden")
     finally:
         world.strip(world.steward)
-    made = make(world, ns, format="csv", **{"base-location": place})
+    assert told(world.admin.post(path, body))[:2] == (400, "UnexpectedFilesInLocation"), "adopting is asked for"
+    adopted = world.admin.post(path, body, headers=ADOPT)
+    assert adopted.status_code == 200, adopted.text
+    made = {**adopted.json(), "path": f"{path}/{body['name']}"}
     assert world.store_of(made["config"]).get_object(Bucket=world.bucket, Key=key)["Body"].read() == b"a,b"
     # What lay there before is not its own: a drop that says nothing leaves it, and so does that of its namespace.
     gone = world.admin.delete(f"{world.root}/namespaces/{ns}?recursive=true&purge=true") if tree else None
@@ -370,7 +376,7 @@ def test_each_right_opens_what_it_says(world: World, ns: str) -> None:
         world.strip(person)
 
 
-def test_a_rename_takes_the_right_to_create_at_the_destination(world: World) -> None:
+def test_a_move_takes_the_right_to_move_and_to_create_at_the_destination(world: World) -> None:
     old, new = world.namespace(), world.namespace()
     made, person = make(world, old), world.steward
     world.strip(person)
@@ -378,6 +384,8 @@ def test_a_rename_takes_the_right_to_create_at_the_destination(world: World) -> 
         world.grant("modify", person, "generic-table", made["id"])
         world.grant("describe", person, "namespace", world.namespace_id(new))
         there = (new, made["name"])
+        assert told(rename(person, world, (old, made["name"]), there))[:2] == _FORBIDDEN
+        world.grant("manage_grants", person, "generic-table", made["id"])
         assert told(rename(person, world, (old, made["name"]), there))[:2] == (403, "NamespaceActionForbidden")
         world.grant("create", person, "namespace", world.namespace_id(new))
         assert rename(person, world, (old, made["name"]), there).status_code == 204

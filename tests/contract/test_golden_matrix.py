@@ -24,6 +24,8 @@ from tests.contract.world import SCHEMA, Person, Table, World, unique
 #: Actions of the table that no endpoint does by itself, the filter of lists, and trying a store, which takes seconds.
 BY_CHECK = {
     ("W", "can_update_storage"),
+    ("W", "can_adopt_files"),
+    ("T", "can_move"),
     ("W", "can_include_in_list"),
     ("N", "can_include_in_list"),
     ("T", "can_include_in_list"),

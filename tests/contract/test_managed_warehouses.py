@@ -83,6 +83,7 @@ def test_a_managed_warehouse_is_changed_by_instance_admins_only(
     # Its data are everybody's who has rights on them.
     assert owner.get(managed.table(owner)).status_code == 200
     managed.empty(world)
+    world.grant("manage_storage", world.steward, "warehouse", managed.id)
     for method, path, body in changes(world, managed):
         assert keeper.ask(method, managed.path + path, json=body).is_success, path
 

@@ -141,13 +141,17 @@ def test_a_file_that_a_killed_gateway_left_is_swept_away_and_only_that(world: Wo
 # ---- properties and places -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.threat("LG-LOC-05")
 @pytest.mark.parametrize("name", ["write.data.path", "write.metadata.path", "write.object-storage.path"])
 def test_path_properties_stay_inside_the_tables_own_place(world: World, ns: str, name: str) -> None:
     table, other = world.table(ns), world.table(ns)
     assert _set(world, table, **{name: f"{table.location}/elsewhere"}).status_code == 200
+    places = [place.removeprefix(f"s3://{world.bucket}/") for place in (table.location, other.location)]
+    before = [world.objects(place) for place in places]
     for outside in (other.location, f"{table.location}-more", table.location.rsplit("/", 1)[0], "s3://other/x", "x"):
         answer = _set(world, table, **{name: outside})
         assert told(answer)[:2] == (400, "InvalidLocation"), outside
+    assert [world.objects(place) for place in places] == before, "the server wrote a file"
     made = world.admin.post(
         f"{world.root}/namespaces/{ns}/tables",
         {"name": unique("t"), "schema": SCHEMA, "properties": {name: other.location}},

@@ -124,6 +124,7 @@ LESS = changed(
 )
 
 
+@pytest.mark.threat("LG-DIS-13")
 def test_a_recorded_model_does_not_serve_before_the_switch_and_every_request_after_it_is_judged_by_it(
     stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:
@@ -201,6 +202,7 @@ def test_a_model_that_lacks_a_demanded_relation_is_never_switched_to(stack: Read
     assert asyncio.run(serving(stack)) == ours
 
 
+@pytest.mark.threat("LG-DIS-13")
 def test_a_process_refuses_to_decide_by_a_model_that_lacks_what_it_demands_until_another_serves(
     stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:

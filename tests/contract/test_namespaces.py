@@ -68,6 +68,7 @@ def test_java_writes_a_space_as_plus_and_python_as_percent_20(world: World, ns: 
         assert world.admin.head(f"{world.root}/namespaces/{ns}%1F{spelling}").status_code == 204
 
 
+@pytest.mark.threat("LG-DIS-03")
 def test_pages_are_full_for_someone_who_sees_few_of_the_rows(world: World, ns: str) -> None:
     """Else the length of a page would tell how many hidden rows lie between."""
     for i in range(9):
@@ -94,11 +95,46 @@ def test_a_key_cannot_be_set_and_removed_at_once(world: World, ns: str) -> None:
     assert told(both)[:2] == (422, "UnprocessableEntityException")
 
 
+@pytest.mark.threat("LG-LOC-07")
 def test_the_location_is_frozen(world: World, ns: str) -> None:
     path = f"{world.root}/namespaces/{ns}/properties"
     moved = world.admin.post(path, {"updates": {"location": f"s3://{world.bucket}/demo/elsewhere"}})
     assert told(moved)[:2] == (400, "LocationCannotBeUpdated")
     assert told(world.admin.post(path, {"removals": ["location"]}))[:2] == (400, "LocationCannotBeRemoved")
+
+
+def test_setting_the_location_that_it_has_changes_nothing(world: World, ns: str) -> None:
+    path = f"{world.root}/namespaces/{ns}"
+    before = world.admin.get(path).json()["properties"]
+    same = world.admin.post(f"{path}/properties", {"updates": {"location": before["location"]}})
+    assert same.status_code == 200
+    assert world.admin.get(path).json()["properties"] == before
+
+
+@pytest.mark.threat("LG-DEC-06")
+def test_properties_of_a_namespace_take_one_mebibyte_at_most(world: World, ns: str) -> None:
+    """In bytes of UTF-8, of what would be there after the change: not of what one request sends."""
+    most = 1024 * 1024
+    name, root, path = unique("large"), f"{world.root}/namespaces", f"{world.root}/namespaces/{ns}"
+    over = world.admin.post(root, {"namespace": [name], "properties": {"k": "x" * most}})
+    assert over.status_code == 400, "and not the answer, which would be as long"
+    advice = "at most 1048576 are allowed; set shorter values or remove properties"
+    about = "The properties of the namespace would take"
+    assert told(over) == (400, "BadRequestException", f"{about} {most + 1} bytes, {advice}")
+    assert world.admin.head(f"{root}/{name}").status_code == 404
+    wide = world.admin.post(f"{path}/properties", {"updates": {"k": "ß" * (most // 2)}})
+    assert told(wide)[:2] == (400, "BadRequestException")
+
+    taken = sum(len(k) + len(v) for k, v in world.admin.get(path).json()["properties"].items() if k != "namespace_id")
+    half, rest = most // 2, most - taken - most // 2 - 2
+    assert world.admin.post(f"{path}/properties", {"updates": {"a": "x" * half}}).status_code == 200
+    assert world.admin.post(f"{path}/properties", {"updates": {"b": "x" * rest}}).status_code == 200, "to the byte"
+    before = world.admin.get(path).json()["properties"]
+    again = world.admin.post(f"{path}/properties", {"updates": {"c": ""}})
+    assert told(again) == (400, "BadRequestException", f"{about} {most + 1} bytes, {advice}")
+    assert world.admin.get(path).json()["properties"] == before
+    swapped = world.admin.post(f"{path}/properties", {"updates": {"c": ""}, "removals": ["a"]})
+    assert swapped.status_code == 200, "what is removed makes room"
 
 
 def test_concurrent_changes_of_properties_lose_none(world: World, ns: str) -> None:

@@ -103,8 +103,10 @@ def test_claims_of_the_provider_say_who_one_is_and_what_one_is_called(two: Two) 
     token = two.partner.token("changeable", employee=number, team="Ingest", site={"name": "Ghent"})
     made = two.who(token).json()
     assert (made["id"], made["name"], made["user-type"]) == (f"partner~{number}", "Ingest of Ghent", "application")
-    person = two.who(two.partner.token(unique("p"), name="Pia", email="pia@example.com")).json()
+    claims = {"name": "Pia", "email": "pia@example.com"}
+    person = two.who(two.partner.token(unique("p"), **claims, email_verified=True)).json()
     assert (person["name"], person["email"], person["user-type"]) == ("Pia", "pia@example.com", "human")
+    assert "email" not in two.who(two.partner.token(unique("p"), **claims)).json(), "nobody verified it"
 
 
 def test_an_opaque_token_is_told_what_would_be_right(two: Two) -> None:

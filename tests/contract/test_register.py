@@ -19,6 +19,8 @@ from tests.contract.lifecycle import until
 from tests.contract.test_views import create as create_view
 from tests.contract.world import SCHEMA, Loop, Person, Table, World, told, unique
 
+ADOPT = {"X-Lakegate-Adopt": "true"}
+
 
 def register(by: Person, world: World, ns: str, name: str, location: str, **more: Any) -> httpx.Response:
     """Register a table."""
@@ -30,8 +32,20 @@ def register_view(by: Person, world: World, ns: str, name: str, location: str) -
     return by.post(f"{world.root}/namespaces/{ns}/register-view", {"name": name, "metadata-location": location})
 
 
+def adopt(by: Person, world: World, ns: str, name: str, location: str, **more: Any) -> httpx.Response:
+    """Register a table by a file that no record of the catalog knows."""
+    body = {"name": name, "metadata-location": location, **more}
+    return by.post(f"{world.root}/namespaces/{ns}/register", body, headers=ADOPT)
+
+
+def adopt_view(by: Person, world: World, ns: str, name: str, location: str) -> httpx.Response:
+    """Register a view by a file that no record of the catalog knows."""
+    body = {"name": name, "metadata-location": location}
+    return by.post(f"{world.root}/namespaces/{ns}/register-view", body, headers=ADOPT)
+
+
 def released(world: World, ns: str, **more: Any) -> Table:
-    """A table that was unregistered: its files are there and nobody's."""
+    """A table of the administrator that was unregistered; its files are there."""
     table = world.table(ns, **more)
     assert world.admin.post(f"{table.path}/unregister").status_code == 200
     return table
@@ -114,7 +128,7 @@ def test_with_keys_of_ones_own_none_are_handed_out(world: World, ns: str) -> Non
 def test_a_packed_metadata_file_is_read_whatever_its_name(world: World, ns: str) -> None:
     location, metadata = foreign(world, ns)
     file = put(world, f"{location}/metadata/00003-a.metadata.json", metadata, packed=True)
-    answer = register(world.admin, world, ns, unique("t"), file)
+    answer = adopt(world.admin, world, ns, unique("t"), file)
     assert answer.status_code == 200, answer.text
     assert answer.json()["metadata"]["location"] == location
 
@@ -167,7 +181,7 @@ def test_a_missing_namespace_does_not_exist(world: World, ns: str) -> None:
 def test_a_missing_file_is_not_found(world: World, ns: str) -> None:
     location, _ = foreign(world, ns)
     file = f"{location}/metadata/00000-x.metadata.json"
-    assert told(register(world.admin, world, ns, "t", file)) == (
+    assert told(adopt(world.admin, world, ns, "t", file)) == (
         404,
         "NotFoundException",
         f"Failed to open input stream for file: {file}",
@@ -179,8 +193,8 @@ def test_what_is_no_metadata_is_a_bad_request(world: World, ns: str, content: by
     location, _ = foreign(world, ns)
     file = f"{location}/metadata/00000-x.metadata.json"
     world.s3.put_object(Bucket=world.bucket, Key=file.removeprefix(f"s3://{world.bucket}/"), Body=content)
-    assert register(world.admin, world, ns, "t", file).status_code == 400
-    assert register_view(world.admin, world, ns, "t", file).status_code == 400
+    assert adopt(world.admin, world, ns, "t", file).status_code == 400
+    assert adopt_view(world.admin, world, ns, "t", file).status_code == 400
 
 
 def test_a_gzip_bomb_is_refused_and_not_unpacked(world: World, ns: str) -> None:
@@ -188,11 +202,12 @@ def test_a_gzip_bomb_is_refused_and_not_unpacked(world: World, ns: str) -> None:
     file = f"{location}/metadata/00000-x.metadata.json"
     bomb = gzip.compress(b" " * (200 * 1024 * 1024))
     world.s3.put_object(Bucket=world.bucket, Key=file.removeprefix(f"s3://{world.bucket}/"), Body=bomb)
-    status, _, message = told(register(world.admin, world, ns, "t", file))
+    status, _, message = told(adopt(world.admin, world, ns, "t", file))
     assert status == 400
     assert "unpacks to more than" in message
 
 
+@pytest.mark.threat("LG-LOC-08", "LG-LOC-09")
 @pytest.mark.parametrize(
     "place",
     ["metadata-log", "manifest-list", "statistics", "partition-statistics", "write.data.path", "write.metadata.path"],
@@ -230,7 +245,7 @@ def test_a_file_whose_inside_points_into_another_table_is_refused(world: World, 
         case _:
             document["properties"] = {place: there}
     file = put(world, f"{location}/metadata/00000-x.metadata.json", document)
-    status, kind, message = told(register(world.admin, world, ns, unique("t"), file))
+    status, kind, message = told(adopt(world.admin, world, ns, unique("t"), file))
     assert (status, kind) == (400, "InvalidLocation"), message
     put(
         world,
@@ -238,22 +253,24 @@ def test_a_file_whose_inside_points_into_another_table_is_refused(world: World, 
         {**document, "metadata-log": [], "statistics": [], "partition-statistics": []}
         | {"snapshots": [snapshot], "properties": {}},
     )  # the same file without what was wrong is taken
-    assert register(world.admin, world, ns, unique("t"), file).status_code == 200
+    assert adopt(world.admin, world, ns, unique("t"), file).status_code == 200
 
 
+@pytest.mark.threat("LG-LOC-10")
 def test_a_file_in_the_directory_of_another_table_is_refused_unread(world: World, ns: str) -> None:
     victim = world.table(ns)
     for file in (victim.answer["metadata-location"], f"{victim.location}/metadata/there-is-none.json"):
-        assert told(register(world.admin, world, ns, unique("t"), file))[:2] == (409, "LocationAlreadyTaken")
-        assert told(register_view(world.admin, world, ns, unique("t"), file))[:2] == (409, "LocationAlreadyTaken")
+        assert told(adopt(world.admin, world, ns, unique("t"), file))[:2] == (409, "LocationAlreadyTaken")
+        assert told(adopt_view(world.admin, world, ns, unique("t"), file))[:2] == (409, "LocationAlreadyTaken")
 
 
+@pytest.mark.threat("LG-LOC-09")
 def test_a_file_that_names_the_location_of_another_table_is_refused(world: World, ns: str) -> None:
     victim = world.table(ns)
     location, metadata = foreign(world, ns)
     for wrong in (victim.location, f"s3://{world.bucket}", location.rsplit("/", 1)[0], "s3://elsewhere/x", "file:///x"):
         file = put(world, f"{location}/metadata/00000-x.metadata.json", {**metadata, "location": wrong})
-        status, _, message = told(register(world.admin, world, ns, unique("t"), file))
+        status, _, message = told(adopt(world.admin, world, ns, unique("t"), file))
         assert status in (400, 409), (wrong, message)
 
 
@@ -265,15 +282,15 @@ def test_a_file_outside_of_the_warehouse_is_refused(world: World, ns: str) -> No
         f"s3://{world.bucket}/x",
     ):
         assert told(register(world.admin, world, ns, "t", file))[:2] == (400, "InvalidLocation")
+        assert told(adopt(world.admin, world, ns, "t", file))[:2] == (400, "InvalidLocation")
 
 
 def test_one_file_cannot_be_registered_twice(world: World, ns: str) -> None:
     table = released(world, ns)
     assert register(world.admin, world, ns, "first", table.answer["metadata-location"]).status_code == 200
-    assert told(register(world.admin, world, ns, "second", table.answer["metadata-location"]))[:2] == (
-        409,
-        "LocationAlreadyTaken",
-    )
+    second = table.answer["metadata-location"]
+    assert told(register(world.admin, world, ns, "second", second))[:2] == (403, "NamespaceActionForbidden")
+    assert told(adopt(world.admin, world, ns, "second", second))[:2] == (409, "LocationAlreadyTaken")
 
 
 def test_overwriting_puts_the_file_in_the_place_of_the_table_and_purges_nothing(world: World, ns: str) -> None:
@@ -335,7 +352,7 @@ def test_a_place_no_credential_could_be_made_for_is_refused_when_the_table_is_ma
     ]
     commit = {"requirements": [{"type": "assert-create"}], "updates": updates}
     for answer in (
-        register(world.admin, world, ns, unique("t"), file),
+        adopt(world.admin, world, ns, unique("t"), file),
         world.admin.post(tables, body, headers=managed),
         world.admin.post(tables, {**body, "stage-create": True}, headers=managed),
         world.admin.post(f"{tables}/{unique('t')}", commit),
@@ -347,6 +364,7 @@ def test_a_place_no_credential_could_be_made_for_is_refused_when_the_table_is_ma
     assert world.sql("select 1 from tables where location like $1", f"{location}%") == []
 
 
+@pytest.mark.threat("LG-LOC-14")
 def test_a_metadata_file_right_in_the_warehouses_base_is_refused_unread(world: World, ns: str) -> None:
     """Its folder would be the whole warehouse, for the table and for the credential to read it with."""
     base = world.ready.s3.profile.get("key-prefix", "demo")

@@ -119,6 +119,7 @@ def test_who_holds_another_table_of_the_old_namespace_still_sees_the_way_to_it(w
     assert world.contractor.get(path(world, "tables", new, leaving["name"])).status_code == 200
 
 
+@pytest.mark.threat("LG-DEC-03")
 @KINDS
 def test_a_rename_needs_the_right_on_the_source_and_the_right_to_create_at_the_destination(
     world: World, kind: str
@@ -137,11 +138,16 @@ def test_a_rename_needs_the_right_on_the_source_and_the_right_to_create_at_the_d
         f"Namespace does not exist: {new}",
     )
     world.grant("describe", world.steward, "namespace", world.namespace_id(new))
+    assert told(rename(world.steward, world, kind, here, there))[:2] == (403, forbidden)
+    world.grant("manage_grants", world.steward, _type(kind), made["id"])
     assert told(rename(world.steward, world, kind, here, there))[:2] == (403, "NamespaceActionForbidden")
+    world.revoke("manage_grants", world.steward, _type(kind), made["id"])
     assert world.admin.head(path(world, kind, old, made["name"])).status_code == 204
     name = unique("within")
     assert rename(world.steward, world, kind, here, (old, name)).status_code == 204
     world.grant("create", world.steward, "namespace", world.namespace_id(new))
+    assert told(rename(world.steward, world, kind, (old, name), there))[:2] == (403, forbidden)
+    world.grant("manage_grants", world.steward, _type(kind), made["id"])
     assert rename(world.steward, world, kind, (old, name), there).status_code == 204
 
 
@@ -159,6 +165,7 @@ def test_a_name_that_could_not_be_created_is_no_new_name(world: World, ns: str) 
         assert rename(world.admin, world, "tables", (ns, table.name), (ns, name)).status_code == 400
 
 
+@pytest.mark.threat("LG-LOC-17")
 def test_a_table_created_under_the_old_name_shares_nothing_with_the_renamed_one(world: World, ns: str) -> None:
     first = world.table(ns)
     assert rename(world.admin, world, "tables", (ns, first.name), (ns, unique("away"))).status_code == 204

@@ -584,3 +584,15 @@ def test_answers_have_what_was_asked_for(entra: Directory) -> None:
     assert entra.scim.get(path).json()["meta"]["version"] == 'W/"3"', "the repeated request changed nothing"
     listed = entra.scim.get(USERS, params={"filter": f'id eq "{user["id"]}"', "attributes": "name.familyName"}).json()
     assert listed["Resources"] == [{"schemas": [CORE_USER], "id": user["id"], "name": {"familyName": "B"}}]
+
+
+def test_an_address_that_the_directory_gives_is_found_and_outlasts_what_users_say(
+    world: World, entra: Directory
+) -> None:
+    subject, address = unique("ann"), f"{unique('ann')}@corp.example"
+    entra.user(subject, emails=[{"value": address, "primary": True}])
+    person = entra.comes(subject, email="self@corp.example", email_verified=True)
+    said = {"name": "Ann", "email": "self@corp.example", "user-type": "human"}
+    assert person.ask("PUT", f"/management/v1/user/{person.id}", json=said).json()["email"] == address
+    found = world.admin.post("/management/v1/search/user", {"search": address}).json()["users"]
+    assert found[0] == {"id": person.id, "name": "Ann", "user-type": "human", "email": address}

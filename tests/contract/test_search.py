@@ -134,6 +134,7 @@ def test_a_rename_is_found_by_the_new_name_at_once(world: World) -> None:
     assert table.uuid in [each["tabular-id"]["id"] for each in search(world, fresh)]
 
 
+@pytest.mark.threat("LG-DIS-12")
 def test_who_sees_one_table_finds_it_among_better_matches_that_are_invisible(
     world: World, forgotten: list[str]
 ) -> None:

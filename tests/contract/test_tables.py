@@ -80,12 +80,14 @@ def test_a_client_that_manages_its_storage_gets_region_and_endpoint_and_no_keys(
     assert both.json()["storage-credentials"]
 
 
+@pytest.mark.threat("LG-DEC-08")
 def test_an_unknown_delegation_is_refused_rather_than_guessed(world: World, ns: str) -> None:
     table = world.table(ns)
     odd = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "vended-credential"})
     assert told(odd)[:2] == (400, "BadRequestException")
 
 
+@pytest.mark.threat("LG-DIS-09")
 def test_no_cache_may_keep_an_answer_with_keys(world: World, ns: str) -> None:
     table = world.table(ns)
     for path in (table.path, f"{table.path}/credentials"):
@@ -161,6 +163,7 @@ def test_an_explicit_location_below_the_base_is_taken_as_given(world: World, ns:
     assert table.answer["storage-credentials"][0]["prefix"] == f"{location}/"
 
 
+@pytest.mark.threat("LG-LOC-18")
 def test_of_fifty_who_race_for_overlapping_locations_one_wins(world: World, ns: str) -> None:
     base = f"s3://{world.bucket}/demo/{unique('race')}"
     places = [base, f"{base}/a", f"{base}/a/b"]

@@ -135,6 +135,7 @@ def test_delegate_can_be_granted_on_projects_and_warehouses_alone(world: World, 
     assert told(world.bob.post(world.grants_path("warehouse", world.warehouse), entry))[0] in (403, 404)
 
 
+@pytest.mark.threat("LG-DEC-21")
 def test_management_is_for_users_themselves(world: World, engine: Person) -> None:
     person = acting(world, engine, world.admin)
     for path in ("/management/v1/whoami", "/management/v1/warehouse", "/management/v1/user"):

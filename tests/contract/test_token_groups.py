@@ -172,6 +172,7 @@ def test_a_role_in_a_role_and_an_assumed_one_come_by_groups_too(world: World, co
     assert told(answer)[:2] == (400, "InvalidAssumeRoleId")
 
 
+@pytest.mark.threat("LG-DEC-24")
 def test_a_policy_about_a_role_binds_who_is_in_it_by_a_group(world: World, comes: Comes, table: Table) -> None:
     """D31: a deny by group would silently not apply otherwise."""
     group = unique("g")
@@ -198,6 +199,7 @@ def test_who_is_told_the_own_roles_is_told_those_by_groups(world: World, comes: 
     assert world.admin.get(path).json() == {"roles": []}, "what a token says is known of its own bearer alone"
 
 
+@pytest.mark.threat("LG-DEC-15")
 def test_a_group_counts_in_the_project_of_its_role_alone(world: World, comes: Comes, table: Table) -> None:
     elsewhere = warehouses.project(world)
     group = unique("g")
@@ -213,6 +215,7 @@ def test_a_group_counts_in_the_project_of_its_role_alone(world: World, comes: Co
     assert elsewhere in [each["project-id"] for each in listed]
 
 
+@pytest.mark.threat("LG-AUT-10")
 def test_a_hundred_groups_count_and_one_more_is_refused_clearly(world: World, comes: Comes, table: Table) -> None:
     project = warehouses.project(world)
     headers = {"x-project-id": project}

@@ -91,6 +91,7 @@ def test_one_illegal_update_fails_all(world: World, ns: str) -> None:
     assert world.snapshot() == before
 
 
+@pytest.mark.threat("LG-LOC-08")
 def test_one_property_that_leads_out_of_its_table_fails_all(world: World, ns: str) -> None:
     first, second = world.table(ns), world.table(ns)
     before = world.snapshot()
@@ -100,6 +101,7 @@ def test_one_property_that_leads_out_of_its_table_fails_all(world: World, ns: st
     assert world.snapshot() == before
 
 
+@pytest.mark.threat("LG-DEC-04")
 def test_one_forbidden_table_among_many_keeps_all_as_they_were(world: World, ns: str) -> None:
     tables = [world.table(ns) for _ in range(8)]
     ids = {row["name"]: str(row["id"]) for row in world.sql("select id, name from tables")}

@@ -29,12 +29,13 @@ def test_the_best_match_comes_first_and_letters_of_any_script_match(world: World
         assert world.admin.delete(f"{USER}/{gone}").status_code == 204
 
 
-def test_users_are_found_by_parts_of_their_name_address_and_id(world: World) -> None:
+def test_users_are_found_by_parts_of_their_name_and_id(world: World) -> None:
     name = unique("Zoe_100%")
     id = provision(world, name)
-    for text in (name.upper(), name[2:], f"{name}@EXAMPLE", id):
+    for text in (name.upper(), name[2:], id):
         found = world.carol.post("/management/v1/search/user", {"search": text}).json()["users"]
-        assert {"id": id, "name": name, "user-type": "human", "email": f"{name}@example.com"} in found
+        assert {"id": id, "name": name, "user-type": "human"} in found
+    assert world.admin.get(f"{USER}/{id}").json()["email"] == f"{name}@example.com", "shown, though nobody verified it"
     mistyped = world.carol.post("/management/v1/search/user", {"search": name.replace("Zoe", "Zeo")}).json()["users"]
     assert id in [each["id"] for each in mistyped], "a mistake is forgiven"
     for text in ("%", "_", "qqqqxxxxqqqq"):

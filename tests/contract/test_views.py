@@ -141,6 +141,7 @@ def test_a_view_may_move_to_a_free_place_below_the_base(world: World, ns: str) -
     assert told(taken)[:2] == (409, "LocationAlreadyTaken")
 
 
+@pytest.mark.threat("LG-LOC-08")
 def test_a_view_does_not_move_to_where_a_table_is_or_out_of_the_warehouse(world: World, ns: str) -> None:
     made, table = create(world, ns), world.table(ns)
     for place, status in (

@@ -273,7 +273,7 @@ _CHANGES: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize("change", _CHANGES)
-def test_changing_a_warehouse_takes_modify(world: World, change: str) -> None:
+def test_changing_a_warehouse_takes_modify_and_its_storage_a_privilege_of_its_own(world: World, change: str) -> None:
     prefix = unique("mine")
     warehouse = warehouses.make(world, **{"storage-profile": warehouses.profile(world, prefix)})
     action, body = _CHANGES[change]
@@ -302,6 +302,9 @@ def test_changing_a_warehouse_takes_modify(world: World, change: str) -> None:
     world.grant("create", person, "warehouse", warehouse.id)
     assert (ask(), may()) == ((403, "WarehouseActionForbidden"), False)
     world.grant("modify", person, "warehouse", warehouse.id)
+    if action == "can_update_storage":
+        assert (ask(), may()) == ((403, "WarehouseActionForbidden"), False)
+        world.grant("manage_storage", person, "warehouse", warehouse.id)
     assert (ask(), may()) == ((200, ""), True)
     world.strip(person)
 

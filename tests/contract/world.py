@@ -30,6 +30,7 @@ import psutil
 from botocore.config import Config
 
 from gateway.embedded.ready import Ready
+from tests.retries import RETRIES
 
 Answer = TypeVar("Answer")
 
@@ -189,7 +190,7 @@ class World:
         issued = joserfc.jws.extract_compact(self.admin.token.encode())
         claims = json.loads(issued.payload) | {"sub": subject, "client_id": subject, "jti": str(uuid.uuid4())}
         header = {name: value for name, value in issued.headers().items() if name in ("alg", "kid", "typ")}
-        key = joserfc.jwk.RSAKey.import_key(self._providers_key().read_bytes())
+        key = joserfc.jwk.RSAKey.import_key(self.provider_key())
         token = joserfc.jws.serialize_compact(header, json.dumps(claims).encode(), key)
         person = Person(subject, f"oidc~{subject}", token, self.base)
         self._met.append(person)
@@ -198,10 +199,10 @@ class World:
         assert made.status_code in (200, 201), made.text
         return person
 
-    def _providers_key(self) -> Path:
-        """Where the identity provider keeps what it signs with: below the directory it was started with."""
+    def provider_key(self) -> bytes:
+        """Return the private key of the identity provider (PEM), which lies below the directory it was started with."""
         command = psutil.Process(self.ready.pids["identity-provider"][0]).cmdline()
-        return Path(command[command.index("--config") + 1]) / "keys" / "rsa_private.pem"
+        return (Path(command[command.index("--config") + 1]) / "keys" / "rsa_private.pem").read_bytes()
 
     # ---- making things ------------------------------------------------------------------------------------------
 
@@ -466,9 +467,21 @@ def asked_again(ask: Callable[[], httpx.Response], *, unless: int = 0) -> httpx.
     """The answer to what a test needs and is not about, asked for again as clients do after 429 and 503, unless that is
     what is expected: nobody could decide in time, or what others lost at that moment overtook the decision.
     """
-    deadline = time.monotonic() + 30
-    while (answer := ask()).status_code in {429, 503} - {unless} and time.monotonic() < deadline:
-        time.sleep(0.2)
+    return sent_again(ask, unless=unless, seconds=30)
+
+
+def sent_again(
+    ask: Callable[[], httpx.Response], *, unless: int = 0, seconds: float, pause: float = 0.2
+) -> httpx.Response:
+    """Send a request until its answer is neither 429 nor 503, for at most so many seconds; the run counts it."""
+    answer = ask()
+    if answer.status_code not in {429, 503} - {unless}:
+        return answer
+    RETRIES.note()
+    deadline = time.monotonic() + seconds
+    while answer.status_code in {429, 503} - {unless} and time.monotonic() < deadline:
+        time.sleep(pause)
+        answer = ask()
     return answer
 
 

@@ -56,7 +56,7 @@ def test_a_dropped_table_is_registered_again_from_its_files(world: World, ns: st
     assert admin.sql(f"SELECT * FROM lake.{ns}.back") == [(1, "kept")]
     admin.sql(f"INSERT INTO lake.{ns}.back VALUES (2, 'new')")
     assert admin.value(f"SELECT count(*) FROM lake.{ns}.back") == 2
-    with pytest.raises(SparkRefused, match="Location is taken"):
+    with pytest.raises(SparkRefused, match="Forbidden: The metadata file"):
         admin.sql(f"CALL lake.system.register_table(table => '{ns}.twice', metadata_file => '{file}')")
     assert [name for _, name, _ in admin.sql(f"SHOW TABLES IN lake.{ns}")] == ["back"]
 

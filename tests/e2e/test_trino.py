@@ -74,6 +74,24 @@ def test_what_is_read_is_what_was_written(lake: Lake) -> None:
     assert lake.trino.run(lake.other, f"select * from {lake.schema}.lent order by 1")[0] == ["EU"]
 
 
+def test_a_definer_view_lends_nothing_to_an_ownerless_view_below_it(world: World, lake: Lake) -> None:
+    """Trino would read what the inner view names as the owner of the outer one, and sends the bridge no chain."""
+    name = unique("nested")
+    for sql in (
+        f"create view {lake.schema}.{name}_in security invoker as select region from {lake.schema}.orders",
+        f"create view {lake.schema}.{name}_own as select region from {lake.schema}.orders",
+        f"create view {lake.schema}.{name} as select region from {lake.schema}.{name}_in",
+        f"create view {lake.schema}.{name}_chain as select region from {lake.schema}.{name}_own",
+    ):
+        lake.trino.run(lake.owner, sql)
+    for outer in (name, f"{name}_chain"):
+        view = world.admin.get(f"{world.root}/namespaces/{lake.schema}/views/{outer}").json()
+        world.grant("select", lake.other, "view", view["metadata"]["view-uuid"])
+    assert lake.may(lake.owner, f"select * from {{s}}.{name}"), "the owner reads by own rights"
+    assert not lake.may(lake.other, f"select * from {{s}}.{name}")
+    assert lake.may(lake.other, f"select * from {{s}}.{name}_chain"), "the inner view runs as its own owner"
+
+
 def test_lists_have_what_each_may_see(lake: Lake) -> None:
     def listed(person: Person, sql: str) -> set[str]:
         return {name for (name,) in lake.trino.run(person, sql.format(s=lake.schema))}

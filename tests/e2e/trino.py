@@ -36,7 +36,7 @@ _OLDEST_JAVA = 24
 _KEPT = Path.home() / ".cache" / "lakegate" / "trino" / VERSION
 #: Nothing but the connector and the access control; the tarball has forty other connectors.
 _PARTS = ("bin/", "lib/", "plugin/iceberg/", "plugin/opa/")
-_LEFT_OUT = ("net.snowflake_", "org.rocksdb_", "-osx-", "-windows-", "aarch_64", "aarch64")
+_LEFT_OUT = ("net.snowflake_", "-osx-", "-windows-", "aarch_64", "aarch64")
 _START_SECONDS = 420.0
 _QUERY_SECONDS = 180.0
 
@@ -110,8 +110,9 @@ def java_home() -> Path:
 
 
 def kept() -> Path | None:
-    """The trimmed server, when it is here already."""
-    return _KEPT if (_KEPT / "bin" / "launcher").is_file() else None
+    """The trimmed server, when it is here already and complete: the file cache does not start without RocksDB."""
+    complete = (_KEPT / "bin" / "launcher").is_file() and any((_KEPT / "plugin" / "iceberg").glob("org.rocksdb_*"))
+    return _KEPT if complete else None
 
 
 def installed() -> Path:
@@ -138,6 +139,7 @@ def installed() -> Path:
         raise Missing(f"{archive.name} has the checksum {digest}, not {SHA256}")
     _unpack(archive, part)
     archive.unlink()
+    shutil.rmtree(_KEPT, ignore_errors=True)
     part.rename(_KEPT)
     return _KEPT
 
@@ -226,8 +228,13 @@ def _reasons(error: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def trino_server(world: World, bridge: Bridge, folder: Path, service: Person) -> Iterator[Trino]:
-    """Trino on the world's warehouse, which asks this bridge. At the catalog it is this service."""
+def trino_server(world: World, bridge: Bridge, folder: Path, service: Person, **properties: str) -> Iterator[Trino]:
+    """Trino on the world's warehouse, which asks this bridge. At the catalog it is this service.
+
+    `properties` are further ones of the Iceberg catalog, with `__` for a dot and `_` for a hyphen. Without any the
+    caches are off, as `docs/trino.md` demands it.
+    """
+    properties = properties or {"iceberg__metadata_cache__enabled": "false"}
     java, server = java_home(), installed()
     port = free_port()
     etc = folder / "etc"
@@ -241,7 +248,8 @@ def trino_server(world: World, bridge: Bridge, folder: Path, service: Person) ->
             token=service.token,
             endpoint=world.ready.s3.endpoint,
             region=world.ready.s3.region,
-        ),
+        )
+        + "".join(f"{_property(name)}={value}\n" for name, value in properties.items()),
         "access-control.properties": _ACCESS.format(opa=bridge.url, key=KEY),
     }
     for name, text in files.items():
@@ -266,6 +274,10 @@ def trino_server(world: World, bridge: Bridge, folder: Path, service: Person) ->
         finally:
             process.terminate()
             process.wait(timeout=60)
+
+
+def _property(name: str) -> str:
+    return name.replace("__", ".").replace("_", "-")
 
 
 def _started(url: str) -> bool:

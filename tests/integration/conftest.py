@@ -23,6 +23,7 @@ from gateway.embedded import ready
 from gateway.embedded.ready import Ready
 from gateway.embedded.supervisor import die_with_parent
 from tests.integration.kills import Killable
+from tests.kept_logs import FAILURES, keep
 
 _START_SECONDS = 200.0
 _STOP_SECONDS = 90.0
@@ -55,12 +56,18 @@ def _up(*, data: Path | None = None, empty: bool = False) -> Iterator[Ready]:
                 stderr=subprocess.STDOUT,
                 preexec_fn=die_with_parent(signal.SIGTERM),  # a test run that is killed leaves no stack behind
             )
+        failed = FAILURES.count
         try:
             _wait(process, ready_file, log, place)
             yield ready.read(ready_file)
+        except BaseException:
+            failed = -1
+            raise
         finally:
             process.send_signal(signal.SIGTERM)
             code = process.wait(_STOP_SECONDS)
+            if code or failed != FAILURES.count:
+                keep(log, *place.glob("logs/*.log"))
             if data is None:
                 _remove(place)
         assert code == 0, log.read_text()

@@ -245,7 +245,7 @@ def resolved_outer(rows: Rows) -> ResolvedNamespace:
         default_format_version=None,
     )
     namespace = Namespace((str(rows.outer),))
-    return ResolvedNamespace(id=rows.outer, warehouse=warehouse, namespace=namespace, ancestors=(), properties={})
+    return ResolvedNamespace(id=rows.outer, warehouse=warehouse, namespace=namespace, ancestors=())
 
 
 async def resolved_inner(connection: AsyncConnection, rows: Rows) -> ResolvedNamespace:
@@ -260,7 +260,6 @@ async def resolved_inner(connection: AsyncConnection, rows: Rows) -> ResolvedNam
         warehouse=outer.warehouse,
         namespace=Namespace(tuple(row.levels)),
         ancestors=tuple(row.ancestors),
-        properties={},
     )
 
 

@@ -281,7 +281,7 @@ def test_an_engine_that_loads_a_table_for_a_user_costs_one_more_question(
     assert (second.openfga["batch-check"], second.opa) == (0, 0)
     # Once a second a process reads the keys of such tokens, whoever asks.
     others = [[each for each in cost.statements if "signing_keys" not in each] for cost in (first, second)]
-    assert [len(each) for each in others] == [2, 2], "the rights of both have revisions of their own"
+    assert [len(each) for each in others] == [3, 2], "revisions of both, and the document once"
     assert after == [404]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
@@ -218,11 +218,10 @@ def _differing(cases: object, expected: object, world: World) -> str:
 
 
 def agree(at: str, examples: int) -> None:
-    """Compare in so many worlds, `QUESTIONS` questions in each. The seed makes every run the same."""
+    """Compare in so many worlds, `QUESTIONS` questions in each. Without `--seed` every run is the same."""
     pushed = asyncio.run(push_model(at, KEY, "random-worlds"))
     counted = {"cases": 0, "yes": 0}
 
-    @seed(20260304)
     @settings(
         max_examples=examples,
         database=None,
@@ -242,6 +241,7 @@ def agree(at: str, examples: int) -> None:
     assert counted["yes"] > counted["cases"] / 50, "the worlds are too poor to tell anything"
 
 
+@pytest.mark.threat("LG-DIS-15")
 @pytest.mark.timeout(300)
 def test_2000_random_questions_are_answered_alike(endpoint: str) -> None:
     agree(endpoint, 20)

@@ -18,7 +18,7 @@ import pytest
 from tests.contract import warehouses
 from tests.contract.conftest import stack, world
 from tests.contract.warehouses import WAREHOUSE, Made
-from tests.contract.world import SCHEMA, World, told, unique
+from tests.contract.world import SCHEMA, World, sent_again, told, unique
 
 __all__ = ["stack", "world"]
 
@@ -112,10 +112,7 @@ class Crowd:
 
 def settled(ask: Callable[[], httpx.Response]) -> httpx.Response:
     """The answer that is none of "nobody can say right now, and nothing was done"; such a one after a minute."""
-    deadline = time.monotonic() + 60
-    while (answer := ask()).status_code in (429, 503) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return answer
+    return sent_again(ask, seconds=60, pause=0.05)
 
 
 def _waiting(world: World, count: int) -> None:

@@ -408,6 +408,7 @@ async def test_what_is_not_overtaken_is_decided_once(rig: Rig) -> None:
 # ---- a write whose end nobody knows ---------------------------------------------------------------------------------
 
 
+@pytest.mark.threat("LG-DIS-14")
 async def test_a_late_write_does_not_bring_back_what_was_revoked(rig: Rig) -> None:
     """The write of a grant is held up until the revocation was delivered. It must not have been confirmed."""
     ann = rig.rows.ann
@@ -630,6 +631,7 @@ async def test_a_grant_to_who_is_being_deleted_waits_and_finds_nobody(rig: Rig) 
     assert await asked == {rig.rows.ben.id}
 
 
+@pytest.mark.threat("LG-DEC-16")
 async def test_a_dropped_object_leaves_no_tuple(rig: Rig) -> None:
     rows = rig.rows
     await rig.delivery.deliver(await rig.give(SELECT, rows.ann, "table"))

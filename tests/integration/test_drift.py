@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from gateway.embedded.ready import Ready
-from tests.contract.world import SCHEMA, World, unique
+from tests.contract.world import SCHEMA, World, sent_again, unique
 from tests.integration.relations import FOREVER, Relations, Tuple, soon
 
 NOTICED = 30.0
@@ -154,10 +154,7 @@ def _posted_until_decided(world: World, path: str, body: dict[str, Any]) -> http
     away meanwhile, and no third time (section 5 of the design, "Cache"): while others take away, it may have to be
     asked for again.
     """
-    for _ in range(10):
-        answer = world.admin.post(path, body)
-        if answer.status_code not in (429, 503):
-            break
+    answer = sent_again(lambda: world.admin.post(path, body), seconds=10, pause=0.0)
     assert answer.status_code in (200, 204), answer.text
     return answer
 

@@ -42,7 +42,7 @@ def world(killed_stack: Ready) -> Iterator[World]:
     "kills",
     [
         pytest.param(8, id="short", marks=pytest.mark.timeout(800)),
-        pytest.param(200, id="long", marks=[pytest.mark.long, pytest.mark.timeout(5400)]),
+        pytest.param(80, id="long", marks=[pytest.mark.long, pytest.mark.timeout(5400)]),
     ],
 )
 def test_what_was_acknowledged_happened_once_whatever_was_killed(world: World, gateway: Killable, kills: int) -> None:

@@ -34,6 +34,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from gateway.access.outage import DatabaseUnavailable
@@ -209,6 +210,18 @@ async def test_no_step_takes_away_what_the_version_before_uses(empty: str) -> No
     assert wrong == []
 
 
+async def test_a_step_that_fails_keeps_those_before_it_and_is_repeated(empty: str) -> None:
+    """Each step has a transaction of its own: a long run that fails late does not begin anew."""
+    await _on(empty, lambda connection: connection.execute(text("create table former_table_names ()")))
+    with pytest.raises(ProgrammingError, match="former_table_names"):
+        await run_migrations(empty)
+    with pytest.raises(SchemaMismatch, match="has schema 0030"):
+        await require_current_schema(empty)
+    await _on(empty, lambda connection: connection.execute(text("drop table former_table_names")))
+    await run_migrations(empty)
+    await require_current_schema(empty)
+
+
 async def test_a_database_that_a_newer_version_made_is_refused_and_left_alone(empty: str) -> None:
     await run_migrations(empty)
     await _on(empty, lambda connection: connection.execute(text("update alembic_version set version_num = '9999'")))
@@ -227,3 +240,45 @@ async def test_one_without_a_schema_and_one_that_is_away_are_told_apart(empty: s
 async def test_two_that_migrate_at_once_both_end_with_todays_schema(empty: str) -> None:
     await asyncio.gather(run_migrations(empty), run_migrations(empty))
     await require_current_schema(empty)
+
+
+_OWNERS = """
+    insert into grants (
+        id, privilege, principal_type, principal_id, object_type, object_id, granted_by, granted_at, expires_at)
+    values
+        (gen_random_uuid(), 'ownership', 'user', 'oidc~anna', 'warehouse', :one, 'oidc~anna', now(), null),
+        (gen_random_uuid(), 'ownership', 'role', :two, 'warehouse', :one, 'oidc~root', now(), '2199-01-01Z'),
+        (gen_random_uuid(), 'ownership', 'user', 'oidc~late', 'warehouse', :one, 'oidc~root', now(), '2001-01-01Z'),
+        (gen_random_uuid(), 'modify', 'user', 'oidc~bert', 'warehouse', :one, 'oidc~root', now(), null),
+        (gen_random_uuid(), 'ownership', 'user', 'oidc~cara', 'namespace', :two, 'oidc~cara', now(), null)
+"""
+
+
+async def test_owners_of_warehouses_keep_the_right_to_change_the_storage(empty: str) -> None:
+    """Model 1.6: `modify` no longer gives it, so the owners of the day receive the grant, as their ownership ends."""
+    ids = {"one": str(uuid4()), "two": str(uuid4())}
+    await _on(empty, to, "0027")
+    await _on(empty, lambda connection: connection.execute(text(_OWNERS), ids))
+    await run_migrations(empty)
+
+    def found(connection: Connection) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+        given = connection.execute(
+            text(
+                "select principal_id, object_type, object_id, granted_by, extract(year from expires_at)::int "
+                "from grants where privilege = 'manage_storage' order by principal_type, principal_id"
+            )
+        )
+        waiting = connection.execute(
+            text("select subject_type, subject_id, object_id, takes_away, warehouse_id::text from outbox order by 1")
+        )
+        return [tuple(row) for row in given], [tuple(row) for row in waiting]
+
+    given, waiting = await _on(empty, found)  # type: ignore[misc]  # what `found` returns
+    assert given == [
+        (ids["two"], "warehouse", ids["one"], "oidc~root", 2199),
+        ("oidc~anna", "warehouse", ids["one"], "oidc~anna", None),
+    ]
+    assert waiting == [
+        ("role", ids["two"], ids["one"], False, ids["one"]),
+        ("user", "oidc~anna", ids["one"], False, ids["one"]),
+    ]

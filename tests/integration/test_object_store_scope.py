@@ -31,7 +31,7 @@ from pyiceberg.io import load_file_io
 
 from gateway.governance.storage_validation import CheckStatus, ValidationReport, validate_warehouse_storage
 from gateway.scope.credential import S3AccessKey, TemporaryCredential
-from gateway.scope.endpoint import EndpointRules
+from gateway.scope.endpoint import ANY_NETWORK, EndpointRules
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Location
 from gateway.scope.profile import Flavor, S3Profile
@@ -43,6 +43,7 @@ from gateway.vending.properties import client_properties
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.sts import Sts
 from gateway.vending.vendor import NoCredentials, Vended, Vendor
+from tests.storage_routes import LOCAL
 
 pytestmark = pytest.mark.integration
 
@@ -196,7 +197,7 @@ def _wait_until_up(process: "subprocess.Popen[bytes]", url: str, log: Path) -> N
 
 @pytest.fixture
 def sts() -> Iterator[Sts]:
-    made = Sts()
+    made = Sts(route=LOCAL)
     yield made
     made.close()
 
@@ -267,6 +268,7 @@ def objects(store: Store) -> None:
 # -- the fence, tried ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.threat("LG-LOC-01")
 @pytest.mark.parametrize("level", list(AccessLevel))
 async def test_a_vended_key_does_inside_what_its_level_says_and_nothing_outside(
     store: Store, sts: Sts, objects: None, level: AccessLevel
@@ -285,6 +287,7 @@ async def test_a_vended_key_does_inside_what_its_level_says_and_nothing_outside(
         assert not _delete(client, key), key
 
 
+@pytest.mark.threat("LG-LOC-01")
 async def test_a01_siblings_and_the_bare_prefix_cannot_be_listed(store: Store, sts: Sts, objects: None) -> None:
     client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
     for prefix in (
@@ -303,6 +306,7 @@ async def test_a01_siblings_and_the_bare_prefix_cannot_be_listed(store: Store, s
     assert _list(client, "base/ns/t1/data")
 
 
+@pytest.mark.threat("LG-LOC-12")
 async def test_a12_traversal_out_of_the_prefix_is_refused(store: Store, sts: Sts, objects: None) -> None:
     client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
     for key in ("base/ns/t1/../t2/f", "base/ns/t1/%2e%2e/t2/f", "base/ns/t1/..%2ft2/f", "base/ns/t1/./../t2/f"):
@@ -346,6 +350,7 @@ async def test_deleting_many_in_one_request_spares_what_lies_outside(store: Stor
 # -- A25: the control plane ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.threat("LG-LOC-22")
 async def test_a25_a_vended_key_sees_no_bucket(store: Store, sts: Sts) -> None:
     client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
     try:
@@ -381,6 +386,7 @@ _BUCKET_CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.threat("LG-LOC-22")
 @pytest.mark.parametrize("call", _BUCKET_CALLS)
 async def test_a25_a_vended_key_cannot_use_the_control_plane(store: Store, sts: Sts, objects: None, call: str) -> None:
     client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
@@ -404,6 +410,7 @@ _IDENTITY_CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
+@pytest.mark.threat("LG-LOC-22")
 @pytest.mark.parametrize("call", _IDENTITY_CALLS)
 async def test_a25_a_vended_key_cannot_make_another_identity(store: Store, sts: Sts, call: str) -> None:
     service, attempt = _IDENTITY_CALLS[call]
@@ -544,7 +551,7 @@ async def test_a_wrong_secret_gives_a_specific_error_without_the_stores_words(st
 
 async def test_the_callback_is_told_the_outcome_of_each_call(store: Store) -> None:
     told: list[str] = []
-    sts = Sts(on_latency=lambda seconds, outcome: told.append(outcome) if seconds >= 0 else None)
+    sts = Sts(route=LOCAL, on_latency=lambda seconds, outcome: told.append(outcome) if seconds >= 0 else None)
     await _vend(store, sts, AccessLevel.READ)
     with pytest.raises(ShortTermCredentialError):
         await _vend(store, sts, AccessLevel.READ, sts_role_arn="arn:aws:iam::000000000000:role/Missing")
@@ -556,7 +563,7 @@ async def test_the_callback_is_told_the_outcome_of_each_call(store: Store) -> No
 
 
 async def test_files_are_written_once_read_listed_and_deleted(store: Store) -> None:
-    files, profile, keys = Files(), store.profile(), store.credential
+    files, profile, keys = Files(route=LOCAL), store.profile(), store.credential
     place = Location("s3", BUCKET, ("base", "files", "é &'\"+~".replace(" ", "")))
     text = place.child("a%20b.json").text
     await files.write(profile, keys, text, b"one")
@@ -578,8 +585,8 @@ async def test_a_sibling_with_the_same_beginning_does_not_make_a_location_seem_f
     store: Store, objects: None
 ) -> None:
     empty = Location("s3", BUCKET, ("base", "ns", "t"))
-    await Files().delete(store.profile(), store.credential, ["s3://warehouse/base/ns/t/f"])
-    assert await Files().is_empty(store.profile(), store.credential, empty)
+    await Files(route=LOCAL).delete(store.profile(), store.credential, ["s3://warehouse/base/ns/t/f"])
+    assert await Files(route=LOCAL).is_empty(store.profile(), store.credential, empty)
 
 
 async def test_the_environment_cannot_redirect_or_unsign_a_request(
@@ -590,8 +597,10 @@ async def test_the_environment_cannot_redirect_or_unsign_a_request(
     for name in ("AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "stranger")
     monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
-    sts = Sts()
-    await Files().write(store.profile(), store.credential, f"s3://{BUCKET}/base/env/{secrets.token_hex(4)}", b"x")
+    sts = Sts(route=LOCAL)
+    await Files(route=LOCAL).write(
+        store.profile(), store.credential, f"s3://{BUCKET}/base/env/{secrets.token_hex(4)}", b"x"
+    )
     await _vend(store, sts, AccessLevel.READ)
     sts.close()
 
@@ -604,19 +613,19 @@ async def test_the_gateways_own_files_go_through_the_role_it_is_told_to_assume(s
         asked.append(str(profile.assume_role_arn))
         return await sts.assume_own_role(profile, credential)
 
-    files = Files(own_role=own)
+    files = Files(route=LOCAL, own_role=own)
     text = f"s3://{BUCKET}/base/own/{secrets.token_hex(4)}"
     await files.write(profile, store.credential, text, b"x")
     assert await files.read(profile, store.credential, text, max_bytes=9) == b"x"
     assert asked == [ROLE]  # once: the session is reused
     with pytest.raises(StorageDenied):
-        await Files().read(profile, store.credential, text, max_bytes=9)
+        await Files(route=LOCAL).read(profile, store.credential, text, max_bytes=9)
 
 
 async def test_listing_and_deleting_elsewhere_with_a_vended_key_is_told_as_a_refusal(
     store: Store, sts: Sts, objects: None
 ) -> None:
-    keys, files, profile = (await _vend(store, sts, AccessLevel.READ)).temporary, Files(), store.profile()
+    keys, files, profile = (await _vend(store, sts, AccessLevel.READ)).temporary, Files(route=LOCAL), store.profile()
     with pytest.raises(StorageDenied):
         await files.list_keys(profile, keys, profile.base_location(), 1)
     with pytest.raises(StorageDenied):
@@ -628,7 +637,9 @@ async def test_a_store_that_is_down_is_unavailable_and_not_missing(store: Store)
         closed.bind(("127.0.0.1", 0))
         profile = store.profile(endpoint=f"http://127.0.0.1:{closed.getsockname()[1]}")
         with pytest.raises(StorageUnavailable) as failed:
-            await Files(total_seconds=5).read(profile, store.credential, f"s3://{BUCKET}/base/x", max_bytes=9)
+            await Files(route=LOCAL, total_seconds=5).read(
+                profile, store.credential, f"s3://{BUCKET}/base/x", max_bytes=9
+            )
     assert "127.0.0.1" not in str(failed.value)
 
 
@@ -640,9 +651,9 @@ def _statuses(report: ValidationReport) -> dict[str, str]:
 
 
 async def _validate(store: Store, sts: Sts, profile: S3Profile | None = None, **more: Any) -> ValidationReport:
-    files = Files(own_role=sts.assume_own_role, total_seconds=60)
+    files = Files(route=LOCAL, own_role=sts.assume_own_role, total_seconds=60)
     report = await validate_warehouse_storage(
-        profile or store.profile(), store.credential, files=files, sts=sts, **more
+        profile or store.profile(), store.credential, files=files, sts=sts, **({"endpoints": ANY_NETWORK} | more)
     )
     left = (
         store.client("s3", store.credential)
@@ -717,6 +728,7 @@ class _IgnoresListCondition(Sts):
         return await super().assume(policy=json.dumps(document), **rest)
 
 
+@pytest.mark.threat("LG-POL-08")
 @pytest.mark.parametrize(
     ("kind", "check"),
     [
@@ -730,7 +742,7 @@ class _IgnoresListCondition(Sts):
 async def test_b08_a_store_that_ignores_part_of_the_session_policy_is_refused(
     store: Store, kind: type[Sts], check: str
 ) -> None:
-    sts = kind()
+    sts = kind(route=LOCAL)
     report = await _validate(store, sts)
     sts.close()
     assert not report.valid
@@ -739,14 +751,17 @@ async def test_b08_a_store_that_ignores_part_of_the_session_policy_is_refused(
 
 async def test_wrong_keys_fail_early_and_skip_the_rest(store: Store, sts: Sts) -> None:
     wrong = msgspec.structs.replace(store.credential, secret_access_key="wrong")
-    report = await validate_warehouse_storage(store.profile(), wrong, files=Files(total_seconds=60), sts=sts)
+    report = await validate_warehouse_storage(
+        store.profile(), wrong, files=Files(route=LOCAL, total_seconds=60), sts=sts, endpoints=ANY_NETWORK
+    )
     statuses = _statuses(report)
     assert statuses["storage-client-initialized"] == "failed" and not report.valid
     assert statuses["vended-credentials-scope-enforced"] == statuses["cleanup"] == "skipped"
 
 
+@pytest.mark.threat("LG-DEC-05")
 async def test_d08_an_inner_address_is_refused_before_anything_is_sent(store: Store, sts: Sts) -> None:
-    rules = EndpointRules(allow_loopback=False)
+    rules = EndpointRules()
     port = store.url.rpartition(":")[2]
     report = await _validate(store, sts, store.profile(endpoint=f"http://localhost:{port}"), endpoints=rules)
     assert _statuses(report)["storage-address-allowed"] == "failed"
@@ -759,7 +774,7 @@ async def test_a_validation_that_runs_out_of_time_fails_and_cleans_up(store: Sto
             await asyncio.sleep(30)
             raise AssertionError("never reached")
 
-    sts = Slow()
+    sts = Slow(route=LOCAL)
     report = await _validate(store, sts, total_seconds=8)
     sts.close()
     assert not report.valid
@@ -774,6 +789,7 @@ class _Unasked(Sts):
         raise AssertionError("the store was asked")
 
 
+@pytest.mark.threat("LG-LOC-19")
 async def test_a22_a_table_outside_of_a_narrowed_warehouse_gets_no_credentials(store: Store) -> None:
     with pytest.raises(LocationOutsideWarehouse):
         await _vend(store, _Unasked(), AccessLevel.READ, key_prefix="base/other")
@@ -781,6 +797,7 @@ async def test_a22_a_table_outside_of_a_narrowed_warehouse_gets_no_credentials(s
         await _vend(store, _Unasked(), AccessLevel.READ, key_prefix="base/ns/t1")
 
 
+@pytest.mark.threat("LG-POL-01")
 async def test_b01_a_pattern_character_is_refused_where_it_cannot_be_escaped(store: Store) -> None:
     place = Location("s3", BUCKET, ("base", "t*"))
     with pytest.raises(InvalidLocation):

@@ -70,6 +70,7 @@ async def outage(decider: OpaDecider, questions: int = 1) -> None:
     assert raised.value.__cause__ is None
 
 
+@pytest.mark.threat("LG-DEC-19")
 @pytest.mark.parametrize(
     "body",
     [
@@ -84,14 +85,22 @@ async def outage(decider: OpaDecider, questions: int = 1) -> None:
         {"result": {"decisions": [YES, YES]}},
         {"result": {"decisions": [True]}},
         {"result": {"decisions": [{}]}},
-        {"result": {"decisions": [{"allow": "true"}]}},
-        {"result": {"decisions": [{"allow": 1}]}},
-        {"result": {"decisions": [{"allow": None}]}},
-        {"result": {"decisions": [{"allow": True, "obligations": {"max_credential_seconds": "900"}}]}},
-        {"result": {"decisions": [{"allow": True, "obligations": {"max_credential_seconds": -1}}]}},
-        {"result": {"decisions": [{"allow": True, "obligations": {"mask_columns": ["a"]}}]}},
-        {"result": {"decisions": [{"allow": True, "obligations": None}]}},
-        {"result": {"decisions": [{"allow": True, "verdict": "maybe"}]}},
+        {"result": {"decisions": [{**YES, "allow": "true"}]}},
+        {"result": {"decisions": [{**YES, "allow": 1}]}},
+        {"result": {"decisions": [{**YES, "allow": None}]}},
+        {"result": {"decisions": [{**YES, "obligations": {"max_credential_seconds": "900"}}]}},
+        {"result": {"decisions": [{**YES, "obligations": {"max_credential_seconds": -1}}]}},
+        {"result": {"decisions": [{**YES, "obligations": {"mask_columns": ["a"]}}]}},
+        {"result": {"decisions": [{**YES, "obligations": None}]}},
+        {"result": {"decisions": [{**YES, "obligations": {"max_credential_seconds": None}}]}},
+        {"result": {"decisions": [{**YES, "obligations": {"no_vending": "true"}}]}},
+        {"result": {"decisions": [{**YES, "obligations": {"append_only": None}}]}},
+        {"result": {"decisions": [{**YES, "obligations": {"hide_operations": "drop_table"}}]}},
+        {"result": {"decisions": [{"allow": True, "reasons": []}]}},
+        {"result": {"decisions": [{"allow": True, "obligations": {}}]}},
+        {"result": {"decisions": [{**YES, "reasons": [{"code": "c"}]}]}},
+        {"result": {"decisions": [{**YES, "verdict": "maybe"}]}},
+        {"result": {"decisions": [YES], "limits": {}}},
         {"result": {"decisions": [YES], "valid_until": "tomorrow"}},
         {"decisions": [YES]},
         [{"result": {"decisions": [YES]}}],
@@ -106,6 +115,7 @@ async def test_an_answer_that_is_no_whole_decision_is_an_outage(body: Any) -> No
         await outage(decider)
 
 
+@pytest.mark.threat("LG-DEC-23")
 async def test_one_missing_answer_among_several_is_an_outage() -> None:
     async with opa(answering({"result": {"decisions": [YES, YES]}})) as decider:
         await outage(decider, 3)
@@ -149,6 +159,22 @@ async def test_a_server_that_breaks_is_not_asked_for_longer_than_the_timeout() -
     assert len(asked) == 2, "asked again once, because a decision changes nothing"
 
 
+async def test_a_policy_that_fails_is_an_outage_that_names_the_line_and_is_not_repeated() -> None:
+    calls: list[str] = []
+    location = {"file": "gateway/guardrails/times.rego", "row": 7, "col": 3}
+    errors = [{"code": "eval_builtin_error", "message": 'parsing time "secret"', "location": location}]
+
+    async def failing(received: web.Request) -> web.StreamResponse:
+        calls.append(received.raw_path)
+        return web.json_response({"code": "internal_error", "message": "m", "errors": errors}, status=500)
+
+    async with opa(failing) as decider:
+        with pytest.raises(DecisionEngineUnavailable) as raised:
+            await decider.decide(request())
+    assert str(raised.value) == "A policy failed for this input: eval_builtin_error at gateway/guardrails/times.rego:7."
+    assert calls == ["/v1/data/gateway/decisions?strict-builtin-errors=true"]
+
+
 async def test_a_server_that_is_not_there_is_an_outage() -> None:
     with closed_port() as port:
         decider = OpaDecider(f"http://127.0.0.1:{port}", TOKEN, timeout_s=1.0)
@@ -179,6 +205,7 @@ async def test_a_whole_answer_is_read_in_order() -> None:
     assert held.valid_until is not None
 
 
+@pytest.mark.threat("LG-POL-10")
 async def test_the_path_is_fixed_whatever_the_question_says_and_the_wire_is_snake_case() -> None:
     seen: list[tuple[str, Any, str | None]] = []
 
@@ -200,7 +227,7 @@ async def test_the_path_is_fixed_whatever_the_question_says_and_the_wire_is_snak
     async with opa(keeping) as decider:
         await decider.decide(asked)
     [(path, body, bearer)] = seen
-    assert path == "/v1/data/gateway/decisions"
+    assert path == "/v1/data/gateway/decisions?strict-builtin-errors=true"
     assert bearer == f"Bearer {TOKEN}"
     assert body == {
         "input": {
@@ -221,6 +248,10 @@ async def test_the_path_is_fixed_whatever_the_question_says_and_the_wire_is_snak
                         "id": nasty,
                         "name": nasty,
                         "namespace": [nasty],
+                        "namespace_ids": None,
+                        "former_names": [],
+                        "former_namespaces": [],
+                        "former_names_complete": True,
                         "warehouse_id": None,
                         "warehouse": None,
                         "project_id": None,

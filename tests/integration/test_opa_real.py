@@ -186,6 +186,22 @@ async def test_rules_for_credentials_become_obligations_of_their_questions(decid
     ]
 
 
+async def test_an_error_of_a_builtin_function_denies_by_failing(decider: OpaDecider, endpoint: str) -> None:
+    """Without strict errors the pattern that cannot be read would match nothing, and its obligation be dropped."""
+    rules = [{"table": "[", "ask": {"no_vending": True}}]
+    assert call(endpoint, "PUT", CREDENTIALS, {"rules": rules}, OPERATOR) == 204
+    with pytest.raises(DecisionEngineUnavailable, match=r"eval_builtin_error at .*credentials\.rego:\d+"):
+        await decider.decide(request())
+
+
+async def test_a_zone_that_does_not_exist_stops_contractors_alone(decider: OpaDecider, endpoint: str) -> None:
+    hours = {**SHIPPED["contractors"]["hours"], "timezone": "Europe/Atlantis"}
+    assert call(endpoint, "PUT", CONTRACTORS, {"users": ["oidc~c"], "roles": [], "hours": hours}, OPERATOR) == 204
+    with pytest.raises(DecisionEngineUnavailable, match="contractors.rego"):
+        await decider.decide(request(actor="oidc~c"))
+    assert (await decider.decide(request(actor="oidc~alice")))[0].allow is True
+
+
 async def test_a_thousand_questions_are_answered_in_order(decider: OpaDecider, endpoint: str) -> None:
     rules = [{"table": "*7", "ask": {"no_vending": True}}]
     assert call(endpoint, "PUT", CREDENTIALS, {"rules": rules}, OPERATOR) == 204
@@ -211,6 +227,7 @@ def test_what_the_gateway_may_not_do(endpoint: str) -> None:
     assert call(endpoint, "GET", "/health", None, GATEWAY) == 200
     for method, path in (
         ("POST", f"{DECISIONS}?explain=full"),
+        ("POST", f"{DECISIONS}?strict-builtin-errors=true&metrics=true"),
         ("POST", "/v1/data/gateway/guardrails/../decisions"),
         ("POST", "/v1/data/gateway"),
         ("POST", "/v1/data"),

@@ -222,6 +222,7 @@ def endpoint() -> Iterator[str]:
         process.wait(timeout=60)
 
 
+@pytest.mark.threat("LG-DIS-15")
 async def test_openfga_and_the_formulas_of_the_reference_agree_on_random_worlds(endpoint: str) -> None:
     pushed = await push_model(endpoint, KEY, "differential")
     client = FgaClient(endpoint, KEY, pushed.store_id, pushed.model_id, timeout_s=30)

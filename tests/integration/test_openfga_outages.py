@@ -73,6 +73,7 @@ async def outage(client: FgaClient, number: int = 1) -> DecisionEngineUnavailabl
     return raised.value
 
 
+@pytest.mark.threat("LG-DEC-19")
 @pytest.mark.parametrize(
     "body",
     [
@@ -108,6 +109,7 @@ async def test_a_condition_without_its_context_is_a_no_and_the_others_are_answer
         assert await client.batch_check([check(0), check(1)], context={}) == [False, True]
 
 
+@pytest.mark.threat("LG-DEC-23")
 async def test_one_missing_answer_among_many_is_an_outage() -> None:
     async def partial(request: web.Request) -> web.StreamResponse:
         asked = await request.json()

@@ -322,6 +322,7 @@ async def test_an_assumed_role_gives_only_what_the_role_has(client: FgaClient) -
     assert [found async for found in client.read(object=f"role:{role}")] == [], "the membership is never stored"
 
 
+@pytest.mark.threat("LG-DIS-15")
 async def test_checks_and_lists_agree(client: FgaClient, endpoint: str, pushed: StoreAndModel) -> None:
     await client.write(
         [

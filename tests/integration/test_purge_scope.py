@@ -34,6 +34,7 @@ from tests.integration.test_object_store_scope import (  # noqa: F401 - fixtures
     sts,
 )
 from tests.integration.toxic import BEFORE, SILENT, WELL, Toxic
+from tests.storage_routes import LOCAL
 
 pytestmark = pytest.mark.integration
 
@@ -48,7 +49,7 @@ def _purge(store: Store, sts: Sts, files: Files | None = None) -> Purge:  # noqa
     return Purge(
         database=cast(Any, None),
         door=cast(Any, None),
-        files=files or Files(),
+        files=files or Files(route=LOCAL),
         storage=cast(Any, storage),
         vendor=Vendor(sts),
     )
@@ -79,6 +80,7 @@ def _there(store: Store, prefix: str) -> set[str]:  # noqa: F811
     return {each["Key"] for page in pages for each in page.get("Contents", ())}
 
 
+@pytest.mark.threat("LG-LOC-24")
 async def test_the_credential_of_a_purge_reaches_its_place_and_no_sibling(store: Store, sts: Sts) -> None:  # noqa: F811
     _put(store, [*INSIDE, *SIBLINGS])
     profile = store.profile()
@@ -97,6 +99,7 @@ async def test_the_credential_of_a_purge_reaches_its_place_and_no_sibling(store:
     assert not any(key in _there(store, "base/") for key in INSIDE)
 
 
+@pytest.mark.threat("LG-LOC-24", "LG-LOC-25")
 async def test_a_purge_that_was_told_of_a_siblings_key_deletes_nothing(store: Store, sts: Sts) -> None:  # noqa: F811
     _put(store, [*INSIDE, *SIBLINGS])
     profile = store.profile()
@@ -128,7 +131,7 @@ async def test_a_store_that_goes_silent_in_the_middle_is_purged_by_the_next_run(
     profile = store.profile(endpoint=f"http://127.0.0.1:{proxy.port}")
     warehouse = _warehouse(profile)
     permit = SimpleNamespace(warehouse=lambda _: warehouse, operation=SimpleNamespace(warehouse=None))
-    purge = _purge(store, sts, Files(request_seconds=5.0, total_seconds=6.0))
+    purge = _purge(store, sts, Files(route=LOCAL, request_seconds=5.0, total_seconds=6.0))
     deletions = 0
 
     def after_the_first_page(_: int, sent: bytes) -> str | None:

@@ -37,6 +37,12 @@ _TABLE_CREATION = [
 ]
 
 
+@pytest.fixture(scope="module")
+def adopters(world: World) -> None:
+    """A file that no table owned is adopted, and both callers have to be able to."""
+    world.grant("manage_storage", world.bob, "warehouse", world.warehouse)
+
+
 def _race(world: World, asks: list[Ask]) -> list[httpx.Response]:
     """All requests, in an order nobody chose, sixteen at a time, by two people."""
     clients = [client(world.base, person.token) for person in (world.admin, world.bob) for _ in range(8)]
@@ -131,14 +137,16 @@ def test_of_a_hundred_who_race_for_overlapping_places_in_every_way_one_wins(worl
 
 
 @pytest.mark.parametrize("round", range(2))
-def test_registering_a_place_and_creating_inside_it_at_once_gives_it_to_one(world: World, ns: str, round: int) -> None:
+def test_registering_a_place_and_creating_inside_it_at_once_gives_it_to_one(
+    world: World, adopters: None, ns: str, round: int
+) -> None:
     base = f"s3://{world.bucket}/demo/{unique('brought')}"
     file = f"{base}/metadata/00000-{uuid.uuid4()}.metadata.json"
     world.s3.put_object(Bucket=world.bucket, Key=file.removeprefix(f"s3://{world.bucket}/"), Body=_document(base))
 
     def register(http: httpx.Client) -> httpx.Response:
         body = {"name": unique("r"), "metadata-location": file}
-        return http.post(f"{world.root}/namespaces/{ns}/register", json=body)
+        return http.post(f"{world.root}/namespaces/{ns}/register", json=body, headers={"X-Lakegate-Adopt": "true"})
 
     inside = [ask for _ in range(4) for ask in _creations(world, ns, f"{base}/inside")]
     inside += [ask for _ in range(4) for ask in _creations(world, ns, f"{base}/INSIDE/deeper")]

@@ -15,6 +15,7 @@ from sqlalchemy import event, func, select, text
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.resolved import ResolvedNamespace, Whereabouts
+from gateway.db.absent import NAMED
 from gateway.db.direct import DirectRead
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
@@ -105,8 +106,11 @@ async def test_many_references_are_the_same_rows_as_one_by_one_in_a_statement_fo
     kinds = {type(ref) for ref in asked}
     assert len(kinds) == 14, "a kind of reference is not tried"
     singly: dict[refs.Ref, object] = {}
+    would_lie: dict[refs.Ref, Whereabouts] = {}
     for ref in asked:
-        singly.update((await resolver.resolve([ref], caller)).rows)
+        alone = await resolver.resolve([ref], caller)
+        singly.update(alone.rows)
+        would_lie.update(alone.absent)
     assert {type(ref) for ref in singly} == kinds
     statements: list[str] = []
 
@@ -117,7 +121,9 @@ async def test_many_references_are_the_same_rows_as_one_by_one_in_a_statement_fo
     found = await resolver.resolve(asked, caller)
     assert found.rows == singly
     # The server is one reference of its kind and goes another way.
-    assert len([each for each in statements if each.startswith("WITH") or "SELECT" in each]) == len(kinds) - 1
+    sent = [each for each in statements if each.startswith("WITH") or "SELECT" in each]
+    assert len(sent) == len(kinds) - 1 + len(NAMED), "and one for where what is named by path would lie"
+    assert found.absent == {ref: where for ref, where in would_lie.items() if ref not in singly}
 
 
 async def test_no_question_is_lost_to_connections_that_a_restarted_database_left_in_the_pool(url: str) -> None:

@@ -24,6 +24,7 @@ from gateway.storage.files import Files
 from gateway.trust import CertificatesUnusable, Trust, for_postgres, trusted
 from gateway.vending.sts import Sts
 from tests.integration.certificates import Authority, authority, listening
+from tests.storage_routes import LOCAL
 
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 KEY = S3AccessKey(access_key_id="a", secret_access_key="b")
@@ -64,12 +65,12 @@ def _profile(url: str) -> S3Profile:
 
 async def _object_store(url: str, trust: Trust) -> object:
     profile = _profile(url)
-    files = Files(certificates=trust.pem, connect_seconds=10, request_seconds=15, total_seconds=20)
+    files = Files(certificates=trust.pem, route=LOCAL, connect_seconds=10, request_seconds=15, total_seconds=20)
     return await files.is_empty(profile, KEY, profile.base_location())  # type: ignore[arg-type]  # its base is a location
 
 
 async def _sts(url: str, trust: Trust) -> object:
-    sts = Sts(ca_bundle=trust.bundle, total_seconds=8)
+    sts = Sts(ca_bundle=trust.bundle, route=LOCAL, total_seconds=8)
     try:
         return await sts.assume(
             profile=_profile(url), credential=KEY, policy='{"Statement": []}', session_name="test", seconds=900

@@ -256,7 +256,7 @@ def test_grantable_relations_are_those_of_the_reference(model: Model) -> None:
     assert grantable_of(model) == {
         "server": {"admin", "operator", "provisioner"},
         "project": on_projects | {"describe", "select", "create", "modify", "delegate", "enforcer", "inspector"},
-        "warehouse": below | {"delegate", "enforcer", "inspector"},
+        "warehouse": below | {"delegate", "enforcer", "inspector", "manage_storage"},
         "namespace": below,
         "table": below - {"create"},
         "column": {"select"},

@@ -59,6 +59,9 @@ def test_each_package_is_named_by_its_path(policies: Path) -> None:
         parts = file.relative_to(policies).with_suffix("").parts
         if parts[-1] in ("main", "main_test"):
             parts = (*parts[:-2], parts[-2] + parts[-1].removeprefix("main"))
+        if parts[:2] == ("gateway", "guardrails") and parts[-1].endswith("_test"):
+            # Every package below gateway.guardrails is a guardrail.
+            parts = ("gateway_test", "guardrails", parts[-1].removesuffix("_test"))
         assert f"\npackage {'.'.join(parts)}\n" in file.read_text(encoding="utf-8"), file
 
 

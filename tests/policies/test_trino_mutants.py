@@ -148,13 +148,21 @@ MUTANTS = {
     ),
     "a view lends what its owner may not grant": (
         TABLE,
-        '\t\t"read grant_select | read-view grant_select",\n',
+        '\t\t"read grant_select | lent-view grant_select",\n',
         "",
         RECORDED,
     ),
     "a place may be chosen": (TABLE, "\tlower(name) in _places\n", '\tname == "nothing"\n', "test_a_place_of_ones_own"),
     "a place may be chosen in capitals": (TABLE, "lower(name) in _places", "name in _places", "test_no_property"),
     "files are added from anywhere": (TABLE, '\t"optimize",\n', '\t"optimize",\n\t"add_files",\n', "test_files_from"),
+    "a table needs no name": (TABLE, "\tnot names.read(thing)\n", "\tfalse\n", "test_a_value_of_another_type"),
+    "properties need no names": (TABLE, "\tnot is_object(properties)\n", "\tfalse\n", "test_properties_without_names"),
+    "a session property needs no name": (
+        TABLE,
+        "\tis_string(thing.catalogSessionProperty.propertyName)\n\tnot endswith",
+        "\tnot endswith",
+        "test_a_session_may_not",
+    ),
     "retention may be shortened": (TABLE, '"_min_retention")', '"_no_such")', "test_a_session_may_not"),
     "no list of columns is a list": (TABLE, "if is_array(thing.table.columns)", "if true", "test_counting"),
     "arriving takes nothing": (
@@ -207,9 +215,15 @@ MUTANTS = {
     ),
     "a view lends what its owner reads in part": (
         TABLE,
-        '\t\t"read read_data | read-view select",\n',
-        '\t\t"read read_columns | read-view select",\n',
+        '\t\t"read read_data | lent-view select",\n',
+        '\t\t"read read_columns | lent-view select",\n',
         "test_reading_some_columns",
+    ),
+    "a view lends its owner's rights to an ownerless view": (
+        TABLE,
+        '_called("view", names.plain(thing)), {"runs-as-owner": true})',
+        '_called("view", names.plain(thing)), {})',
+        "test_an_ownerless_view",
     ),
     "how a table is made is shown to who reads some columns": (
         TABLE,

@@ -66,6 +66,7 @@ def test_a_name_alone_is_nobody(world: World, engine: Person, table: Table) -> N
     rejected(world, unsigned("admin"), table.path)
 
 
+@pytest.mark.threat("LG-DEC-20")
 def test_whoever_has_no_delegate_names_nobody(world: World, engine: Person) -> None:
     for proven in (world.admin.token, unsigned("admin")):
         kept(ask(world, world.carol.token, subject_token=proven))
@@ -81,6 +82,7 @@ def test_a_forged_actor_is_nobody(world: World, engine: Person) -> None:
     kept(ask(world, engine.token, subject_token=unsigned("admin"), actor_token=world.carol.token, actor_token_type=JWT))
 
 
+@pytest.mark.threat("LG-AUT-13")
 def test_the_actors_token_is_no_subject_and_an_actor_in_a_named_subject_none(world: World, engine: Person) -> None:
     kept(ask(world, engine.token, subject_token=engine.token))
     kept(ask(world, engine.token, subject_token=unsigned("etl")))
@@ -88,6 +90,7 @@ def test_the_actors_token_is_no_subject_and_an_actor_in_a_named_subject_none(wor
     kept(ask(world, world.carol.token, subject_token=engine.token))
 
 
+@pytest.mark.threat("LG-AUT-13")
 def test_chains_end_with_their_first_link(world: World, engine: Person) -> None:
     exchanged = acting(world, engine, world.admin).token
     kept(ask(world, exchanged, subject_token=exchanged))
@@ -122,6 +125,7 @@ def test_an_exchanged_token_ends_with_the_relation_and_not_before_the_next_reque
     assert world.admin.get(table.path).status_code == 200
 
 
+@pytest.mark.threat("LG-DEC-20")
 def test_delegate_on_one_warehouse_is_nothing_in_another(world: World, table: Table) -> None:
     world.strip(world.etl)
     other = make(world).id

@@ -61,6 +61,7 @@ def _shape(answer: httpx.Response, *names: str) -> tuple[int, list[str], str]:
     return answer.status_code, sorted(name for name in answer.headers if name != "date"), body
 
 
+@pytest.mark.threat("LG-DIS-01")
 @pytest.mark.parametrize(("method", "path", "body"), _REQUESTS, ids=lambda value: str(value)[:40])
 def test_the_invisible_and_the_absent_get_the_same_answer(
     world: World, hidden: str, method: str, path: str, body: object
@@ -96,12 +97,28 @@ def test_warehouses_and_objects_by_id_are_hidden_too(world: World, hidden: str) 
     )
 
 
+@pytest.mark.threat("LG-DIS-02")
+def test_a_taken_name_is_told_only_to_a_caller_that_sees_what_has_it(world: World, ns: str) -> None:
+    """The right to create in a namespace shows what lies in it; without it a taken and a free name are alike."""
+    table, person = world.table(ns), world.stranger()
+    tables = f"{world.root}/namespaces/{ns}/tables"
+    refused = [told(person.post(tables, {"name": name, "schema": SCHEMA})) for name in (table.name, unique("free"))]
+    assert refused[0] == refused[1]
+    assert refused[0][0] == 404
+    world.grant("create", person, "namespace", world.namespace_id(ns))
+    assert person.get(table.path).status_code == 200
+    taken = person.post(tables, {"name": table.name, "schema": SCHEMA})
+    assert told(taken)[:2] == (409, "AlreadyExistsException")
+
+
+@pytest.mark.threat("LG-DIS-03")
 def test_lists_of_a_stranger_are_empty_or_absent(world: World) -> None:
     assert world.carol.get("/management/v1/project-list").json() == {"projects": []}
     assert world.carol.get("/management/v1/warehouse").status_code == 404
     assert world.carol.get("/management/v1/user").status_code == 403
 
 
+@pytest.mark.threat("LG-DIS-01")
 @pytest.mark.parametrize("what", ["a table", "a namespace", "a table in a namespace"])
 def test_the_time_of_an_answer_does_not_tell_the_invisible_from_the_absent(
     world: World, hidden: str, what: str
@@ -131,6 +148,7 @@ def test_the_time_of_an_answer_does_not_tell_the_invisible_from_the_absent(
     pytest.fail("; ".join(seen))
 
 
+@pytest.mark.threat("LG-DIS-05")
 def test_a_revocation_is_in_force_with_its_answer_two_hundred_times_on_every_worker(world: World, ns: str) -> None:
     """E05, invariant 4: whichever worker the next request meets, however warm it is."""
     world.strip(world.steward)
@@ -151,6 +169,7 @@ def test_a_revocation_is_in_force_with_its_answer_two_hundred_times_on_every_wor
             assert set(pool.map(ask, range(4))) == {404}
 
 
+@pytest.mark.threat("LG-DIS-04")
 def test_errors_speak_neither_sql_nor_python(world: World, hidden: str) -> None:
     """E04."""
     answers = [
@@ -165,6 +184,7 @@ def test_errors_speak_neither_sql_nor_python(world: World, hidden: str) -> None:
             assert word not in answer.text, answer.text
 
 
+@pytest.mark.threat("LG-DIS-11")
 def test_a_name_cannot_forge_a_line_of_the_log(world: World) -> None:
     """E15: line breaks reach no name; in headers and errors they are escaped."""
     forged = '{"event": "forged"}'
@@ -189,6 +209,7 @@ def _log(world: World, name: str) -> list[str]:
     return found.read_text(errors="replace").splitlines() if found.exists() else []
 
 
+@pytest.mark.threat("LG-AUT-15")
 def test_no_secret_is_in_any_log_or_audit_record(world: World, hidden: str) -> None:
     """C18, invariant 9: every token, secret and vended key of this run, in every log of the stack and in the audit."""
     loaded = world.admin.get(f"{world.root}/namespaces/{hidden}/tables/secret").json()
@@ -220,6 +241,7 @@ def test_no_secret_is_in_any_log_or_audit_record(world: World, hidden: str) -> N
             assert world.ready.s3.secret_key.encode().hex() not in row["text"]
 
 
+@pytest.mark.threat("LG-AUT-15")
 def test_no_secret_is_on_a_command_line(world: World) -> None:
     secrets = [world.ready.s3.secret_key, world.ready.openfga.token, world.ready.opa.token]
     secrets += [user.client_secret for user in world.ready.users.values()]
@@ -230,10 +252,8 @@ def test_no_secret_is_on_a_command_line(world: World) -> None:
 
 
 def test_every_vended_credential_has_its_audit_record_before_it_leaves(world: World, hidden: str) -> None:
-    request = unique("audited")
-    answer = world.alice.get(f"{world.root}/namespaces/{hidden}/tables/secret", headers={"X-Request-Id": request})
-    assert answer.headers["x-request-id"] == request
-    rows = world.sql("select actor_id, outcome from audit_log where request_id = $1", request)
+    answer = world.alice.get(f"{world.root}/namespaces/{hidden}/tables/secret")
+    rows = world.sql("select actor_id, outcome from audit_log where request_id = $1", answer.headers["x-request-id"])
     assert [(row["actor_id"], row["outcome"]) for row in rows] == [("oidc~alice", "allowed")]
 
 
@@ -245,9 +265,9 @@ def _audited(world: World, request: str) -> list[Any]:
 
 
 def test_the_audit_tells_the_truth_the_answer_hides(world: World, hidden: str) -> None:
-    for table, name in (("secret", unique("hid")), ("absent", unique("abs"))):
-        world.carol.get(f"{world.root}/namespaces/{hidden}/tables/{table}", headers={"X-Request-Id": name})
-        (row,) = _audited(world, name)
+    for table in ("secret", "absent"):
+        answer = world.carol.get(f"{world.root}/namespaces/{hidden}/tables/{table}")
+        (row,) = _audited(world, answer.headers["x-request-id"])
         assert '"oidc~carol"' in row["record"]
         if table == "secret":
             there = row["record"]

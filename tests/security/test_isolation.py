@@ -31,6 +31,7 @@ def tenant(world: World) -> dict[str, str]:
     return {"project": project, "warehouse": made.json()["warehouse-id"]}
 
 
+@pytest.mark.threat("LG-DEC-15")
 def test_rights_in_one_project_open_nothing_of_the_same_name_in_another(
     world: World, ns: str, tenant: dict[str, str]
 ) -> None:
@@ -54,6 +55,7 @@ def test_rights_in_one_project_open_nothing_of_the_same_name_in_another(
         keys.get_object(Bucket=world.bucket, Key=key)
 
 
+@pytest.mark.threat("LG-DEC-02")
 def test_ids_of_another_warehouse_in_the_path_name_nothing(world: World, ns: str, tenant: dict[str, str]) -> None:
     """D02: the object that was decided on is the one that is used, so path parts must fit together."""
     table = world.table(ns)
@@ -65,6 +67,7 @@ def test_ids_of_another_warehouse_in_the_path_name_nothing(world: World, ns: str
     assert world.admin.get(crossed).status_code == 404
 
 
+@pytest.mark.threat("LG-DEC-02")
 def test_a_project_named_twice_is_not_two_readings(world: World, tenant: dict[str, str]) -> None:
     """D02: nobody chooses between two that differ, neither for the decision nor for what is made."""
     body = {"warehouse-name": unique("w"), "project-id": world.project, "storage-profile": {"type": "s3"}}
@@ -75,6 +78,7 @@ def test_a_project_named_twice_is_not_two_readings(world: World, tenant: dict[st
     assert {each["warehouse-id"] for each in listed["warehouses"]} == {tenant["warehouse"]}
 
 
+@pytest.mark.threat("LG-DEC-14")
 @pytest.mark.parametrize("order", ["writer first", "reader first"])
 def test_two_principals_never_share_keys(world: World, ns: str, order: str) -> None:
     """D20, invariant 6."""
@@ -120,6 +124,7 @@ _ODD_SUBJECTS = [
 ]
 
 
+@pytest.mark.threat("LG-POL-09")
 @pytest.mark.parametrize("subject", _ODD_SUBJECTS)
 def test_a_user_whose_name_looks_like_relationship_language_is_just_a_user(world: World, ns: str, subject: str) -> None:
     """B10: a grant to `oidc~*` must not be a grant to everybody."""
@@ -139,6 +144,7 @@ def test_a_user_whose_name_looks_like_relationship_language_is_just_a_user(world
     assert about.json() == {"allowed": True}
 
 
+@pytest.mark.threat("LG-DEC-18")
 @pytest.mark.parametrize(
     "smuggled",
     [

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nobody gets keys for a place that is another table's (threats A, K1 to K8)."""
+"""Nobody gets keys for a place that is another table's (`docs/threats.md`, LG-LOC)."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import pytest
 from botocore.exceptions import ClientError
 
 from gateway.scope.location import Location
-from tests.contract.world import SCHEMA, Table, World, told, unique
+from tests.contract.world import SCHEMA, Table, World, asked_again, told, unique
 
 
 def _warehouse(world: World, **more: Any) -> str:
@@ -28,6 +29,17 @@ def _warehouse(world: World, **more: Any) -> str:
     return f"/catalog/v1/{made.json()['warehouse-id']}"
 
 
+#: How a warehouse lays out the default locations of its tables.
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "tabular-only": {"storage-layout": {"type": "tabular-only", "tabular": "{name}-{uuid}"}},
+    "full-hierarchy": {
+        "storage-layout": {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
+    },
+}
+
+
+@pytest.mark.threat("LG-LOC-16")
 def test_a_table_at_the_folder_of_a_namespace_does_not_swallow_the_tables_below(world: World) -> None:
     """K8: with namespaces in the path, who may create one table could else ask for the folder all others land in."""
     layout = {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
@@ -53,20 +65,49 @@ def test_a_table_at_the_folder_of_a_namespace_does_not_swallow_the_tables_below(
         assert told(victim)[:2] == (409, "LocationAlreadyTaken")
 
 
+@pytest.mark.threat("LG-LOC-07")
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_tables_do_not_inherit_a_place_of_another_table_from_their_namespace(world: World, kind: str) -> None:
+    """A namespace may name any place in its warehouse; no table lands in the folder of another one by it."""
+    root = _warehouse(world, **LAYOUTS[kind])
+    assert world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).status_code == 200
+    victim = world.admin.post(f"{root}/namespaces/n/tables", {"name": "victim", "schema": SCHEMA})
+    folder = victim.json()["metadata"]["location"]
+    for number, place in enumerate((folder, f"{folder}/below", folder.rpartition("/")[0])):
+        space = {"namespace": [f"m{number}"], "properties": {"location": place}}
+        if world.admin.post(f"{root}/namespaces", space).status_code == 400:
+            continue
+        made = world.admin.post(f"{root}/namespaces/m{number}/tables", {"name": "t", "schema": SCHEMA})
+        if made.status_code == 200:
+            assert not f"{made.json()['metadata']['location']}/".startswith(f"{folder}/")
+        else:
+            assert told(made)[:2] == (409, "LocationAlreadyTaken")
+    outside = {"namespace": ["o"], "properties": {"location": f"s3://{world.bucket}/elsewhere"}}
+    assert told(world.admin.post(f"{root}/namespaces", outside))[:2] == (400, "InvalidLocation")
+
+
+@pytest.mark.threat("LG-LOC-18")
 def test_default_and_explicit_locations_that_race_never_overlap(world: World) -> None:
     root = _warehouse(world)
     made = world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).json()
     folder = f"{made['properties']['location']}{unique('folder')}"
 
-    def create(i: int) -> None:
+    def create(i: int) -> httpx.Response:
         place = {} if i % 4 == 3 else {"location": [folder, f"{folder}/a", f"{folder}/a/{i}"][i % 4]}
-        world.admin.post(f"{root}/namespaces/n/tables", {"name": f"t{i}", "schema": SCHEMA, **place})
+        body = {"name": f"t{i}", "schema": SCHEMA, **place}
+        return asked_again(lambda: world.admin.post(f"{root}/namespaces/n/tables", body))
 
     with ThreadPoolExecutor(12) as pool:
-        list(pool.map(create, range(24)))
-    keys = [
-        row["location_key"] for row in world.sql("select location_key from tables where location like $1", f"{folder}%")
-    ]
+        answers = list(pool.map(create, range(24)))
+    made = {answer.json()["metadata"]["location"] for answer in answers if answer.status_code == 200}
+    refused = {told(answer)[:2] for answer in answers if answer.status_code != 200}
+    # 400: the file of the request that won lay there already; 409: its row did.
+    assert refused <= {(409, "LocationAlreadyTaken"), (400, "UnexpectedFilesInLocation")}
+    assert refused
+    assert [answers[i].status_code for i in range(3, 24, 4)] == [200] * 6, "a default location is nobody else's"
+    rows = world.sql("select location, location_key from tables where location = any($1)", list(made))
+    assert {row["location"] for row in rows} == made
+    keys = [row["location_key"] for row in rows if row["location"].startswith(folder)]
     assert keys
     assert not [(a, b) for a in keys for b in keys if a != b and a.startswith(b)]
 
@@ -119,6 +160,7 @@ def _refused(action: Any, **arguments: Any) -> None:
     assert refusal.value.response["ResponseMetadata"]["HTTPStatusCode"] in (400, 403, 405, 501), refusal.value
 
 
+@pytest.mark.threat("LG-LOC-01")
 def test_keys_of_one_table_open_no_sibling(world: World, siblings: dict[str, Table]) -> None:
     keys = world.store_of(world.admin.get(siblings["t1"].path).json()["config"])
     keys.put_object(Bucket=world.bucket, Key=_key(world, siblings["t1"]), Body=b"mine")
@@ -135,6 +177,7 @@ def test_keys_of_one_table_open_no_sibling(world: World, siblings: dict[str, Tab
     assert {found["Key"] for found in own["Contents"]} >= {_key(world, siblings["t1"])}
 
 
+@pytest.mark.threat("LG-DEC-07")
 def test_a_reader_gets_keys_that_write_nothing_whatever_it_asks_for(world: World, siblings: dict[str, Table]) -> None:
     """D10: alice may select."""
     header = {"X-Iceberg-Access-Delegation": "vended-credentials, remote-signing"}
@@ -146,6 +189,7 @@ def test_a_reader_gets_keys_that_write_nothing_whatever_it_asks_for(world: World
     _refused(keys.create_multipart_upload, Bucket=world.bucket, Key=_key(world, siblings["t1"], "new"))
 
 
+@pytest.mark.threat("LG-LOC-22")
 def test_keys_of_a_table_reach_no_control_plane(world: World, siblings: dict[str, Table]) -> None:
     """A25, K34."""
     keys = world.store_of(world.admin.get(siblings["t1"].path).json()["config"])
@@ -166,6 +210,7 @@ def test_a_copy_does_not_bring_in_a_foreign_object(world: World, siblings: dict[
     _refused(keys.copy_object, Bucket=world.bucket, Key=_key(world, siblings["t1"], "copy"), CopySource=source)
 
 
+@pytest.mark.threat("LG-POL-01", "LG-POL-02", "LG-POL-03")
 @pytest.mark.parametrize("name", ["*", "**", "t?", "${aws:username}", "${*}", "$${", '","Effect":"Allow', "},{"])
 def test_a_name_that_looks_like_policy_language_opens_nothing_more(
     world: World, siblings: dict[str, Table], name: str
@@ -178,6 +223,7 @@ def test_a_name_that_looks_like_policy_language_opens_nothing_more(
     _refused(keys.put_object, Bucket=world.bucket, Key=_key(world, siblings["t10"], "new"), Body=b"x")
 
 
+@pytest.mark.threat("LG-DEC-16", "LG-LOC-17")
 def test_a_dropped_and_recreated_table_inherits_nothing(world: World, ns: str) -> None:
     """A19, D23: neither the folder nor the grants of the old one of its name."""
     first = world.table(ns)

@@ -88,6 +88,7 @@ def fresh(world: World) -> str:
     return f"/catalog/v1/{made.json()['warehouse-id']}"
 
 
+@pytest.mark.threat("LG-DIS-14")
 def test_a_commit_that_waited_while_modify_was_revoked_is_refused(world: World, ns: str, analyst: Person) -> None:
     table, id = world.table(ns), world.namespace_id(ns)
     for privilege in ("describe", "modify"):
@@ -142,6 +143,7 @@ def vending(world: World, fresh: str) -> tuple[str, str]:
 _SECRETS = "lock table secrets in access exclusive mode"
 
 
+@pytest.mark.threat("LG-DIS-14")
 def test_who_lost_select_before_the_key_was_made_gets_none(
     world: World, vending: tuple[str, str], analyst: Person
 ) -> None:

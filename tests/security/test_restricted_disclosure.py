@@ -149,6 +149,7 @@ def tells_too_much(answer: httpx.Response) -> list[str]:
     return [each for each in NOT_THEIRS if each in text]
 
 
+@pytest.mark.threat("LG-DEC-11")
 @pytest.mark.parametrize("through", ["herself", "an engine"])
 def test_no_operation_tells_who_reads_one_column_of_the_others(world: World, table: Table, through: str) -> None:
     carol = world.carol if through == "herself" else acting(world, world.etl, world.carol)

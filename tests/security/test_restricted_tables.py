@@ -104,6 +104,7 @@ CLAIMS = {
 }
 
 
+@pytest.mark.threat("LG-DEC-26")
 @pytest.mark.parametrize("headers", [{}, DELEGATION, {**DELEGATION, **CLAIMS}], ids=["plain", "vended", "claiming"])
 def test_d33_a_client_that_proves_no_engine_gets_the_remedy_and_no_keys_whatever_it_claims(
     world: World, table: Table, engine: Person, headers: dict[str, str]
@@ -116,6 +117,7 @@ def test_d33_a_client_that_proves_no_engine_gets_the_remedy_and_no_keys_whatever
     assert record["decisions"][0]["failure"] == "RestrictedWithoutEnforcer"
 
 
+@pytest.mark.threat("LG-DEC-11")
 def test_d14_a_trusted_engine_gets_the_restrictions_and_keys_that_only_read(
     world: World, table: Table, carol: Person
 ) -> None:
@@ -197,6 +199,7 @@ def test_who_describes_keeps_the_metadata_and_gets_no_keys_but_through_such_an_e
     assert config_of(through)
 
 
+@pytest.mark.threat("LG-DEC-20")
 def test_d27_an_engine_that_lost_a_relation_is_refused_with_the_next_request(
     world: World, table: Table, carol: Person
 ) -> None:
@@ -237,6 +240,7 @@ def test_the_tag_of_an_answer_covers_what_it_holds_back(world: World, table: Tab
     refused_with_remedy(carol.get(table.path, headers={"If-None-Match": "*"}))
 
 
+@pytest.mark.threat("LG-DEC-14")
 def test_d20_no_key_is_shared_between_those_who_read_different_columns_or_all(
     world: World, table: Table, engine: Person, carol: Person
 ) -> None:
@@ -249,6 +253,7 @@ def test_d20_no_key_is_shared_between_those_who_read_different_columns_or_all(
     assert len({mine, wider, whole, own}) == 4
 
 
+@pytest.mark.threat("LG-DIS-06")
 def test_keys_end_before_the_grant_on_a_column_does(world: World, ns: str, carol: Person) -> None:
     table = wide(world, ns)
     end = datetime.now(UTC) + timedelta(minutes=25)
@@ -258,6 +263,7 @@ def test_keys_end_before_the_grant_on_a_column_does(world: World, ns: str, carol
     assert expires <= end
 
 
+@pytest.mark.threat("LG-DEC-13")
 def test_d17_who_reads_some_columns_writes_by_no_door(world: World, table: Table, carol: Person) -> None:
     before = world.snapshot()
     change = {"action": "set-properties", "updates": {"a": "b"}}
@@ -304,6 +310,7 @@ def test_d30_a_policy_cannot_make_of_reading_a_part_anything_more(
         store.put_object(Bucket=world.bucket, Key=key, Body=b"x")
 
 
+@pytest.mark.threat("LG-DEC-22")
 def test_d29_a_name_that_is_none_names_no_column(world: World, table: Table) -> None:
     for name in (" ", "*", "%00", "name ", "\u00a0name", "#", "name,card"):
         answer = give(world, table, name, world.steward)
@@ -311,6 +318,7 @@ def test_d29_a_name_that_is_none_names_no_column(world: World, table: Table) -> 
     assert readable(world.steward, world, table) == [False]
 
 
+@pytest.mark.threat("LG-DEC-27")
 def test_d34_a_column_made_anew_under_the_old_name_is_held_back(world: World, table: Table, carol: Person) -> None:
     fields = table.answer["metadata"]["schemas"][0]["fields"]
     fresh = [each for each in fields if each["id"] != 2] + [{**fields[1], "id": 6}]
@@ -328,6 +336,7 @@ def test_d34_a_column_made_anew_under_the_old_name_is_held_back(world: World, ta
     assert [each["field-id"] for each in held] == [1, 2, 4, 6], "the old column too: old files have it"
 
 
+@pytest.mark.threat("LG-DEC-27")
 def test_d34_what_cannot_be_held_back_is_not_read_at_all(world: World, ns: str, carol: Person) -> None:
     fields = [
         {"id": 1, "name": "name", "type": "string", "required": False},
@@ -345,6 +354,7 @@ def test_d34_what_cannot_be_held_back_is_not_read_at_all(world: World, ns: str, 
     refused_with_remedy(carol.get(f"{world.root}/namespaces/{ns}/tables/{listed[0]['name']}"))
 
 
+@pytest.mark.threat("LG-DEC-24")
 def test_d31_a_role_by_which_somebody_reads_a_part_counts_through_the_engine_too(
     world: World, table: Table, engine: Person
 ) -> None:
@@ -362,6 +372,7 @@ def test_d31_a_role_by_which_somebody_reads_a_part_counts_through_the_engine_too
     assert through.get(table.path).status_code == 404
 
 
+@pytest.mark.threat("LG-DEC-12")
 def test_d16_a_view_that_is_named_on_the_way_opens_no_more_of_the_table(
     world: World, table: Table, carol: Person
 ) -> None:
@@ -372,6 +383,7 @@ def test_d16_a_view_that_is_named_on_the_way_opens_no_more_of_the_table(
             assert answer.json()["read-restrictions"] == HELD_BACK
 
 
+@pytest.mark.threat("LG-DEC-11")
 def test_d13_statistics_tasks_and_metrics_of_the_table_stay_closed(world: World, table: Table, carol: Person) -> None:
     about = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}"
     report = {

@@ -11,6 +11,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from tests.contract.test_register import ADOPT
 from tests.contract.test_views import create as create_view
 from tests.contract.world import SCHEMA, Person, Table, World, told, unique
 from tests.security.test_locations import _warehouse
@@ -25,6 +26,11 @@ def _tables(world: World, namespace: str) -> str:
 def _register(by: Person, world: World, namespace: str, file: str, **more: Any) -> httpx.Response:
     body = {"name": unique("taken_in"), "metadata-location": file, **more}
     return by.post(f"{world.root}/namespaces/{namespace}/register", body)
+
+
+def _adopt(by: Person, world: World, namespace: str, file: str) -> httpx.Response:
+    body = {"name": unique("taken_in"), "metadata-location": file}
+    return by.post(f"{world.root}/namespaces/{namespace}/register", body, headers=ADOPT)
 
 
 def _key(world: World, location: str) -> str:
@@ -72,12 +78,8 @@ def test_who_could_only_describe_a_table_does_not_get_it_by_registering_what_is_
     world.grant("describe", world.carol, "table", table.uuid)
     file = world.carol.get(table.path).json()["metadata-location"]
     _gone(world, table, how, world.admin)
-    assert told(_register(world.carol, world, own, file))[:2] == (409, "LocationAlreadyTaken")
+    assert told(_register(world.carol, world, own, file))[:2] == (403, "NamespaceActionForbidden")
     _nothing_lives(world, table.location)
-    if how == "purge":
-        # Sooner or later nothing is left; until then it is the purge's.
-        assert _register(world.carol, world, own, file).status_code in (403, 404, 409)
-        return
     for more in ({}, {"overwrite": True}):
         assert told(_register(world.carol, world, own, file, **more))[:2] == (403, "NamespaceActionForbidden")
     body = {"name": unique("view"), "metadata-location": file}
@@ -100,7 +102,7 @@ def test_a_metadata_file_of_ones_own_does_not_claim_a_place_with_what_others_lef
 
 
 @pytest.mark.parametrize("how", ["drop", "unregister"])
-def test_who_gave_a_table_up_may_take_it_in_again_at_once(world: World, how: str) -> None:
+def test_an_owner_may_register_a_dropped_table_at_once(world: World, how: str) -> None:
     own = _creator(world, world.carol)
     table = world.table(own, by=world.carol)
     _gone(world, table, how, world.carol)
@@ -109,18 +111,20 @@ def test_who_gave_a_table_up_may_take_it_in_again_at_once(world: World, how: str
     assert world.sql("select 1 from retired_locations where location = $1", table.location) == []
 
 
-def test_who_has_the_storage_in_hand_may_take_in_what_others_left_when_no_key_lives(world: World) -> None:
+def test_a_storage_manager_adopts_files_of_other_owners_when_no_key_lives(world: World) -> None:
     own = _creator(world, world.carol)
     table = world.table(own, by=world.carol)
     _gone(world, table, "drop", world.carol)
     file = table.answer["metadata-location"]
-    assert told(_register(world.admin, world, own, file))[:2] == (409, "LocationAlreadyTaken")
+    assert told(_register(world.admin, world, own, file))[:2] == (403, "NamespaceActionForbidden")
+    assert told(_adopt(world.admin, world, own, file))[:2] == (409, "LocationAlreadyTaken")
     _nothing_lives(world, table.location)
-    assert _register(world.admin, world, own, file).status_code == 200
+    assert told(_register(world.admin, world, own, file))[:2] == (403, "NamespaceActionForbidden")
+    assert _adopt(world.admin, world, own, file).status_code == 200
 
 
 @pytest.mark.parametrize("how", ["move", "move and purge", "drop"])
-def test_a_view_that_moved_or_went_leaves_its_old_place_to_who_took_it_away(world: World, how: str) -> None:
+def test_the_old_location_of_a_view_that_moved_or_went_stays_with_its_owner(world: World, how: str) -> None:
     own, ns = _creator(world, world.carol), world.namespace()
     view = create_view(world, ns)
     place = view["metadata"]["location"]
@@ -144,6 +148,62 @@ def test_a_view_that_moved_or_went_leaves_its_old_place_to_who_took_it_away(worl
 
     assert told(register(world.carol, own))[:2] == (403, "NamespaceActionForbidden")
     assert register(world.admin, ns).status_code == 200
+
+
+# ---- twins by letter case ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.threat("LG-LOC-23")
+@pytest.mark.parametrize("twin", ["x", "above"])
+def test_a_table_at_a_twin_does_not_end_the_claim_that_keeps_another_owners_ancestor_away(
+    world: World, twin: str
+) -> None:
+    """The files below the ancestor stay the other owner's, though the twin of their place was made and purged."""
+    own, other = _creator(world, world.carol), _creator(world, world.bob)
+    raw = _place(world)
+    outer = world.table(own, by=world.carol, location=raw)
+    _gone(world, outer, "drop", world.carol)
+    _nothing_lives(world, raw)
+    inner = world.table(other, by=world.bob, location=f"{raw}/x")
+    _gone(world, inner, "drop", world.bob)
+    _nothing_lives(world, inner.location)
+    file = outer.answer["metadata-location"]
+    assert told(_register(world.carol, world, own, file))[:2] == (403, "NamespaceActionForbidden")
+    at = {"x": f"{raw}/X", "above": raw.replace("/place", "/PLACE")}[twin]
+    _gone(world, world.table(own, by=world.carol, location=at), "purge", world.carol)
+    _wait_for_purge(world, at)
+    _nothing_lives(world, at)
+    assert world.sql("select 1 from retired_locations where location = $1", inner.location) != []
+    assert told(_register(world.carol, world, own, file))[:2] == (403, "NamespaceActionForbidden")
+    assert world.sql("select 1 from tables where location = $1", raw) == []
+
+
+def test_a_table_that_lay_at_a_twin_later_does_not_hide_an_owners_claim(world: World) -> None:
+    own, other = _creator(world, world.carol), _creator(world, world.bob)
+    raw = _place(world)
+    first = world.table(other, by=world.bob, location=f"{raw}/x")
+    _gone(world, first, "drop", world.bob)
+    _nothing_lives(world, first.location)
+    later = world.table(own, by=world.carol, location=f"{raw}/X")
+    _gone(world, later, "drop", world.carol)
+    _nothing_lives(world, later.location)
+    for by, namespace, table in ((world.carol, own, first), (world.bob, other, later)):
+        refused = _register(by, world, namespace, table.answer["metadata-location"])
+        assert told(refused)[:2] == (403, "NamespaceActionForbidden")
+    back = _register(world.bob, world, other, first.answer["metadata-location"])
+    assert back.status_code == 200, back.text
+
+
+def test_the_purge_of_a_view_leaves_the_record_of_the_twin_that_it_lay_at_before(world: World) -> None:
+    raw = _place(world)
+    view = create_view(world, world.namespace())
+    for to in (f"{raw}/X", f"{raw}/z", f"{raw}/x"):
+        moved = world.admin.post(view["path"], {"updates": [{"action": "set-location", "location": to}]})
+        assert moved.status_code == 200, moved.text
+    assert world.admin.delete(f"{view['path']}?purgeRequested=true").status_code == 204
+    _wait_for_purge(world, f"{raw}/x")
+    left = world.sql("select location, files_remain from retired_locations where location like $1", f"{raw}/%")
+    assert {f"{raw}/X": True}.items() <= {row["location"]: row["files_remain"] for row in left}.items()
 
 
 # ---- keys that outlive a table ---------------------------------------------------------------------------------------
@@ -232,7 +292,7 @@ def test_in_a_warehouse_of_namespace_folders_files_below_one_are_registered_and_
         document = json.dumps({**metadata, "location": location}).encode()
         world.s3.put_object(Bucket=world.bucket, Key=_key(world, file), Body=document)
         body = {"name": unique("t"), "metadata-location": file}
-        assert world.admin.post(f"{root}/namespaces/n/register", body).status_code == status
+        assert world.admin.post(f"{root}/namespaces/n/register", body, headers=ADOPT).status_code == status
     assert world.admin.post(f"{root}/namespaces/n/tables", {"name": "t", "schema": SCHEMA}).status_code == 200
 
 

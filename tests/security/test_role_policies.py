@@ -50,6 +50,7 @@ def outcome(person: Person, path: str) -> tuple[int, bool]:
     return answer.status_code, answer.status_code == 403 and "contractor_outside_hours" in error_of(answer)["message"]
 
 
+@pytest.mark.threat("LG-DEC-24")
 @pytest.mark.parametrize("through_another_role", [False, True], ids=["directly", "through another role"])
 def test_a_rule_about_a_role_binds_its_members(world: World, ns: str, through_another_role: bool) -> None:
     table = world.table(ns)

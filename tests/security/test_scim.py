@@ -53,6 +53,7 @@ def put(directory: Directory, user: dict[str, Any], **changes: Any) -> httpx.Res
 # ---- tokens ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.threat("LG-DEC-21")
 def test_a_token_for_provisioning_is_nobody_on_every_other_route(entra: Directory) -> None:
     tried = 0
     for operation in OPERATIONS.values():
@@ -68,6 +69,7 @@ def test_a_token_for_provisioning_is_nobody_on_every_other_route(entra: Director
     assert tried > 150
 
 
+@pytest.mark.threat("LG-DEC-21")
 def test_a_token_for_provisioning_is_exchanged_for_nothing(world: World, entra: Directory) -> None:
     theirs = entra.scim.token
     for bearer, form in (

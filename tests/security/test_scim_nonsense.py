@@ -8,6 +8,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 from tests.contract.directories import GROUPS, PATCH_OP, USERS, Directory, scim_error
 from tests.contract.world import World, unique
 from tests.security.attacked_directories import NOBODY, attacked, entra
@@ -49,6 +51,7 @@ def test_filters_that_are_bombs_are_refused_soon(entra: Directory) -> None:
     assert scim_error(answer)[0] == 400
 
 
+@pytest.mark.threat("LG-DEC-06")
 def test_bodies_that_are_bombs_are_refused_soon_and_change_nothing(world: World, entra: Directory) -> None:
     user, group = entra.user(), entra.group()
     deep: Any = "x"

@@ -34,6 +34,9 @@ def strict(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
         "MAX_REQUEST_SILENCE": f"{SILENCE}s",
         "MAX_REQUEST_TIME": f"{WHOLE}s",
         "MAX_REQUEST_BODY_SIZE": str(LARGEST),
+        # All of these clients are one principal; its share is what test_fair_shares.py is about.
+        "SHARES__REQUESTS": "300",
+        "SHARES__TOTAL_REQUESTS": "400",
     }
     with second_gateway(world.ready, tmp_path_factory.mktemp("strict") / "gateway.log", **limits) as (base, _):
         yield base
@@ -72,6 +75,7 @@ def _closed(connection: socket.socket) -> tuple[bytes, float]:
             answer += part
 
 
+@pytest.mark.threat("LG-DIS-16")
 def test_clients_that_never_finish_are_let_go_and_keep_nobody_else_waiting(
     world: World, there: Person, strict: str
 ) -> None:
@@ -121,6 +125,7 @@ def test_a_drop_now_and_then_does_not_keep_a_request_alive(world: World, strict:
     assert SILENCE < took < WHOLE + _BUSY
 
 
+@pytest.mark.threat("LG-DIS-16")
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_that_is_too_large_is_refused_and_not_taken_in(there: Person, world: World, chunked: bool) -> None:
     def pieces() -> Iterator[bytes]:

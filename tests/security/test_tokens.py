@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forged, foreign and odd tokens against the running gateway (threats C01 to C18). Each is 401, none reaches a door."""
+"""Forged, foreign and odd tokens against the running gateway (`docs/threats.md`, LG-AUT).
+
+Each is 401, none reaches a door.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import hashlib
 import hmac
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -18,7 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from tests.contract.world import World, error_of
+from tests.contract.world import World, error_of, unique
 
 
 def _b64(value: bytes) -> str:
@@ -87,6 +91,7 @@ def test_the_genuine_token_is_taken(world: World, genuine: str) -> None:
     assert _ask(world, f"bearer {genuine}").status_code == 200
 
 
+@pytest.mark.threat("LG-AUT-01")
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE"])
 def test_a_token_without_a_signature(world: World, genuine: str, algorithm: str) -> None:
     header = _b64(json.dumps({**_part(genuine, 0), "alg": algorithm}).encode())
@@ -106,6 +111,7 @@ def test_a_token_signed_with_another_key_under_the_providers_key_id(
     _rejected(world, _signed({**_part(genuine, 0), "kid": "unknown"}, _part(genuine, 1), own_key))
 
 
+@pytest.mark.threat("LG-AUT-02")
 def test_the_providers_public_key_as_an_hmac_secret(world: World, genuine: str) -> None:
     """C02."""
     configuration = httpx.get(
@@ -152,6 +158,7 @@ def evil_issuer(own_key: RSAPrivateKey) -> Iterator[tuple[str, list[str]]]:
     server.server_close()
 
 
+@pytest.mark.threat("LG-AUT-04")
 def test_a_token_of_an_issuer_nobody_configured_makes_nobody_fetch_anything(
     world: World, genuine: str, own_key: RSAPrivateKey, evil_issuer: tuple[str, list[str]]
 ) -> None:
@@ -160,40 +167,103 @@ def test_a_token_of_an_issuer_nobody_configured_makes_nobody_fetch_anything(
     header = {"alg": "RS256", "kid": "evil", "typ": "JWT"}
     claims = {**_part(genuine, 1), "iss": base}
     _rejected(world, _signed(header, claims, own_key))
-    for extra in (
-        {"jku": f"{base}/jwks"},
-        {"x5u": f"{base}/x5u"},
-        {"jwk": _public(own_key.public_key())},
-        {"crit": ["exp"]},
-        {"crit": ["surprise"], "surprise": 1},
-    ):
+    for extra in _links(base, own_key):
         _rejected(world, _signed({**header, **extra}, _part(genuine, 1), own_key))
     assert fetched == []
 
 
+def _links(base: str, key: RSAPrivateKey) -> tuple[dict[str, Any], ...]:
+    """Headers that name a key of the attacker."""
+    return ({"jku": f"{base}/jwks"}, {"x5u": f"{base}/x5u"}, {"jwk": _public(key.public_key())})
+
+
+@pytest.mark.threat("LG-AUT-08")
+def test_a_header_that_names_another_key_changes_nothing_on_a_genuine_token(
+    genuine: str, own_key: RSAPrivateKey, provided: Provided, evil_issuer: tuple[str, list[str]]
+) -> None:
+    base, fetched = evil_issuer
+    for extra in _links(base, own_key):
+        assert provided.ask(header=extra) == 200
+    assert fetched == []
+
+
+@dataclass(frozen=True)
+class Provided:
+    """Tokens that the identity provider itself could have signed: only what a test changes is wrong with them."""
+
+    world: World
+    header: dict[str, Any]
+    claims: dict[str, Any]
+    key: RSAPrivateKey
+
+    def token(self, header: Mapping[str, Any] | None = None, without: str = "", **claims: Any) -> str:
+        """Return a token of alice with these headers and claims, without the claim `without`."""
+        changed = {**self.claims, "jti": unique("token"), **claims}
+        changed.pop(without, None)
+        return _signed({**self.header, **(header or {})}, changed, self.key)
+
+    def ask(self, header: Mapping[str, Any] | None = None, without: str = "", **claims: Any) -> int:
+        """Return the status of a request with such a token; a refusal has the form of one."""
+        token = self.token(header, without, **claims)
+        status = _ask(self.world, f"Bearer {token}").status_code
+        if status != 200:
+            _rejected(self.world, token)
+        return status
+
+
+@pytest.fixture(scope="module")
+def provided(world: World, genuine: str) -> Provided:
+    """Sign with the key of the stack's identity provider."""
+    key = serialization.load_pem_private_key(world.provider_key(), None)
+    assert isinstance(key, RSAPrivateKey)
+    made = Provided(world, _part(genuine, 0), _part(genuine, 1), key)
+    # Without this, every refusal below could be one of the signature.
+    assert made.ask() == 200
+    return made
+
+
+@pytest.mark.threat("LG-AUT-08")
 @pytest.mark.parametrize(
-    "variant", ["{}/", "{}x", "{}.evil.example", "HTTP{}", " {}", "{} ", "", "{}#", "{}?a", "{}/../"]
+    "extra",
+    [{"crit": ["exp"]}, {"crit": ["surprise"], "surprise": 1}, {"crit": []}, {"crit": "exp"}, {"b64": False}],
+    ids=json.dumps,
 )
-def test_an_issuer_that_only_resembles_the_configured_one(world: World, own_key: RSAPrivateKey, variant: str) -> None:
-    """C06. Signed with a foreign key too: the signature of the provider cannot be had for these."""
+def test_a_genuine_token_that_demands_an_extension_is_refused(provided: Provided, extra: dict[str, Any]) -> None:
+    assert provided.ask(header=extra) == 401
+
+
+@pytest.mark.threat("LG-AUT-06")
+@pytest.mark.parametrize(
+    "variant",
+    [
+        *("{}/", "{}x", "{}.evil.example", "HTTP{}", " {}", "{} ", "", "{}#", "{}?a", "{}/../"),
+        *("{}\u200b", "{}%2F", "{}:443"),
+    ],
+)
+def test_an_issuer_that_only_resembles_the_configured_one(world: World, provided: Provided, variant: str) -> None:
     issuer = variant.format(world.ready.issuer if not variant.startswith("HTTP") else world.ready.issuer[4:])
-    _rejected(world, _signed({"alg": "RS256"}, {"iss": issuer, "sub": "admin", "exp": 4e9}, own_key))
+    assert provided.ask(iss=issuer) == 401
 
 
-def test_a_token_for_another_audience_of_the_same_provider(world: World) -> None:
-    """C07, C11: an ID token is for the client and says so; it opens nothing here."""
-    user = world.ready.users["alice"]
-    other = httpx.post(
-        world.ready.token_endpoint,
-        data={"grant_type": "client_credentials", "audience": "somebody-else", "resource": "https://else.example"},
-        auth=(user.client_id, user.client_secret),
-        trust_env=False,
-        timeout=60,
-    )
-    if other.status_code == 200 and "somebody-else" in str(_part(other.json()["access_token"], 1).get("aud")):
-        _rejected(world, other.json()["access_token"])
+@pytest.mark.threat("LG-AUT-06")
+def test_an_issuer_that_is_missing_or_no_text_is_refused(world: World, provided: Provided) -> None:
+    assert provided.ask(without="iss") == 401
+    for issuer in (None, 1, [world.ready.issuer], {"iss": world.ready.issuer}, world.ready.issuer.upper()):
+        assert provided.ask(iss=issuer) == 401, issuer
 
 
+@pytest.mark.threat("LG-AUT-07", "LG-AUT-11")
+def test_a_token_for_another_audience_of_the_same_provider(provided: Provided) -> None:
+    """An ID token, for instance, is for the client and names it as its audience."""
+    own = provided.claims["aud"]
+    [name] = [own] if isinstance(own, str) else own
+    for audience in ("somebody-else", [], ["somebody-else"], "", name.upper(), f"{name} ", f"{name}x", None, 5, [5]):
+        assert provided.ask(aud=audience) == 401, audience
+    assert provided.ask(without="aud") == 401
+    assert provided.ask(aud=["somebody-else", name]) == 200
+
+
+@pytest.mark.threat("LG-AUT-12")
 @pytest.mark.parametrize(
     "authorization",
     [
@@ -218,6 +288,7 @@ def test_a_header_that_holds_no_token(world: World, authorization: str) -> None:
     assert answer.status_code in (401, 431), answer.text
 
 
+@pytest.mark.threat("LG-AUT-12")
 def test_two_tokens_are_none(world: World, genuine: str) -> None:
     """C15: two readers could take different ones."""
     assert _ask(world, [f"Bearer {genuine}", f"Bearer {world.admin.token}"]).status_code == 401
@@ -225,6 +296,7 @@ def test_two_tokens_are_none(world: World, genuine: str) -> None:
     assert _ask(world, f"Bearer {genuine} {world.admin.token}").status_code == 401
 
 
+@pytest.mark.threat("LG-AUT-12")
 def test_a_token_outside_of_its_header_counts_for_nothing(world: World, genuine: str) -> None:
     for query in (f"?access_token={genuine}", f"?token={genuine}"):
         assert world.nobody.get(_path(world) + query).status_code == 401
@@ -233,6 +305,7 @@ def test_a_token_outside_of_its_header_counts_for_nothing(world: World, genuine:
         assert world.nobody.get(_path(world), headers={name: "oidc~admin"}).status_code == 401
 
 
+@pytest.mark.threat("LG-AUT-14")
 def test_a_token_is_good_for_its_subject_alone_whatever_the_client_says(world: World) -> None:
     """C17: no header makes carol somebody else."""
     headers = {"X-Forwarded-User": "oidc~admin", "X-User": "oidc~admin", "X-Real-User": "admin"}
@@ -240,6 +313,7 @@ def test_a_token_is_good_for_its_subject_alone_whatever_the_client_says(world: W
     assert who.json()["id"] == "oidc~carol"
 
 
+@pytest.mark.threat("LG-DEC-01")
 def test_every_route_but_health_needs_a_token(world: World) -> None:
     """D01, over what the configuration offers and what management serves."""
     config = world.admin.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()

@@ -146,6 +146,42 @@ def test_what_a_database_url_says_of_tls_is_refused_and_never_ignored(said: str)
     assert "hidden" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "mode"),
+    [
+        ("postgresql://u:p@db.example/d", "verify-full"),
+        ("postgresql://u:p@10.0.0.5:5433/d", "verify-full"),
+        ("postgresql://u:p@localhost.example/d", "verify-full"),
+        ("postgresql:///d", "verify-full"),
+        ("postgresql://u@127.0.0.1:5432/d?host=db.example", "verify-full"),
+        ("postgresql://u@127.0.0.1,db.example/d", "verify-full"),
+        ("postgresql://u@/d?host=127.0.0.1:5432&host=db.example:5432", "verify-full"),
+        ("postgresql://u:p@127.0.0.1:5432/d", "prefer"),
+        ("postgresql://u:p@localhost/d", "prefer"),
+        ("postgresql://u:p@[::1]:5432/d", "prefer"),
+        ("postgresql://u@/d?host=/run/postgresql", "prefer"),
+        ("postgresql://u@%2Frun%2Fpostgresql/d", "prefer"),
+    ],
+)
+def test_a_database_that_is_not_on_this_machine_has_to_prove_itself(url: str, mode: str) -> None:
+    read = settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_WRITE": url})
+    assert read.postgres_tls_mode() == mode
+    for said in ("disable", "require"):
+        chosen = _SERVING | {"LAKEGATE__PG_DATABASE_URL_WRITE": url, "LAKEGATE__PG_SSL_MODE": said}
+        assert settings.load(chosen).postgres_tls_mode() == said
+
+
+@pytest.mark.parametrize("networks", ["10.0.0.1/8", "private", "127.0.0.0/8,nonsense"])
+def test_a_storage_network_that_is_none_keeps_the_server_from_starting(networks: str) -> None:
+    read = settings.load(_SERVING | {"LAKEGATE__STORAGE_ENDPOINT_NETWORKS": networks})
+    with pytest.raises(SettingsError, match=r"^LAKEGATE__STORAGE_ENDPOINT_NETWORKS: .*CIDR"):
+        read.require_serving()
+
+
+def test_without_a_setting_storage_profiles_may_name_public_addresses_alone() -> None:
+    assert settings.load(_SERVING).storage_endpoint_rules().networks == ()
+
+
 def test_every_setting_has_a_description() -> None:
     assert [row.variable for row in settings.rows() if not row.description] == []
 
@@ -235,6 +271,15 @@ def test_an_owner_of_views_whose_name_several_providers_know_is_refused(second: 
     apart = {f"LAKEGATE__TRUSTED_ENGINES__{second}__OWNER_PROPERTY": "presto.run-as-owner"}
     if second == "PRESTO":
         settings.load(_SERVING | engines | apart).require_serving()
+
+
+@pytest.mark.parametrize("value", ["trino", ""])
+def test_trust_of_an_engine_by_audience_is_refused_with_its_remedy(value: str) -> None:
+    name = "LAKEGATE__TRUSTED_ENGINES__TRINO__IDENTITIES__OIDC__AUDIENCES"
+    with pytest.raises(SettingsError, match=f"^{name} was removed: .*SUBJECTS"):
+        settings.load(_SERVING | {name: value})
+    with pytest.raises(SettingsError, match="is no setting"):
+        settings.load(_SERVING | {name.replace("AUDIENCES", "AUDIENCE"): "trino"})
 
 
 def test_two_providers_of_one_issuer_are_told_apart_by_their_audiences() -> None:

@@ -35,6 +35,9 @@ class Check:
 
     `id` is the caller's own name for the question. `or_on` is the other thing that the name in the question may belong
     to: tables and views share one name space, and an engine asks before it knows which of them it names.
+
+    With `runs_as_owner` a view that names no owner is not allowed. Engines ask so before they read a view with the
+    rights of another view's owner: below an ownerless one those rights must not go on (`docs/trino.md`).
     """
 
     on: Ref
@@ -43,6 +46,7 @@ class Check:
     facts: Facts = field(default_factory=dict, hash=False)
     id: str | None = None
     or_on: Ref | None = None
+    runs_as_owner: bool = False
 
     def __post_init__(self) -> None:
         """Raise 400 for a relation that the model does not decide on this type: OpenFGA would call it an error, and the
@@ -133,6 +137,9 @@ class BatchCheck(Operation):
     def looks_up(self) -> tuple[Ref, ...]:
         named = dict.fromkeys(on for check in self.checks for on in check.may_mean)
         return tuple(named | dict.fromkeys(namespace for _, namespace in self.lists()))
+
+    def questions(self) -> int:
+        return max(1, len(self.checks) + len(self.demands()))
 
     def lists(self) -> dict[tuple[Principal | None, NamespaceRef], list[int]]:
         """(about whom, namespace) -> the checks that together ask what somebody sees in a list of that namespace."""

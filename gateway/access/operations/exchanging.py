@@ -6,8 +6,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import msgspec
+
 from gateway.access.demand import Facts
 from gateway.access.operation import Durability, Operation
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """For whom the token is to be. `project_id` is the only project it may be good for, if there is one; `not_after`
+    (seconds since 1970) the end of the token that proves the user.
+    """
+
+    user_id: str
+    project_id: str | None = None
+    groups: tuple[str, ...] = ()
+    not_after: float | None = None
 
 
 @dataclass(frozen=True)
@@ -23,11 +36,11 @@ class ExchangeToken(Operation):
     tells_who_asks: ClassVar[str] = "the engine's token may be in the form, as RFC 8693 has it"
     durability: ClassVar[Durability] = Durability.BEFORE_ANSWER
     reads_because: ClassVar[str] = "it changes nothing but what is in the audit"
-    subject: str
+    subject: Subject
     proven: bool
 
     def facts(self) -> Facts:
-        return {"subject": self.subject, "proven": self.proven}
+        return {"subject": self.subject.user_id, "proven": self.proven}
 
     @classmethod
     def is_catalog_mutation(cls) -> bool:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
+from gateway.access.operations.renames import rename_demands
 from gateway.access.refs import GenericTableRef, NamespaceRef, WarehouseRef
 from gateway.access.relations import Can
 from gateway.iceberg.generic_tables import CreateGenericTableRequest
@@ -38,10 +39,25 @@ class ListGenericTables(Operation):
 
 @dataclass(frozen=True)
 class CreateGenericTable(Operation):
-    """A new generic table; the creator owns it.
+    """A new generic table at an empty place; the creator owns it."""
 
-    A place that holds files already becomes one only by who has the warehouse's storage in hand: its creator gets keys
-    for whatever lies there.
+    endpoint: ClassVar[str] = f"POST {_ALL}"
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    namespace: NamespaceRef
+    request: CreateGenericTableRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CREATE_GENERIC_TABLE, self.namespace),)
+
+    def facts(self) -> Facts:
+        return _facts_of_creation(self.request)
+
+
+@dataclass(frozen=True)
+class AdoptGenericTable(Operation):
+    """A new generic table at a place that may hold files; the creator owns it and gets keys for whatever lies there.
+
+    It is what the header `X-Lakegate-Adopt: true` makes of a creation.
     """
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
@@ -52,16 +68,11 @@ class CreateGenericTable(Operation):
     def demands(self) -> tuple[Demand, ...]:
         return (
             Demand(Can.CREATE_GENERIC_TABLE, self.namespace),
-            Demand(Can.UPDATE_STORAGE, WarehouseRef(self.namespace.warehouse_id), required=False),
+            Demand(Can.ADOPT_FILES, WarehouseRef(self.namespace.warehouse_id)),
         )
 
     def facts(self) -> Facts:
-        return {
-            "generic_table": self.request.name,
-            "format": self.request.format,
-            "explicit_location": self.request.base_location is not None,
-            "property_names": tuple(sorted(self.request.properties)),
-        }
+        return _facts_of_creation(self.request)
 
 
 @dataclass(frozen=True)
@@ -139,7 +150,7 @@ class DropGenericTable(Operation):
 
 @dataclass(frozen=True)
 class RenameGenericTable(Operation):
-    """Another name for a generic table, in another namespace of the warehouse too, by the rules of tables."""
+    """Rename or move a generic table, by the rules of `RenameTable`."""
 
     endpoint: ClassVar[str] = "POST /lakekeeper/v1/{prefix}/generic-tables/rename"
     returns: ClassVar[int] = 204
@@ -148,13 +159,19 @@ class RenameGenericTable(Operation):
     destination: TableIdentifier
 
     def demands(self) -> tuple[Demand, ...]:
-        if self.destination.namespace.key == self.source.identifier.namespace.key:
-            return (Demand(Can.RENAME, self.source),)
-        there = NamespaceRef(self.source.warehouse_id, self.destination.namespace)
-        return (Demand(Can.RENAME, self.source), Demand(Can.CREATE_GENERIC_TABLE, there))
+        return rename_demands(self.source, self.destination, Can.CREATE_GENERIC_TABLE)
 
     def facts(self) -> Facts:
         return {
             "destination_namespace": self.destination.namespace.levels,
             "destination_name": self.destination.name,
         }
+
+
+def _facts_of_creation(request: CreateGenericTableRequest) -> Facts:
+    return {
+        "generic_table": request.name,
+        "format": request.format,
+        "explicit_location": request.base_location is not None,
+        "property_names": tuple(sorted(request.properties)),
+    }

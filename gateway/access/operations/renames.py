@@ -15,8 +15,10 @@ from gateway.iceberg.identifiers import TableIdentifier
 
 @dataclass(frozen=True)
 class RenameTable(Operation):
-    """Another name for a table, in another namespace of the warehouse too. Who may only rename cannot put it anywhere:
-    another namespace takes the right to create tables there.
+    """Rename a table, or move it to another namespace of the same warehouse.
+
+    A new name in the same namespace takes `can_rename`. A move takes `can_move`, because the rights on the new
+    namespace then hold on the table, and the right to create tables there.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/tables/rename"
@@ -26,7 +28,7 @@ class RenameTable(Operation):
     destination: TableIdentifier
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.RENAME, self.source), *_to_arrive(self.source, self.destination, Can.CREATE_TABLE))
+        return rename_demands(self.source, self.destination, Can.CREATE_TABLE)
 
     def facts(self) -> Facts:
         return _told(self.destination)
@@ -34,7 +36,7 @@ class RenameTable(Operation):
 
 @dataclass(frozen=True)
 class RenameView(Operation):
-    """Another name for a view, by the rules of `RenameTable`."""
+    """Rename or move a view, by the rules of `RenameTable`."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/views/rename"
     returns: ClassVar[int] = 204
@@ -43,22 +45,28 @@ class RenameView(Operation):
     destination: TableIdentifier
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.RENAME, self.source), *_to_arrive(self.source, self.destination, Can.CREATE_VIEW))
+        return rename_demands(self.source, self.destination, Can.CREATE_VIEW)
 
     def facts(self) -> Facts:
         return _told(self.destination)
 
 
 def arrival(source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier) -> NamespaceRef | None:
-    """The namespace that a rename leads to, None when it stays in its own."""
+    """Return the namespace that `destination` names, None when it is the namespace of `source`.
+
+    Namespaces are compared by the case-folded key that identifies their rows, not by their spelling.
+    """
     if destination.namespace.key == source.identifier.namespace.key:
         return None
     return NamespaceRef(source.warehouse_id, destination.namespace)
 
 
-def _to_arrive(source: TableRef | ViewRef, destination: TableIdentifier, right: Can) -> tuple[Demand, ...]:
+def rename_demands(
+    source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier, create: Can
+) -> tuple[Demand, ...]:
+    """Return the demands of a rename; `create` is the right to create such an object in the destination namespace."""
     at = arrival(source, destination)
-    return () if at is None else (Demand(right, at),)
+    return (Demand(Can.RENAME, source),) if at is None else (Demand(Can.MOVE, source), Demand(create, at))
 
 
 def _told(destination: TableIdentifier) -> Facts:

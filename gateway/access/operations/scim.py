@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
@@ -78,6 +78,13 @@ class _OfOne(_Synchronising):
 
 
 @dataclass(frozen=True)
+class _Conditional:
+    """Part of changes of one user or group: the change is made to a version that `if_match` names, if it is given."""
+
+    if_match: str | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True)
 class _InProject(_Synchronising):
     """Part of what is about the groups of one project."""
 
@@ -93,7 +100,7 @@ class _OfGroup(_OfOne, _InProject):
 
 
 @dataclass(frozen=True)
-class _ChangingGroup(_OfGroup):
+class _ChangingGroup(_Conditional, _OfGroup):
     """Part of what says what is to become of a group."""
 
     group: Group
@@ -130,7 +137,7 @@ class CreateScimUser(_Synchronising, Operation):
 
 
 @dataclass(frozen=True)
-class ReplaceScimUser(_OfOne, Operation):
+class ReplaceScimUser(_Conditional, _OfOne, Operation):
     """All that is kept of a user; who is not `active` is refused from the next request on."""
 
     endpoint: ClassVar[str] = "PUT /scim/v2/Users/{scim_id}"
@@ -142,7 +149,7 @@ class ReplaceScimUser(_OfOne, Operation):
 
 
 @dataclass(frozen=True)
-class PatchScimUser(_OfOne, Operation):
+class PatchScimUser(_Conditional, _OfOne, Operation):
     """Some of what is kept of a user; who is not `active` is refused from the next request on."""
 
     endpoint: ClassVar[str] = "PATCH /scim/v2/Users/{scim_id}"
@@ -151,7 +158,7 @@ class PatchScimUser(_OfOne, Operation):
 
 
 @dataclass(frozen=True)
-class DeleteScimUser(_OfOne, Operation):
+class DeleteScimUser(_Conditional, _OfOne, Operation):
     """The user's record goes, with every grant to the user."""
 
     endpoint: ClassVar[str] = "DELETE /scim/v2/Users/{scim_id}"
@@ -165,6 +172,7 @@ class ListScimGroups(_Listing, Operation):
 
     endpoint: ClassVar[str] = "GET /scim/v2/Groups"
     project: ProjectRef = ProjectRef("")
+    with_members: bool = True
 
     def looks_up(self) -> tuple[Ref, ...]:
         return (self.project,)
@@ -172,9 +180,10 @@ class ListScimGroups(_Listing, Operation):
 
 @dataclass(frozen=True)
 class GetScimGroup(_OfGroup, Operation):
-    """One of the provider's groups, with its members."""
+    """One of the provider's groups, with its members unless the request leaves them out."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Groups/{scim_id}"
+    with_members: bool = True
 
 
 @dataclass(frozen=True)
@@ -207,7 +216,7 @@ class PatchScimGroup(_ChangingGroup, Operation):
 
 
 @dataclass(frozen=True)
-class DeleteScimGroup(_OfGroup, Operation):
+class DeleteScimGroup(_Conditional, _OfGroup, Operation):
     """The role goes, with every grant on it and to it."""
 
     endpoint: ClassVar[str] = "DELETE /scim/v2/Groups/{scim_id}"

@@ -11,6 +11,7 @@ from gateway.access.operation import Durability, Operation
 from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.relations import Can
 from gateway.iceberg.kinds import target_refs, update_kinds
+from gateway.iceberg.referenced import SnapshotsMode
 from gateway.iceberg.updates import RemoveProperties, SetProperties
 from gateway.iceberg.wire import (
     CommitTableRequest,
@@ -60,6 +61,18 @@ class CreateTable(Operation):
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """How a client wants a table: which snapshots, whose credentials, and what it has already.
+
+    `known` are the tags of `If-None-Match`, None for `*`.
+    """
+
+    snapshots: SnapshotsMode = SnapshotsMode.ALL
+    client_managed: bool = False
+    known: tuple[str, ...] | None = ()
+
+
 @dataclass(frozen=True)
 class LoadTable(Operation):
     """A table's metadata. Credentials are another operation: a permit for this one cannot vend keys.
@@ -70,6 +83,7 @@ class LoadTable(Operation):
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     table: TableRef
+    options: LoadOptions = LoadOptions()
 
     def demands(self) -> tuple[Demand, ...]:
         return (

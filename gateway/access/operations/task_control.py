@@ -65,6 +65,7 @@ class FindTask(Operation):
     endpoint: ClassVar[str] = _ONE
     warehouse: WarehouseRef
     task_id: UUID
+    attempts: int = 5
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.USE, self.warehouse), Demand(Can.GET_ALL_TASKS, self.warehouse, required=False))

@@ -31,7 +31,6 @@ class RegisterSelf(Operation):
     open_to_self: ClassVar[str] = "a verified caller may be known by name; being known gives no right"
     by: str = "config-call-creation"
     display_name: str | None = None
-    email: str | None = None
     user_type: str | None = None
     update_if_exists: bool = False
 
@@ -80,7 +79,7 @@ class GetUser(Operation):
 
 @dataclass(frozen=True)
 class SearchUser(Operation):
-    """Users whose names, addresses or ids are like a text; any verified caller may, as for one user."""
+    """Users whose names, verified addresses or ids are like a text; any verified caller may, as for one user."""
 
     endpoint: ClassVar[str] = "POST /management/v1/search/user"
     open_to_authenticated: ClassVar[str] = "names of principals are no secret among those who have a token"
@@ -106,12 +105,11 @@ class _OfUser:
 
 @dataclass(frozen=True)
 class _ChangingUser(_OfUser):
-    """Part of those that write another name, kind and address."""
+    """Part of those that write another name and kind."""
 
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     display_name: str
     user_type: str
-    email: str | None = None
 
 
 @dataclass(frozen=True)
@@ -124,9 +122,10 @@ class UpdateSelf(_ChangingUser, Operation):
 
 @dataclass(frozen=True)
 class UpdateUser(_ChangingUser, Operation):
-    """What somebody else is called."""
+    """What somebody else is called, and the address to show."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
+    email: str | None = None
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.UPDATE_USERS, ServerRef()),)

@@ -23,8 +23,8 @@ def now(name: str, *, nullable: bool = False) -> Column[object]:
     )
 
 
-def search_key(of: str) -> Column[object]:
+def search_key(of: str, *, name: str = "search_key") -> Column[object]:
     """What `search.py` compares a text with: made by PostgreSQL itself, whatever statement writes the name (migration
     0013).
     """
-    return Column("search_key", Text, Computed(of, persisted=True))
+    return Column(name, Text, Computed(of, persisted=True))

@@ -34,6 +34,8 @@ tables = Table(
     Column("location_key", Text, nullable=False, unique=True),
     Column("metadata_location", Text),
     Column("metadata", LargeBinary),
+    Column("metadata_excerpt", LargeBinary),
+    Column("metadata_excerpt_of", Text),
     Column("format", Text),
     Column("version", BigInteger, nullable=False, server_default="1"),
     Column("staged_by", Text),
@@ -52,7 +54,8 @@ tables = Table(
 creator told of it, and `format` says what it is. A staged table has no metadata yet, no claim on its name, and is seen
 by nobody. One that was dropped in a warehouse that keeps what is dropped (`deleted_at`) has no claim on its name
 either, and its place and its grants until its time is over. Triggers (migration 0011) list its place as retired from
-the drop on, and move its warehouse's revision in the transaction of the drop.
+the drop on, and move its warehouse's revision in the transaction of the drop. `metadata_excerpt` is the part of the
+document that decisions read, of the document at `metadata_excerpt_of` (`gateway.db.excerpts`).
 """
 
 #: What there is for everybody who may see it: neither staged nor dropped.

@@ -17,5 +17,14 @@ users = Table(
     now("created_at"),
     now("updated_at", nullable=True),
     Column("last_updated_with", Text, nullable=False),
-    search_key("searchable(lower((name || ' '::text) || coalesce(email, ''::text) || ' '::text || id))"),
+    Column("verified_email", Text),
+    search_key(
+        "searchable(lower(regexp_replace(normalize(name, NFKD), '[^ ]*@[^ ]*'::text, ' '::text, 'g'::text)"
+        " || ' '::text || coalesce(verified_email, ''::text) || ' '::text || id))"
+    ),
+    search_key("searchable(lower(coalesce(verified_email, ''::text) || ' '::text || id))", name="address_key"),
 )
+"""`email` is shown. `verified_email` is the address that a provider verified or a directory (SCIM) gave; only it is
+searched. `search_key` leaves out words of the name that look like an address, which users give themselves. A search for
+an address compares with `address_key` alone (migration 0030).
+"""

@@ -9,7 +9,7 @@ package gateway.guardrails.actors
 
 # METADATA
 # description: The kinds of callers the guardrails know how to judge.
-known_kinds := {"user", "role", "system"}
+_known_kinds := {"user", "role", "system"}
 
 # METADATA
 # description: The time changes nothing here.
@@ -28,6 +28,6 @@ denials[index] contains denial if {
 
 # METADATA
 # description: |
-#   The caller's kind is known. A rule of its own, because `not input.actor.kind in known_kinds` is undefined, and so
+#   The caller's kind is known. A rule of its own, because `not input.actor.kind in _known_kinds` is undefined, and so
 #   denies nothing, for a request without a kind.
-_known if input.actor.kind in known_kinds
+_known if input.actor.kind in _known_kinds

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-package gateway.guardrails.actors_test
+package gateway_test.guardrails.actors
 
 import data.gateway.guardrails.actors
 

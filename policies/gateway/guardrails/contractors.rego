@@ -61,9 +61,11 @@ _is_contractor if input.actor.assumed_role in data.policy_data.contractors.roles
 
 # METADATA
 # description: |
-#   The time of the question lies in the hours, on one of the weekdays, as the clock on the wall of the zone shows it.
-#   The first minute counts, the last does not.
+#   The caller is a contractor and the time lies in the hours, on one of the weekdays, as the clock of the zone shows it.
+#   The first minute counts, the last does not. Every rule without parameters is evaluated on each request. The first
+#   line keeps a zone that does not exist, which is an error, from refusing other callers.
 _within_hours if {
+	_is_contractor
 	hours := data.policy_data.contractors.hours
 	now := time.parse_rfc3339_ns(input.context.time)
 	time.weekday([now, _zone(hours)]) in hours.weekdays

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-package gateway.guardrails.contractors_test
+package gateway_test.guardrails.contractors
 
 import data.gateway.guardrails.contractors
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-package gateway.guardrails.credentials_test
+package gateway_test.guardrails.credentials
 
 import data.gateway.guardrails.credentials
 
@@ -81,11 +81,103 @@ test_each_rule_asks_for_itself_and_each_question_is_judged_alone if {
 	found == {0: {short}, 1: {short, {"no_vending": true}}}
 }
 
+# METADATA
+# description: The id of a table.
+table_id := "00000000-0000-4000-8000-0000000000a1"
+
+# METADATA
+# description: The id of its warehouse.
+warehouse_id := "00000000-0000-4000-8000-0000000000b1"
+
+# METADATA
+# description: The id of the upper of its two namespaces.
+top_id := "00000000-0000-4000-8000-0000000000c1"
+
+# METADATA
+# description: The id of the lower one, which it lies in.
+deep_id := "00000000-0000-4000-8000-0000000000c2"
+
+# METADATA
+# description: The id of another table.
+other_id := "00000000-0000-4000-8000-0000000000f1"
+
+# METADATA
+# description: A table with ids that was renamed and moved, and whose namespace was.
+renamed := {
+	"type": "table",
+	"id": table_id,
+	"warehouse": "main",
+	"warehouse_id": warehouse_id,
+	"namespace": ["open", "deep"],
+	"namespace_ids": [top_id, deep_id],
+	"name": "harmless",
+	"former_names": [["open", "deep", "middle"], ["pii", "people"]],
+	"former_namespaces": [["secret"], ["secret", "deep"]],
+	"former_names_complete": true,
+}
+
+test_a_rule_for_ids_applies_to_the_thing_and_all_that_lies_in_it if {
+	every id in [table_id, top_id, deep_id, warehouse_id] {
+		asked(renamed, [{"ids": [other_id, id], "ask": short}]) == {short}
+	}
+	asked(renamed, [{"ids": [other_id], "ask": short}]) == set()
+	asked(renamed, [{"ids": [table_id], "warehouse": "other", "ask": short}]) == set()
+	warehouse := {"type": "warehouse", "id": warehouse_id, "warehouse_id": warehouse_id, "warehouse": "main", "namespace": null, "namespace_ids": null, "name": "main"}
+	asked(warehouse, [{"ids": [warehouse_id], "ask": short}]) == {short}
+	asked(warehouse, [{"ids": [other_id], "ask": short}]) == set()
+	asked(object.union(renamed, {"id": null}), [{"ids": [other_id], "ask": short}]) == {short}
+}
+
+test_a_rule_for_ids_applies_where_ids_are_not_sent if {
+	rules := [{"ids": [other_id], "ask": short}]
+	every part in ["id", "namespace_ids", "warehouse_id"] {
+		every type in ["namespace", "table", "view", "generic_table"] {
+			resource := object.union(renamed, {"type": type})
+			asked(resource, rules) == set()
+			asked(object.remove(resource, [part]), rules) == {short}
+			asked(object.union(resource, {part: null}), rules) == {short}
+		}
+	}
+	asked(object.remove(renamed, ["namespace_ids"]), [{"ids": [other_id], "warehouse": "other", "ask": short}]) == set()
+}
+
+test_a_rule_for_ids_does_not_apply_to_what_lies_in_no_namespace if {
+	every type in ["server", "project", "warehouse", "user", "role"] {
+		resource := {"type": type, "id": table_id, "name": "x", "namespace": null, "warehouse": null}
+		asked(resource, [{"ids": [other_id], "ask": short}]) == set()
+		asked(resource, [{"ids": [table_id], "ask": short}]) == {short}
+	}
+}
+
+test_a_rule_for_a_table_applies_under_its_former_names if {
+	every name in ["people", "middle", "harmless", "PEOPLE"] {
+		asked(renamed, [{"table": name, "ask": short}]) == {short}
+	}
+	asked(renamed, [{"namespace": ["pii"], "table": "people", "ask": short}]) == {short}
+	asked(renamed, [{"table": "deep", "ask": short}]) == set()
+	asked(object.union(renamed, {"type": "generic_table"}), [{"table": "people", "ask": short}]) == {short}
+}
+
+test_a_rule_for_a_namespace_applies_under_its_former_names if {
+	every levels in [["open"], ["open", "deep"], ["secret"], ["secret", "deep"], ["pii"]] {
+		asked(renamed, [{"namespace": levels, "ask": short}]) == {short}
+	}
+	asked(renamed, [{"namespace": ["pii", "people"], "ask": short}]) == set()
+	asked(renamed, [{"namespace": ["other"], "ask": short}]) == set()
+}
+
+test_more_former_names_than_are_known_match_every_name if {
+	often := object.union(renamed, {"former_names_complete": false})
+	asked(often, [{"namespace": ["other"], "table": "other", "ask": short}]) == {short}
+	asked(often, [{"ids": [other_id], "ask": short}]) == set()
+}
+
 test_rules_that_can_be_read_deny_nothing if {
 	readable([])
 	readable([{"ask": short}])
 	readable([{"warehouse": "w", "namespace": ["a", "b*"], "table": "t", "ask": {"no_vending": true, "append_only": false}}])
 	readable([{"ask": {"max_credential_seconds": 0}}])
+	readable([{"ids": [table_id, other_id], "ask": short}])
 }
 
 test_rules_that_cannot_be_read_deny_everything if {
@@ -108,6 +200,21 @@ test_rules_that_cannot_be_read_deny_everything if {
 		{"namespace": [["sales"]], "ask": short},
 		{"table": null, "ask": short},
 		{"tables": "people", "ask": short},
+		{"ids": table_id, "ask": short},
+		{"ids": {"a": table_id}, "ask": short},
+		{"ids": {table_id}, "ask": short},
+		{"ids": [1], "ask": short},
+		{"ids": null, "ask": short},
+		{"ids": false, "ask": short},
+		{"ids": [], "ask": short},
+		{"ids": [""], "ask": short},
+		{"ids": ["sales"], "ask": short},
+		{"ids": [upper(table_id)], "ask": short},
+		{"ids": [concat("", [" ", table_id])], "ask": short},
+		{"ids": [concat("", [table_id, " "])], "ask": short},
+		{"ids": [concat("", [table_id, "\n"])], "ask": short},
+		{"ids": [replace(table_id, "-", "")], "ask": short},
+		{"ids": [table_id, upper(other_id)], "ask": short},
 	] {
 		not readable([rule])
 		not readable([{"ask": short}, rule])

@@ -9,7 +9,7 @@ package gateway.guardrails.questions
 
 # METADATA
 # description: The types of things that can be asked about, as the relationship model names them.
-known_types := {"server", "project", "warehouse", "namespace", "table", "view", "generic_table", "user", "role"}
+_known_types := {"server", "project", "warehouse", "namespace", "table", "view", "generic_table", "user", "role"}
 
 # METADATA
 # description: The time changes nothing here.
@@ -31,5 +31,5 @@ denials[index] contains denial if {
 _understood(question) if {
 	is_string(question.operation)
 	trim_space(question.operation) != ""
-	question.resource.type in known_types
+	question.resource.type in _known_types
 }

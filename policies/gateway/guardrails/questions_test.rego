@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-package gateway.guardrails.questions_test
+package gateway_test.guardrails.questions
 
 import data.gateway.guardrails.questions
 

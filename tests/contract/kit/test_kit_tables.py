@@ -286,9 +286,11 @@ def test_nothing_is_registered_under_a_name_that_is_taken(catalog: JavaCatalog, 
     assert catalog.load(onto, [ns], "there").metadata == there
 
 
-def test_a_missing_file_is_told_as_one(catalog: JavaCatalog, ns: str, table: JavaTable) -> None:
-    folder = table.metadata["location"].rsplit("/", 1)[0]
-    file = f"{folder}/{unique('nowhere')}/metadata/00000-x.metadata.json"
+def test_a_missing_file_is_told_as_one(catalog: JavaCatalog, ns: str) -> None:
+    _make(catalog, "tables", ns, "gone")
+    location = catalog.load("tables", [ns], "gone").metadata["location"]
+    catalog.drop("tables", ns, "gone", purge=False)
+    file = f"{location}/metadata/{unique('nowhere')}.metadata.json"
     with raises(NotFoundException, is_=f"Failed to open input stream for file: {file}"):
         catalog.register("tables", ns, "missing", file)
     assert not catalog.exists("tables", ns, "missing")

@@ -52,6 +52,7 @@ def _is_yes(answer: DemandAnswer) -> bool:
     return answer.row is not None and answer.visible and answer.holds
 
 
+@pytest.mark.threat("LG-DEC-17")
 @given(st.lists(demand_answers, max_size=5), policies)
 def test_allowed_exactly_when_all_that_is_required_is_a_clear_yes(
     answers: list[DemandAnswer], policy: PolicyAnswer

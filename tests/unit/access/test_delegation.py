@@ -13,7 +13,7 @@ import pytest
 from gateway.access.actor import Actor
 from gateway.access.operation import OPERATIONS
 from gateway.access.operations.credentials import VendCredentials
-from gateway.access.operations.exchanging import ExchangeToken
+from gateway.access.operations.exchanging import ExchangeToken, Subject
 from gateway.access.operations.server import GetServerInfo
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.access.operations.users import WhoAmI
@@ -115,7 +115,7 @@ async def test_management_and_exchanging_are_not_done_in_somebodys_name() -> Non
         with pytest.raises(DelegationForbidden):
             await house(ByActor()).door.admit(entrance(FOR_ALICE), operation)
     with pytest.raises(ServerActionForbidden):
-        await house(ByActor()).door.admit(entrance(FOR_ALICE), ExchangeToken("oidc~bob", proven=True))
+        await house(ByActor()).door.admit(entrance(FOR_ALICE), ExchangeToken(Subject(user_id="oidc~bob"), proven=True))
 
 
 async def test_of_everything_that_can_be_asked_only_the_catalog_is_open_to_engines() -> None:

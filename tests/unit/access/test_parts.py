@@ -93,6 +93,7 @@ async def test_one_round_asks_everything_about_all_tables() -> None:
     assert [each.facts["updated_properties"] for each in questions] == [("a",), ("b",), ("c",), ("new",)]
 
 
+@pytest.mark.threat("LG-DEC-04")
 async def test_one_forbidden_table_refuses_the_transaction_and_is_the_one_that_is_told() -> None:
     def all_but_b(question: Question) -> bool:
         return question.relation is not Can.COMMIT or not question.object.id.endswith(f"{0x6 + 101:x}")
@@ -156,6 +157,7 @@ def test_all_of_several_verdicts_is_the_first_refusal() -> None:
     assert all_of([yes, yes]).allowed
 
 
+@pytest.mark.threat("LG-DEC-25")
 def test_of_several_obligations_the_strictest_hold() -> None:
     both = strictest(
         [

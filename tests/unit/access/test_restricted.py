@@ -70,8 +70,7 @@ class Restricted:
 def house(judge: Restricted, *granted: int) -> House:
     """A house with a table of three columns, on `granted` of which PostgreSQL has grants."""
     house = House(judge=judge)  # type: ignore[arg-type]  # the same port
-    row = msgspec.structs.replace(world.table_row, metadata=DOCUMENT)
-    house.resolver.rows[world.TABLE] = row
+    house.resolver.documents[world.TABLE_ID] = DOCUMENT
     house.resolver.granted = {world.TABLE_ID: frozenset(granted or {2})}
     return house
 
@@ -142,9 +141,10 @@ async def test_where_no_column_is_left_nothing_is_read(columns: set[int], grante
         await house_.door.admit(entrance(by_engine()), LOAD)
 
 
+@pytest.mark.threat("LG-DEC-23")
 async def test_a_table_whose_schemas_cannot_be_read_opens_nothing() -> None:
     house_ = house(Restricted())
-    house_.resolver.rows[world.TABLE] = world.table_row
+    house_.resolver.documents[world.TABLE_ID] = b"{}"
     with pytest.raises(ForbiddenException):
         await house_.door.admit(entrance(by_engine()), LOAD)
 
@@ -207,11 +207,10 @@ async def test_keys_end_when_the_engine_is_trusted_no_more() -> None:
     assert await house_.door.held_until(permit, until) == end
 
 
+@pytest.mark.threat("LG-DEC-26")
 async def test_an_engine_named_by_a_header_or_the_settings_is_not_trusted() -> None:
     """What is known of the engine otherwise (its audience, its user agent) opens views and nothing here."""
-    actor = msgspec.structs.replace(
-        Actor.user("oidc~alice"), owner_properties=("trino.run-as-owner",), engine_by_name=True
-    )
+    actor = msgspec.structs.replace(Actor.user("oidc~alice"), owner_properties=("trino.run-as-owner",))
     coming = replace(entrance(actor), user_agent="Trino/476 enforcer")
     with pytest.raises(ForbiddenException):
         await house(Restricted()).door.admit(coming, LOAD)

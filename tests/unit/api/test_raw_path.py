@@ -3,18 +3,43 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.api.raw_path import decode_path
+from gateway.api.raw_path import RawPath, decode_path
 from gateway.iceberg.errors import BadRequestException
 
 names = st.text(
     alphabet=st.characters(exclude_characters="/\\\x00", exclude_categories=["Cs"]), min_size=1, max_size=20
 ).filter(lambda name: name not in (".", ".."))
+
+
+async def _refusal_of(raw: bytes) -> tuple[bytes, bytes]:
+    """(the content type, the body) of the answer to a path that cannot be decoded."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def unreachable(*_: Any) -> None:
+        raise AssertionError("the request must not go on")
+
+    scope: Any = {"type": "http", "method": "GET", "path": raw.decode(), "raw_path": raw, "headers": []}
+    await RawPath(unreachable)(scope, unreachable, send)
+    return dict(sent[0]["headers"])[b"content-type"], sent[1]["body"]
+
+
+async def test_a_path_that_cannot_be_decoded_is_refused_in_the_form_of_its_api() -> None:
+    kind, body = await _refusal_of(b"/scim/v2/Users/a%00")
+    assert kind == b"application/scim+json"
+    assert b"urn:ietf:params:scim:api:messages:2.0:Error" in body
+    kind, body = await _refusal_of(b"/catalog/v1/a%00")
+    assert kind == b"application/json"
+    assert body.startswith(b'{"error":')
 
 
 @given(names, names)

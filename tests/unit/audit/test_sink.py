@@ -12,10 +12,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from gateway.access.audit_record import AuditedActor, AuditedDecision, AuditRecord
-from gateway.access.outage import AuditUnavailable
+from gateway.access.outage import AuditShareFull, AuditUnavailable
 from gateway.audit.sink import BufferedAudit
 from tests.access.world import NOW
 
@@ -274,3 +275,36 @@ async def test_what_was_written_is_counted() -> None:
     await audit.stop()
     totals = {kind: sum(n for each, n in counted if each == kind) for kind in ("group", "buffered")}
     assert totals == {"group": 1, "buffered": 1}
+
+
+async def test_one_principal_cannot_fill_the_buffer_for_the_others() -> None:
+    store = Store(gate=asyncio.Event())
+
+    def of(user: str, number: int) -> AuditRecord:
+        return msgspec.structs.replace(record(number), actor=AuditedActor(kind="user", id=user))
+
+    async with sink(store, capacity=10, share=3, flush_seconds=0.01) as audit:
+        for number in range(3):
+            audit.buffer(of("oidc~mallory", number))
+        with pytest.raises(AuditShareFull):
+            audit.buffer(of("oidc~mallory", 3))
+        audit.buffer(of("oidc~alice", 4))
+        assert store.gate is not None
+        store.gate.set()
+        await until(lambda: sorted(store.written) == [0, 1, 2, 4])
+        for number in range(5, 8):
+            audit.buffer(of("oidc~mallory", number))
+    assert sorted(store.written) == [0, 1, 2, 4, 5, 6, 7]
+
+
+async def test_an_outage_gives_no_room_in_a_share_before_its_records_are_written() -> None:
+    store = Store(failing=OSError("away"))
+    async with sink(store, capacity=10, share=2, flush_seconds=0.01) as audit:
+        for number in range(2):
+            audit.buffer(record(number))
+        await until(lambda: store.asked >= 3)
+        with pytest.raises(AuditShareFull):
+            audit.buffer(record(2))
+        store.failing = None
+        await until(lambda: store.written == [0, 1])
+        audit.buffer(record(3))

@@ -112,11 +112,11 @@ def test_one_of_many_tags_is_enough_and_the_strong_form_compares_equal() -> None
     [
         (None, ()),
         ("*", None),
-        ('W/"a"', ['W/"a"']),
-        ('"a", W/"b,c" ,"d"', ['"a"', 'W/"b,c"', '"d"']),
-        ("plain", []),
-        ('"a" "b"', []),
-        ("", []),
+        ('W/"a"', ('W/"a"',)),
+        ('"a", W/"b,c" ,"d"', ('"a"', 'W/"b,c"', '"d"')),
+        ("plain", ()),
+        ('"a" "b"', ()),
+        ("", ()),
     ],
 )
 def test_the_header_is_a_list_of_tags(header: str | None, tags: object) -> None:

@@ -184,6 +184,7 @@ async def test_a_missing_file_is_told_by_its_location() -> None:
         await files(Store()).read(WAREHOUSE, FILE, FOLDER)
 
 
+@pytest.mark.threat("LG-LOC-24")
 async def test_somebodys_file_is_read_with_a_credential_for_its_folder_alone() -> None:
     """D07: what a file could make the gateway read is bounded by what the credential of this read reaches."""
     store = Store()

@@ -34,7 +34,7 @@ class Delivery:
 
 
 def _renames(delivery: Delivery) -> Renames:
-    return Renames(database=cast(Any, None), delivery=cast(Any, delivery))
+    return Renames(database=cast(Any, None), door=cast(Any, None), delivery=cast(Any, delivery))
 
 
 async def test_the_steps_of_a_move_are_delivered_in_their_order() -> None:

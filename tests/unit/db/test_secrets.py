@@ -3,9 +3,15 @@
 
 from __future__ import annotations
 
-import pytest
+import base64
 
-from gateway.db.secrets import Sealer, SecretUnreadable
+import pytest
+from cryptography.fernet import Fernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from gateway.db.secrets import Sealer, SecretUnreadable, salt_of
 
 OLD, NEW, OTHER = "an old passphrase!", "a new passphrase!!", "of somebody else!!"
 PLAIN = b'{"aws-secret-access-key": "hunter2"}'
@@ -52,3 +58,39 @@ def test_no_key_and_short_keys_are_refused(keys: list[str]) -> None:
     with pytest.raises(ValueError, match="at least 16 characters") as raised:
         Sealer(keys)
     assert "short" not in str(raised.value)
+
+
+def _of_an_earlier_version(passphrase: str) -> bytes:
+    """What earlier versions stored: a Fernet token under a key that HKDF-SHA256 makes of the passphrase."""
+    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"lakegate storage credentials").derive(
+        passphrase.encode()
+    )
+    return Fernet(base64.urlsafe_b64encode(key)).encrypt(PLAIN)
+
+
+def test_a_guess_costs_a_scrypt_derivation_with_the_salt_of_the_secret() -> None:
+    mark, salt, token = Sealer([NEW]).seal(PLAIN).split(b"$")
+    assert mark == b"scrypt1" and len(base64.urlsafe_b64decode(salt)) == 16
+    derived = Scrypt(salt=base64.urlsafe_b64decode(salt), length=32, n=2**15, r=8, p=1).derive(NEW.encode())
+    assert Fernet(base64.urlsafe_b64encode(derived)).decrypt(token) == PLAIN
+    assert Sealer([NEW]).seal(PLAIN).split(b"$")[1] != salt, "each installation has a salt of its own"
+
+
+def test_a_secret_of_an_earlier_version_opens_and_is_sealed_anew_by_a_rotation() -> None:
+    before = _of_an_earlier_version(OLD)
+    sealer = Sealer([OLD])
+    assert sealer.open(before) == PLAIN
+    assert not sealer.sealed_with_first(before), "the rotation has to touch it, although the key is the first one"
+    assert sealer.sealed_with_first(sealer.seal(PLAIN))
+
+
+def test_until_a_rotation_new_secrets_have_the_form_that_an_earlier_version_opens() -> None:
+    sealed = Sealer([OLD], former=True).seal(PLAIN)
+    assert salt_of(sealed) is None
+    assert Sealer([OLD]).open(sealed) == PLAIN
+
+
+@pytest.mark.parametrize("sealed", [b"scrypt1$", b"scrypt1$" + b"!" * 24 + b"$x", b"scrypt1$" + b"A" * 24 + b"$"])
+def test_a_mutilated_secret_is_unreadable(sealed: bytes) -> None:
+    with pytest.raises(SecretUnreadable):
+        Sealer([NEW]).open(sealed)

@@ -39,6 +39,7 @@ def test_every_user_id_that_is_taken_comes_back_and_names_one_user_only(user_id:
     assert user_id_of(name) == user_id
 
 
+@pytest.mark.threat("LG-POL-09")
 @given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))
 def test_two_users_never_share_a_name(one: str, other: str) -> None:
     try:
@@ -48,6 +49,7 @@ def test_two_users_never_share_a_name(one: str, other: str) -> None:
     assert same == (one == other)
 
 
+@pytest.mark.threat("LG-POL-09")
 @pytest.mark.parametrize(
     ("user_id", "name"),
     [
@@ -69,6 +71,7 @@ def test_ids_that_mean_something_in_a_tuple_are_spelled_out(user_id: str, name: 
     assert user_object(user_id) == name
 
 
+@pytest.mark.threat("LG-DEC-22")
 @pytest.mark.parametrize("user_id", ["", " ", "\n\t", "\u3000", "\ud800", "oidc~\udfff"])
 def test_blank_ids_and_broken_text_are_refused(user_id: str) -> None:
     with pytest.raises(InvalidPrincipalId) as refused:

@@ -71,7 +71,8 @@ def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:
     tabular = {"describe", "select", "modify", "ownership"}
     assert reaches[T.TABLE].own == tabular | {READ_COLUMNS}
     assert reaches[T.VIEW].own == reaches[T.GENERIC_TABLE].own == tabular
-    assert reaches[T.NAMESPACE].own == reaches[T.WAREHOUSE].own == tabular | {"create"}
+    assert reaches[T.NAMESPACE].own == tabular | {"create"}
+    assert reaches[T.WAREHOUSE].own == tabular | {"create", "manage_storage"}
     assert not reaches[T.TABLE].above and not reaches[T.VIEW].above and not reaches[T.NAMESPACE].above
     assert reaches[T.PROJECT].above == {"admin", "operator"}
     assert reaches[T.WAREHOUSE].above == {

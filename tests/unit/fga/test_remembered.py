@@ -101,6 +101,7 @@ OTHERS: dict[str, tuple[Actor, Question, Pin]] = {
 }
 
 
+@pytest.mark.threat("LG-DEC-14")
 @pytest.mark.parametrize("case", OTHERS)
 async def test_whatever_could_change_the_answer_makes_it_another_question(case: str) -> None:
     here = setting(READ)
@@ -110,6 +111,7 @@ async def test_whatever_could_change_the_answer_makes_it_another_question(case: 
     assert await here.memory.check(actor, [question], now=NOON, pin=pin) == [False]
 
 
+@pytest.mark.threat("LG-DIS-13")
 async def test_another_model_knows_nothing_of_the_answers_of_the_last_one() -> None:
     here = setting(READ)
     await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
@@ -149,6 +151,7 @@ async def test_an_allow_is_forgotten_after_its_longest_life() -> None:
     assert await here.memory.check(ALICE, [READ], now=NOON, pin=PIN) == [False]
 
 
+@pytest.mark.threat("LG-DIS-05")
 async def test_what_is_used_does_not_live_longer_for_it() -> None:
     here = setting(READ, seconds=60)
     for second in range(0, 60, 10):
@@ -173,6 +176,7 @@ async def test_without_what_it_rests_on_nothing_is_remembered(
     assert await here.memory.check(ALICE, [question], now=NOON, pin=pin) == [False]
 
 
+@pytest.mark.threat("LG-DIS-07")
 @pytest.mark.parametrize("answer", [[1], ["yes"], [True, True], []])
 async def test_what_is_no_answer_is_neither_believed_nor_kept(answer: Any) -> None:
     here = setting()
@@ -188,6 +192,7 @@ async def test_what_is_no_answer_is_neither_believed_nor_kept(answer: Any) -> No
     assert await here.memory.check(ALICE, [READ], now=NOON, pin=PIN) == [False]
 
 
+@pytest.mark.threat("LG-DIS-07")
 async def test_an_outage_is_no_answer() -> None:
     here = setting(READ)
 

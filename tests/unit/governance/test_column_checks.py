@@ -55,8 +55,9 @@ def house(judge: Reader, ids: Sequence[UUID], granted: dict[UUID, frozenset[int]
     """A house with these tables, and grants on columns."""
     made = House(judge=judge)  # type: ignore[arg-type]  # the same port
     for id in ids:
-        row = msgspec.structs.replace(world.table_row, id=id, metadata=document)
+        row = msgspec.structs.replace(world.table_row, id=id)
         made.resolver.rows[TableIdRef(world.WAREHOUSE_ID, id)] = row
+        made.resolver.documents[id] = document
     made.resolver.granted = granted
     return made
 

@@ -20,6 +20,7 @@ def decoded(*updates: Any) -> Any:
 ALL_PATHS = {name: f"s3://evil/{i}" for i, name in enumerate(PATH_PROPERTIES)}
 
 
+@pytest.mark.threat("LG-LOC-04")
 def test_path_properties_are_listed_from_every_source(table: Any) -> None:
     expected = tuple(ALL_PATHS.items())
     assert location_properties({**ALL_PATHS, "comment": "s3://x"}) == expected
@@ -29,6 +30,7 @@ def test_path_properties_are_listed_from_every_source(table: Any) -> None:
     assert location_properties({}) == location_properties(decoded()) == ()
 
 
+@pytest.mark.threat("LG-LOC-04")
 @pytest.mark.parametrize(
     "name", ["write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"]
 )
@@ -36,6 +38,7 @@ def test_no_known_path_property_is_forgotten(name: str) -> None:
     assert location_properties({name: "s3://evil"})
 
 
+@pytest.mark.threat("LG-LOC-09")
 def test_every_location_inside_a_document_is_found(table: Any, commit: Any, w: Any) -> None:
     """Each text that looks like a location, wherever it stands in the document, is in the list."""
     stats = {"snapshot-id": 1, "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}
@@ -55,6 +58,7 @@ def test_every_location_inside_a_document_is_found(table: Any, commit: Any, w: A
     assert ("metadata-log[0].metadata-file", "s3://evil/previous.json") in found
 
 
+@pytest.mark.threat("LG-LOC-08")
 def test_every_location_a_commit_brings_in_is_found(w: Any) -> None:
     stats = {"snapshot-id": 1, "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}
     updates = [

@@ -22,6 +22,7 @@ def test_c15_no_header_has_an_error_of_its_own() -> None:
     assert caught.value.challenge == "Bearer"
 
 
+@pytest.mark.threat("LG-AUT-12")
 @pytest.mark.parametrize(
     "values",
     [

@@ -75,7 +75,14 @@ class Process:
         self.ticks.at += seconds
 
     async def issue(self, **more: Any) -> IssuedToken:
-        said = {"user_id": "oidc~alice", "engine_id": "oidc~trino", "project_id": None, "groups": (), "not_after": None}
+        said: dict[str, Any] = {
+            "user_id": "oidc~alice",
+            "engine_id": "oidc~trino",
+            "project_id": None,
+            "groups": (),
+            "not_after": None,
+        }
+        said["subject_proven"] = False
         return await self.tokens.issue(**{**said, **more})
 
     async def refuse(self, token: str) -> str:
@@ -92,6 +99,18 @@ async def test_it_names_both_and_carries_what_narrows_the_user() -> None:
     assert (token.project_id, token.groups, token.token_id) == ("p", ("a", "b"), issued.token_id)
     assert (issued.seconds, token.expires_at) == (LIFE_SECONDS, NOW + LIFE_SECONDS)
     assert here.tokens.claims_to_be_one(issued.token)
+
+
+@pytest.mark.parametrize("proven", [True, False])
+async def test_it_says_whether_the_subject_was_proven(proven: bool) -> None:
+    here = Process()
+    issued = await here.issue(subject_proven=proven)
+    assert (await here.tokens.verify(issued.token)).subject_proven is proven
+    header, claims, signature = issued.token.split(".")
+    other = json.loads(base64.urlsafe_b64decode(header + "=="))
+    other["sub_proven"] = not proven
+    forged = base64.urlsafe_b64encode(json.dumps(other).encode()).decode().rstrip("=")
+    await here.refuse(f"{forged}.{claims}.{signature}")
 
 
 async def test_it_is_good_in_every_process_and_all_sign_with_one_key() -> None:

@@ -91,6 +91,7 @@ async def test_a_wrong_algorithm_for_a_known_key_causes_no_fetch(provider: Provi
     assert provider.documents.asked == LOADS
 
 
+@pytest.mark.threat("LG-AUT-09")
 async def test_c13_without_any_key_the_answer_is_unavailable_and_says_when_to_come_back(provider: Provider) -> None:
     provider.documents.down = True
     ring = provider.ring(**TIMES)
@@ -113,6 +114,7 @@ async def test_c13_a_provider_that_comes_up_later_is_found(provider: Provider) -
     assert await ring.candidates("k1", "RS256")
 
 
+@pytest.mark.threat("LG-AUT-09")
 async def test_c13_old_keys_work_through_an_outage_until_their_maximum_age(provider: Provider) -> None:
     ring = provider.ring(**TIMES)
     await ring.candidates("k1", "RS256")

@@ -127,6 +127,7 @@ async def test_one_providers_outage_keeps_out_its_own_users_alone(
     one.documents.down = False
 
 
+@pytest.mark.threat("LG-AUT-09")
 async def test_keys_past_their_age_count_no_more_at_the_provider_that_is_down(
     router: TokenRouter, one: Party, other: Party, now: Clock
 ) -> None:

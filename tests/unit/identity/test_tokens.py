@@ -29,7 +29,14 @@ async def refused(provider: Provider, token: str, **rules: Any) -> str:
 
 
 async def test_a_good_token_names_its_user(provider: Provider) -> None:
-    token = provider.token(name="Alice Example", email="alice@lake.example", scope="read write", azp="spark", jti="t-1")
+    token = provider.token(
+        name="Alice Example",
+        email="alice@lake.example",
+        email_verified=True,
+        scope="read write",
+        azp="spark",
+        jti="t-1",
+    )
     verified = await provider.verify(token)
     assert (verified.user_id, verified.idp_id, verified.subject) == ("oidc~alice", "oidc", "alice")
     assert (verified.issuer, verified.audiences, verified.expires_at) == (ISSUER, (AUDIENCE,), NOW + 300)
@@ -57,6 +64,7 @@ async def test_every_accepted_algorithm_verifies(
     assert not recwarn.list, "a warning per token would fill the log"
 
 
+@pytest.mark.threat("LG-AUT-01")
 @pytest.mark.parametrize(
     "name", ["none", "None", "NONE", "nOnE", "", "HS256", "HS512", "ES256K", "dir", "rs256", "RS256 "]
 )
@@ -68,6 +76,7 @@ async def test_c01_an_algorithm_outside_the_list_is_refused(provider: Provider, 
     assert provider.documents.asked == [], "an unknown algorithm is no reason to ask the provider"
 
 
+@pytest.mark.threat("LG-AUT-01")
 @pytest.mark.parametrize("value", [None, 1, True, ["RS256"], {"RS256": 1}, ...])
 async def test_c01_an_algorithm_that_is_no_text_is_refused(provider: Provider, value: Any) -> None:
     fields = {"kid": "k1"} | ({} if value is ... else {"alg": value})
@@ -75,6 +84,7 @@ async def test_c01_an_algorithm_that_is_no_text_is_refused(provider: Provider, v
     await refused(provider, b64(json.dumps(fields).encode()) + "." + payload + "." + signature)
 
 
+@pytest.mark.threat("LG-AUT-02")
 @pytest.mark.parametrize("shape", ["pem", "der", "jwk", "modulus"])
 async def test_c02_the_public_key_is_no_hmac_secret(provider: Provider, shape: str) -> None:
     jwk = provider.key.as_dict(private=False)
@@ -90,12 +100,14 @@ async def test_c02_the_public_key_is_no_hmac_secret(provider: Provider, shape: s
         await refused(provider, signed + "." + b64(hmac.new(secret, signed.encode(), digest).digest()))
 
 
+@pytest.mark.threat("LG-AUT-02")
 async def test_c02_a_published_symmetric_key_is_never_used(provider: Provider, new_key: Callable[..., Key]) -> None:
     secret = new_key("oct", kid="k2")
     provider.publish(provider.key, secret.as_dict(private=True))
     await refused(provider, provider.sign(provider.claims(), key=secret, header={"alg": "HS256"}, kid="k2"))
 
 
+@pytest.mark.threat("LG-AUT-03")
 @pytest.mark.parametrize(
     "change",
     [
@@ -119,6 +131,7 @@ async def test_c03_what_a_key_says_of_itself_is_honoured(
     await refused(provider, provider.token())
 
 
+@pytest.mark.threat("LG-AUT-03")
 async def test_c03_a_short_rsa_key_is_not_believed(provider: Provider) -> None:
     with pytest.warns(SecurityWarning):
         short = RSAKey.generate_key(1024, {"kid": "short"})
@@ -126,6 +139,7 @@ async def test_c03_a_short_rsa_key_is_not_believed(provider: Provider) -> None:
         await refused(provider, provider.sign(provider.claims(), key=short, kid="short"))
 
 
+@pytest.mark.threat("LG-AUT-04")
 @pytest.mark.parametrize("issuer", ["https://evil.example", "http://127.0.0.1:1/steal", "", None, 7, [ISSUER]])
 async def test_c04_a_token_of_another_issuer_causes_no_request_to_anybody(provider: Provider, issuer: Any) -> None:
     header = {"jku": "https://evil.example/keys", "kid": "never-seen"}
@@ -134,6 +148,7 @@ async def test_c04_a_token_of_another_issuer_causes_no_request_to_anybody(provid
     assert provider.documents.asked == []
 
 
+@pytest.mark.threat("LG-AUT-06")
 @pytest.mark.parametrize(
     "issuer",
     [
@@ -154,6 +169,7 @@ async def test_c06_an_issuer_that_only_looks_the_same_is_another_one(provider: P
     assert "issuer" in await refused(provider, provider.token(iss=issuer))
 
 
+@pytest.mark.threat("LG-AUT-06")
 async def test_c06_an_additional_issuer_is_accepted_exactly(provider: Provider) -> None:
     others = frozenset({"https://sts.example/tenant/"})
     good = provider.token(iss="https://sts.example/tenant/")
@@ -162,6 +178,7 @@ async def test_c06_an_additional_issuer_is_accepted_exactly(provider: Provider) 
     await refused(provider, good)
 
 
+@pytest.mark.threat("LG-AUT-07")
 @pytest.mark.parametrize(
     "audience",
     [
@@ -189,12 +206,14 @@ async def test_c07_one_configured_audience_is_enough(provider: Provider, audienc
     assert (await provider.verify(provider.token(aud=audience))).subject == "alice"
 
 
+@pytest.mark.threat("LG-AUT-07")
 @pytest.mark.parametrize("audiences", [frozenset(), frozenset({""}), frozenset({" "}), frozenset({AUDIENCE, ""})])
 def test_c07_rules_without_an_audience_cannot_be_made(audiences: frozenset[str]) -> None:
     with pytest.raises(ValueError, match="audience is required"):
         TokenRules(issuer=ISSUER, audiences=audiences)
 
 
+@pytest.mark.threat("LG-AUT-08")
 async def test_c08_a_token_cannot_bring_its_own_key(provider: Provider, new_key: Callable[..., Key]) -> None:
     stranger = new_key("RSA", kid="k1")
     own_key = {
@@ -210,6 +229,7 @@ async def test_c08_a_token_cannot_bring_its_own_key(provider: Provider, new_key:
     assert {url for url in provider.documents.asked if "evil" in url} == set()
 
 
+@pytest.mark.threat("LG-AUT-08")
 @pytest.mark.parametrize(
     "header",
     [
@@ -229,6 +249,7 @@ async def test_c08_an_extension_that_must_be_understood_is_refused(provider: Pro
 ACCEPTED, REFUSED = True, False
 
 
+@pytest.mark.threat("LG-AUT-05")
 @pytest.mark.parametrize(
     ("changes", "outcome"),
     [
@@ -267,12 +288,14 @@ async def test_c10_the_table_of_dates(provider: Provider, changes: dict[str, Any
         await refused(provider, provider.token(**changes))
 
 
+@pytest.mark.threat("LG-AUT-05")
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "-Infinity", "0x7fffffff", "1_800_000_300"])
 async def test_c10_numbers_that_json_does_not_know_are_refused(provider: Provider, number: str) -> None:
     payload = json.dumps(provider.claims(exp="@")).replace('"@"', number).encode()
     await refused(provider, provider.sign(payload))
 
 
+@pytest.mark.threat("LG-AUT-11")
 @pytest.mark.parametrize(
     "other_kind",
     [
@@ -313,6 +336,7 @@ async def test_c16_a_token_with_an_actor_names_both(provider: Provider) -> None:
     assert (verified.user_id, verified.actor_user_id) == ("oidc~alice", "oidc~trino")
 
 
+@pytest.mark.threat("LG-AUT-13")
 @pytest.mark.parametrize(
     "act",
     [
@@ -349,18 +373,21 @@ async def test_c16_who_may_act_is_one_of_the_same_provider_or_nobody(
     assert (await provider.verify(provider.token(may_act=may_act))).may_act == who
 
 
+@pytest.mark.threat("LG-AUT-13")
 async def test_c16_a_subject_of_another_provider_is_another_user(provider: Provider) -> None:
     here = await provider.verify(provider.token(sub="admin"))
     there = await provider.verify(provider.token(sub="admin"), idp_id="kc-2")
     assert here.user_id == "oidc~admin" != there.user_id == "kc-2~admin"
 
 
+@pytest.mark.threat("LG-AUT-14")
 @pytest.mark.parametrize("claim", ["email", "preferred_username", "upn", "name"])
 def test_c17_a_claim_that_changes_hands_cannot_be_the_id(claim: str) -> None:
     with pytest.raises(ValueError, match="cannot identify"):
         TokenRules(issuer=ISSUER, audiences=frozenset({AUDIENCE}), subject_claims=("sub", claim))
 
 
+@pytest.mark.threat("LG-AUT-14")
 async def test_c17_email_and_user_name_do_not_touch_the_id(provider: Provider) -> None:
     mallory = provider.token(sub="m-1", email="alice@lake.example", preferred_username="alice", email_verified=False)
     verified = await provider.verify(mallory)

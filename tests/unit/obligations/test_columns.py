@@ -114,6 +114,7 @@ def test_names_are_those_of_the_current_schema_spelled_as_there() -> None:
     assert columns.readable({1, 2, 9}) == {1}, "what was granted on a dropped column gives nothing"
 
 
+@pytest.mark.threat("LG-POL-11")
 def test_what_is_told_holds_field_ids_and_actions_and_is_the_same_for_the_same() -> None:
     projections = (Projection(4, Action.REPLACE_WITH_NULL), Projection(2, Action.MASK_TO_FIXED_VALUE))
     told = read_restrictions(projections)
@@ -166,6 +167,7 @@ def test_nothing_granted_is_held_back_everything_else_is_once_and_as_its_types_a
     assert msgspec.json.decode(read_restrictions(projections) or b"{}") is not None
 
 
+@pytest.mark.threat("LG-DEC-27")
 @given(SCHEMAS)
 def test_what_can_be_read_is_never_more_than_was_granted(schemas: list[list[dict[str, Any]]]) -> None:
     columns: Columns = columns_of(document(*schemas))

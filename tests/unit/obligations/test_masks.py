@@ -61,6 +61,7 @@ def test_what_holds_a_type_without_fixed_value_at_any_depth_has_none(kind: str) 
     assert applies(Action.MASK_TO_FIXED_VALUE, struct("string"), required=True)
 
 
+@pytest.mark.threat("LG-DEC-25")
 def test_of_several_reasons_the_strictest_wins_whatever_their_order() -> None:
     assert set(STRICTNESS) == set(Action)
     for stricter, other in zip(STRICTNESS, STRICTNESS[1:], strict=False):

@@ -12,11 +12,13 @@ LETTERS = st.characters(categories=["Ll", "Lu", "Lo", "Nd"], exclude_characters=
 SEGMENT = st.text(st.one_of(st.sampled_from("abtT10._-=%+~'\"&<>|^`"), LETTERS), min_size=1, max_size=12)
 
 
+@pytest.mark.threat("LG-LOC-13")
 def test_a14_the_aliases_of_the_scheme_are_one_place() -> None:
     places = {Location.parse(f"{scheme}://bucket/a/b") for scheme in ("s3", "s3a", "s3n", "S3", "S3A")}
     assert places == {Location("s3", "bucket", ("a", "b"))}
 
 
+@pytest.mark.threat("LG-LOC-12")
 @pytest.mark.parametrize(
     "text",
     [
@@ -49,6 +51,7 @@ def test_a12_odd_segments_and_characters_are_refused(text: str) -> None:
         Location.parse(text, escapes_known=True)
 
 
+@pytest.mark.threat("LG-LOC-11")
 @pytest.mark.parametrize("dots", ["%2e%2e", "%2E.", "a%2F..%2Fb", "%252e%252e", "%25252e", "a%5cb", "%00", "a%0ab"])
 def test_a11_encoded_dots_and_separators_are_refused_however_often_encoded(dots: str) -> None:
     with pytest.raises(InvalidLocation):
@@ -60,17 +63,20 @@ def test_a_percent_encoded_name_without_separators_is_a_plain_segment(segment: s
     assert Location.parse(f"s3://bucket/{segment}").segments == (segment,)
 
 
+@pytest.mark.threat("LG-LOC-14")
 @pytest.mark.parametrize("text", ["s3://bucket", "s3://bucket/", "s3:///", "s3://", "", "bucket/a", "s3:/bucket/a"])
 def test_a15_the_root_of_a_bucket_is_no_location(text: str) -> None:
     with pytest.raises(InvalidLocation):
         Location.parse(text)
 
 
+@pytest.mark.threat("LG-LOC-14")
 def test_a15_no_location_without_a_path_can_be_constructed() -> None:
     with pytest.raises(InvalidLocation):
         Location("s3", "bucket", ())
 
 
+@pytest.mark.threat("LG-LOC-21")
 @pytest.mark.parametrize(
     "text",
     [
@@ -90,6 +96,7 @@ def test_a24_d08_other_schemes_are_refused(text: str) -> None:
         Location.parse(text)
 
 
+@pytest.mark.threat("LG-LOC-15")
 @pytest.mark.parametrize(
     "bucket",
     ["Bucket", "bucket.", "user@bucket", "user:pw@bucket", "bucket:9000", "b", "a..b", "-bucket", "bucket-",
@@ -127,6 +134,7 @@ def test_errors_show_the_text_escaped_so_that_logs_stay_one_line() -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.threat("LG-LOC-01")
 def test_a01_a_sibling_with_the_same_beginning_is_neither_contained_nor_overlapping() -> None:
     table = Location.parse("s3://bucket/ns/t1")
     for name in ("t10", "t1_x", "t1.", "t", "t1-"):
@@ -136,6 +144,7 @@ def test_a01_a_sibling_with_the_same_beginning_is_neither_contained_nor_overlapp
     assert not table.contains(other) and not table.overlaps(other)
 
 
+@pytest.mark.threat("LG-LOC-16")
 def test_a18_an_ancestor_overlaps_in_both_orders_and_with_or_without_a_slash() -> None:
     for ancestor in (
         Location.parse("s3://bucket/ns"),
@@ -152,6 +161,7 @@ def test_a_place_contains_itself_only_when_not_strict() -> None:
     assert table.contains(table) and not table.contains(table, strict=True) and table.overlaps(table)
 
 
+@pytest.mark.threat("LG-LOC-15")
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -192,6 +202,7 @@ def test_whatever_is_accepted_reads_back_as_itself(segments: list[str]) -> None:
     assert place.prefix_text == f"s3://bucket/{place.key_prefix}"
 
 
+@pytest.mark.threat("LG-LOC-16")
 @given(st.lists(SEGMENT, min_size=1, max_size=3), st.lists(SEGMENT, min_size=1, max_size=3))
 def test_overlap_is_symmetric_and_equals_the_comparison_of_ancestors(one: list[str], other: list[str]) -> None:
     try:
@@ -210,3 +221,10 @@ def test_folding_is_stable_and_blind_to_letter_case(text: str) -> None:
     assert fold(fold(text)) == fold(text)
     assert fold(text.lower()) == fold(text) == fold(text.upper())
     assert fold(text).count("/") >= text.count("/")
+
+
+@pytest.mark.threat("LG-LOC-15")
+@given(st.text(st.characters(max_codepoint=126), max_size=6), st.text(st.characters(max_codepoint=126), max_size=6))
+def test_folding_keeps_apart_what_differs_in_more_than_letter_case(one: str, other: str) -> None:
+    for changed in (other, one.swapcase(), one + "x", one[1:]):
+        assert (fold(one) == fold(changed)) == (one.lower() == changed.lower())

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.credential import S3AccessKey, S3SystemIdentity, TemporaryCredential, decode_credential
-from gateway.scope.endpoint import EndpointRules, refuse_address
+from gateway.scope.endpoint import EndpointRules, parse_networks, refuse_address
 from gateway.scope.errors import (
     InvalidLocation,
     InvalidStorageCredential,
@@ -104,6 +104,7 @@ def test_what_is_no_profile_is_refused(data: bytes) -> None:
         decode_profile(data)
 
 
+@pytest.mark.threat("LG-DEC-05")
 @pytest.mark.parametrize(
     "endpoint",
     [
@@ -111,7 +112,7 @@ def test_what_is_no_profile_is_refused(data: bytes) -> None:
         "http://0xa9fea9fe", "http://0251.0376.0251.0376", "http://169.254.43518", "http://[::ffff:169.254.169.254]",
         "http://[64:ff9b::a9fe:a9fe]", "http://[2002:a9fe:a9fe::]", "http://metadata.google.internal", "http://0.0.0.0",
         "http://metadata.google.internal.", "http://100.100.100.200", "http://168.63.129.16", "http://224.0.0.1", "http://[::]",
-        "http://[::a9fe:a9fe]", "http://240.0.0.1",
+        "http://[::a9fe:a9fe]", "http://240.0.0.1", "http://[fec0::1]", "http://[feff::1]",
         "http://169.254.169.254.", "file:///etc/passwd", "gopher://host", "host:9000", "http://user@host", "http://host/path",
         "http://host?x", "http://host#x", "http://", "http://ho st", "http://host:99999", "http://h%6fst", "http://host\\x",
         "http://a..b", "http://127.1", "http://ⅰ.example",
@@ -123,26 +124,70 @@ def test_d08_an_endpoint_that_leads_to_a_metadata_service_or_is_spelled_oddly_is
             profile(**{field: endpoint})
 
 
-def test_d08_loopback_and_private_addresses_are_the_operators_choice() -> None:
-    strict = EndpointRules(allow_loopback=False, allow_private=False)
-    for host in (
-        "127.0.0.1",
-        "localhost",
-        "[::1]",
-        "10.1.2.3",
-        "192.168.0.1",
-        "[fc00::1]",
-        "a.localhost",
-        "[::ffff:10.0.0.1]",
-    ):
-        data = json.dumps(
-            {"type": "s3", "bucket": "warehouse", "region": "r", "endpoint": f"http://{host}:9000"}
-        ).encode()
-        assert decode_profile(data).endpoint == f"http://{host}:9000"
-        with pytest.raises(InvalidStorageProfile):
-            decode_profile(data, endpoints=strict)
+_INNER = (
+    "127.0.0.1", "127.9.9.9", "localhost", "[::1]", "10.1.2.3", "172.16.0.1", "192.168.0.1", "100.64.0.1", "198.18.0.1",
+    "[fc00::1]", "[fd12:3456::1]", "a.localhost", "[::ffff:10.0.0.1]", "[::ffff:127.0.0.1]", "[64:ff9b::a00:1]",
+    "[64:ff9b:1::a00:1]", "[64:ff9b:1::808:808]", "[64:ff9b:1:a00:0:100::]", "[2002:a00:1::]",
+    "[2001:0:0:0:0:0:f5ff:fffe]", "[3fff::1]", "[3fff:fff:ffff::1]",
+)  # fmt: skip
+
+
+def _named(host: str) -> bytes:
+    document = {"type": "s3", "bucket": "warehouse", "region": "r", "endpoint": f"http://{host}:9000"}
+    return json.dumps(document).encode()
+
+
+@pytest.mark.threat("LG-DEC-05")
+@pytest.mark.parametrize("host", _INNER)
+def test_d08_loopback_and_private_addresses_are_refused_unless_their_network_is_listed(host: str) -> None:
+    assert decode_profile(_named(host)).endpoint == f"http://{host}:9000"  # what is stored is judged at its use
+    with pytest.raises(InvalidStorageProfile, match="LAKEGATE__STORAGE_ENDPOINT_NETWORKS"):
+        decode_profile(_named(host), endpoints=EndpointRules())
+    other = parse_networks(["10.200.0.0/16", "fd99::/16"])
+    with pytest.raises(InvalidStorageProfile):
+        decode_profile(_named(host), endpoints=other)
+
+
+@pytest.mark.parametrize(
+    ("host", "network"),
+    [
+        ("127.0.0.1", "127.0.0.0/8"),
+        ("localhost", "::1/128"),
+        ("10.1.2.3", "10.1.0.0/16"),
+        ("[::ffff:10.1.2.3]", "10.1.0.0/16"),
+        ("[fd12:3456::1]", "fd12:3456::/32"),
+        ("100.64.0.1", "100.64.0.0/10"),
+        ("[64:ff9b:1::a00:1]", "64:ff9b:1::/48"),
+        ("[64:ff9b:1:808:8:800::]", "64:ff9b:1::/48"),
+        ("[3fff::1]", "3fff::/20"),
+    ],
+)
+def test_an_address_of_a_listed_network_is_allowed(host: str, network: str) -> None:
+    assert decode_profile(_named(host), endpoints=parse_networks([network])).endpoint is not None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254", "0.0.0.0", "[fe80::1]", "[fec0::1]", "[fd00:ec2::254]", "100.100.100.200",
+        "[64:ff9b:1::a9fe:a9fe]", "[64:ff9b:1:a9fe:a9:fe00::]", "[64:ff9b:1:a9:fe:a9fe::]",
+        "[64:ff9b:1:0:a9:fea9:fe00::]",
+    ],
+)  # fmt: skip
+def test_d08_metadata_and_link_local_addresses_are_refused_although_their_network_is_listed(host: str) -> None:
+    with pytest.raises(InvalidStorageProfile, match="never allowed"):
+        decode_profile(_named(host), endpoints=parse_networks(["0.0.0.0/0", "::/0", "169.254.0.0/16"]))
+
+
+def test_public_addresses_need_no_list() -> None:
     for address in ("93.184.216.34", "2606:4700::1"):
-        refuse_address(address, "endpoint", strict)
+        refuse_address(address, "endpoint", EndpointRules())
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1/8", "private", "10.0.0.0/33", ""])
+def test_what_is_no_network_is_refused_by_name(text: str) -> None:
+    with pytest.raises(ValueError, match="CIDR"):
+        parse_networks([text])
 
 
 def test_the_base_location_without_a_prefix_is_no_location_a_policy_could_be_made_for() -> None:
@@ -196,6 +241,7 @@ def test_a_default_location_holds_the_uuid(layout: Any, path: str) -> None:
     assert default_location(base, layout, (("n", NS),), "my t", ID).text == f"s3://warehouse/{path}"
 
 
+@pytest.mark.threat("LG-LOC-11")
 @pytest.mark.parametrize(
     "name", ["*", "${aws:username}", "a/../b", "%2e%2e", "..", "{uuid}", "?", "a\\b", '"', "é", "%252f", "[a]"]
 )
@@ -205,6 +251,7 @@ def test_a11_b01_no_name_breaks_out_of_its_segment(name: str) -> None:
     assert len(place.segments) == 2 and place.segments[1].endswith(f"-{ID}")
 
 
+@pytest.mark.threat("LG-LOC-17")
 def test_a19_the_same_name_again_gets_another_place() -> None:
     base, layout = Location("s3", "warehouse", ("b",)), TabularOnlyLayout(tabular="{name}-{uuid}")
     assert not default_location(base, layout, (), "t", ID).overlaps(default_location(base, layout, (), "t", NS))
@@ -248,6 +295,7 @@ def test_c18_an_error_about_a_credential_never_shows_a_value(fields: dict[str, A
     assert "s3cr3t" not in str(refused.value) and refused.value.__cause__ is None
 
 
+@pytest.mark.threat("LG-AUT-15")
 def test_c18_no_secret_is_printed() -> None:
     expiry = msgspec.json.decode(b'"2026-11-21T00:00:00Z"', type=TemporaryCredential.__annotations__["expires_at"])
     temporary = TemporaryCredential(

@@ -70,6 +70,7 @@ def test_the_closed_world_of_ten_thousand_fuzzed_keys_holds_nothing_but_the_tabl
         assert prove_scope(policy, location, level, keys) == []
 
 
+@pytest.mark.threat("LG-POL-01", "LG-POL-03")
 @settings(max_examples=150, deadline=None)
 @given(
     segments=st.lists(SEGMENT, min_size=1, max_size=4),
@@ -90,6 +91,7 @@ def test_b01_b02_b03_any_location_that_is_accepted_is_taken_literally(
     assert prove_scope(policy, location, level, [key for key in keys if key]) == []
 
 
+@pytest.mark.threat("LG-POL-01")
 @settings(max_examples=100, deadline=None)
 @given(segments=st.lists(SEGMENT, min_size=1, max_size=4))
 def test_b01_on_a_store_without_escapes_a_pattern_is_refused_and_all_else_is_literal(segments: list[str]) -> None:
@@ -108,6 +110,7 @@ def test_b01_on_a_store_without_escapes_a_pattern_is_refused_and_all_else_is_lit
     assert prove_scope(policy, location, AccessLevel.READ, keys, dialect=Dialect.CASE_BLIND) == []
 
 
+@pytest.mark.threat("LG-LOC-15")
 def test_a16_on_a_case_blind_store_the_proof_finds_the_twin_that_the_overlap_rule_forbids() -> None:
     twin = Location("s3", "warehouse", ("base", "ns", "T1"))
     policy = build_session_policy(TABLE, AccessLevel.READ, escapes_known=False)
@@ -116,6 +119,7 @@ def test_a16_on_a_case_blind_store_the_proof_finds_the_twin_that_the_overlap_rul
     assert TABLE.overlaps(twin)
 
 
+@pytest.mark.threat("LG-DEC-07")
 @pytest.mark.parametrize(
     ("level", "actions"),
     [
@@ -143,12 +147,14 @@ def test_d10_each_level_names_its_actions_and_no_pattern_of_actions(level: Acces
     assert listing["Condition"] == {"StringLike": {"s3:prefix": "base/ns/t1/*"}}
 
 
+@pytest.mark.threat("LG-LOC-20")
 def test_a23_the_pattern_is_anchored_at_the_bucket() -> None:
     policy = build_session_policy(TABLE, AccessLevel.READ, escapes_known=True)
     keys = ["1a2b/base/ns/t1/data/f", "0110/1010/base/ns/t1/f", "base/ns/t1x/base/ns/t1/f"]
     assert prove_scope(policy, TABLE, AccessLevel.READ, keys) == []
 
 
+@pytest.mark.threat("LG-POL-07")
 def test_b07_a_location_too_long_for_the_policy_is_refused_and_never_widened() -> None:
     # Every `$` becomes four characters, twice.
     long = Location("s3", "warehouse", tuple("$" * 40 for _ in range(14)))
@@ -157,6 +163,7 @@ def test_b07_a_location_too_long_for_the_policy_is_refused_and_never_widened() -
     assert refused.value.code == 400
 
 
+@pytest.mark.threat("LG-POL-07")
 def test_b07_fourteen_namespaces_of_32_characters_fit() -> None:
     deep = Location("s3", "warehouse", tuple(f"{level:032}" for level in range(14)))
     policy = build_session_policy(deep, AccessLevel.READ_WRITE_DELETE, escapes_known=True)
@@ -164,11 +171,13 @@ def test_b07_fourteen_namespaces_of_32_characters_fit() -> None:
     assert prove_scope(policy, deep, AccessLevel.READ_WRITE_DELETE, siblings(deep)) == []
 
 
+@pytest.mark.threat("LG-POL-06")
 def test_b06_there_is_no_policy_for_no_place() -> None:
     with pytest.raises(InvalidLocation):
         build_session_policy(BaseLocation("s3", "warehouse", ()).child(""), AccessLevel.READ, escapes_known=True)
 
 
+@pytest.mark.threat("LG-POL-02")
 def test_b02_every_special_character_has_its_escape_also_those_a_location_cannot_hold() -> None:
     assert _literal("a*?$b${c}") == "a${*}${?}${$}b${$}{c}"
 

@@ -25,6 +25,7 @@ class Silent(Files):
         raise AssertionError("the store was asked")
 
 
+@pytest.mark.threat("LG-LOC-21")
 @pytest.mark.parametrize(
     "text",
     [
@@ -44,6 +45,7 @@ async def test_d08_a24_only_files_below_the_base_are_touched(text: str) -> None:
             await attempt
 
 
+@pytest.mark.threat("LG-LOC-25")
 async def test_d06_keys_outside_of_the_location_stop_the_whole_deletion() -> None:
     table = Location("s3", "warehouse", ("base", "t"))
     for foreign in ("base/t0/x", "base/t", "x"):

@@ -45,6 +45,7 @@ def test_a_field_whose_name_speaks_of_a_secret_is_hidden_whatever_it_holds(name:
     assert "plain-looking" not in rendered(request={"headers": {name: wrap("plain-looking")}})
 
 
+@pytest.mark.threat("LG-AUT-15")
 @pytest.mark.parametrize(
     "text",
     [

@@ -85,6 +85,7 @@ def test_every_part_of_the_key_is_tried() -> None:
     assert set(OTHERS) == set(VendKey.__dataclass_fields__)
 
 
+@pytest.mark.threat("LG-DEC-14")
 @pytest.mark.parametrize("part", OTHERS)
 async def test_two_requests_that_differ_in_anything_share_nothing(part: str) -> None:
     """Invariant 6."""
@@ -102,6 +103,7 @@ async def test_requests_at_the_same_time_mint_once() -> None:
     assert all(one is handed[0] for one in handed)
 
 
+@pytest.mark.threat("LG-DIS-07")
 async def test_what_failed_is_not_kept_and_the_next_one_tries_for_itself() -> None:
     mint = Mint(error=RuntimeError("refused"))
     cache = mint.cache()

@@ -44,6 +44,7 @@ def test_with_credentials_every_client_finds_its_names() -> None:
     }
 
 
+@pytest.mark.threat("LG-LOC-03")
 @pytest.mark.parametrize("profile", [AWS, OTHER])
 def test_a03_without_credentials_no_key_of_any_kind_is_there(profile: S3Profile) -> None:
     found = client_properties(profile, None, refresh_endpoint="v1/refresh")

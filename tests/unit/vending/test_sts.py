@@ -21,6 +21,7 @@ from gateway.vending.errors import ShortTermCredentialError
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.sts import MAX_CLIENTS, Sts
 from gateway.vending.vendor import Vended, Vendor
+from tests.storage_routes import LOCAL
 
 ROLE = "arn:aws:iam::123456789012:role/vend"
 PROFILE = S3Profile(bucket="warehouse", region="eu-west-1", key_prefix="base", sts_enabled=True, sts_role_arn=ROLE)
@@ -48,7 +49,7 @@ class Scripted(Sts):
     """Answers from a list; exceptions in it are raised. The last one repeats."""
 
     def __init__(self, *answers: Any, **more: Any) -> None:
-        super().__init__(**more)
+        super().__init__(**({"route": LOCAL} | more))
         self.answers = list(answers)
         self.calls: list[dict[str, Any]] = []
 
@@ -95,6 +96,7 @@ async def test_a_store_without_roles_is_asked_with_a_placeholder() -> None:
     assert len(sts.calls[0]["RoleArn"]) >= 20
 
 
+@pytest.mark.threat("LG-POL-06")
 @pytest.mark.parametrize("policy", ["", " ", "\n"])
 async def test_b06_a_session_without_a_policy_is_never_asked_for(policy: str) -> None:
     sts = Scripted(answer())
@@ -123,6 +125,7 @@ async def test_what_may_pass_is_tried_three_times_at_most(passing: Exception) ->
     assert len(lasting.calls) == 3
 
 
+@pytest.mark.threat("LG-POL-08")
 @pytest.mark.parametrize(
     ("lasting", "reason"),
     [
@@ -147,11 +150,13 @@ async def test_b08_what_will_not_pass_is_asked_once_and_never_without_the_policy
     assert len(sts.calls) == 1 and sts.calls[0]["Policy"]
 
 
+@pytest.mark.threat("LG-POL-07")
 async def test_b07_the_stores_packed_limit_is_the_locations_fault() -> None:
     with pytest.raises(PolicyTooLarge):
         await assume(Scripted(refusal("PackedPolicyTooLarge", 400)))
 
 
+@pytest.mark.threat("LG-DIS-04")
 async def test_e04_nothing_of_the_stores_answer_is_in_the_error_or_its_traceback() -> None:
     import traceback
 

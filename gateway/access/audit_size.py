@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The largest audit record: what does not fit is counted, and bound to the record by a digest.
+
+A request may name a thousand things, and the record of each goes through memory, the database and every export.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from gateway.access.audit_record import AuditedDecision, AuditedResource, AuditRecord, LeftOut
+
+__all__ = ["MAX_RECORD_BYTES", "bounded", "digest", "encode_record"]
+
+MAX_RECORD_BYTES: Final = 65_536
+_MAX_DETAIL_BYTES: Final = 8_192
+"""For each entry of `detail`."""
+_MAX_DETAILS_BYTES: Final = 24_576
+_MAX_REASONS_BYTES: Final = 4_096
+"""For the reasons of one decision."""
+_MAX_NAME_CHARACTERS: Final = 1_024
+_SPARE: Final = 1_024
+"""For the counts and digests themselves."""
+
+_encoder = msgspec.json.Encoder()
+Entry = TypeVar("Entry")
+
+
+def encode_record(record: AuditRecord) -> bytes:
+    """Return the record as JSON of at most `MAX_RECORD_BYTES`."""
+    return _encoder.encode(bounded(record))
+
+
+def digest(whole: object) -> str:
+    """Return the SHA-256 of a value's compact JSON."""
+    return hashlib.sha256(_encoder.encode(whole)).hexdigest()
+
+
+def bounded(record: AuditRecord) -> AuditRecord:
+    """Return the record itself when it is small enough, else one with the first entries of its long lists."""
+    if len(_encoder.encode(record)) <= MAX_RECORD_BYTES:
+        return record
+    detail, detail_left_out = _short_details(record.detail)
+    frame = msgspec.structs.replace(record, decisions=(), detail=detail, detail_left_out=detail_left_out)
+    room = MAX_RECORD_BYTES - len(_encoder.encode(frame)) - _SPARE
+    kept: list[AuditedDecision] = []
+    for decision in record.decisions:
+        fitting = _fitting(decision, room)
+        if fitting is None:
+            break
+        kept.append(fitting)
+        room -= _size(fitting)
+    left_out = _left_out(record.decisions, len(kept), record.decisions_left_out)
+    return msgspec.structs.replace(frame, decisions=tuple(kept), decisions_left_out=left_out)
+
+
+def _fitting(decision: AuditedDecision, room: int) -> AuditedDecision | None:
+    """Return the decision with as many of its resources as there is room for; None when there is room for none."""
+    if _size(decision) <= room:
+        return decision
+    reasons = _first(decision.policy_reasons, _MAX_REASONS_BYTES)
+    left = _left_out(decision.policy_reasons, len(reasons), decision.policy_reasons_left_out)
+    decision = msgspec.structs.replace(decision, policy_reasons=reasons, policy_reasons_left_out=left)
+    resources = tuple(map(_short_name, decision.resources))
+    shortened = resources != decision.resources
+    bare = msgspec.structs.replace(decision, resources=(), resources_left_out=LeftOut(count=0, sha256="0" * 64))
+    left_for_resources = room - _size(bare) - 16
+    if left_for_resources < 0:
+        return None
+    first = _first(resources, left_for_resources)
+    left = _left_out(decision.resources, len(first), decision.resources_left_out, shortened=shortened)
+    return msgspec.structs.replace(bare, resources=first, resources_left_out=left)
+
+
+def _left_out(whole: Sequence[object], kept: int, before: LeftOut | None, *, shortened: bool = False) -> LeftOut | None:
+    """Return what is missing of a list, also when it was cut `before`: its digest stays that of the whole list."""
+    if kept == len(whole) and not shortened:
+        return before
+    missing = len(whole) - kept
+    if before is not None:
+        return LeftOut(count=before.count + missing, sha256=before.sha256)
+    return LeftOut(count=missing, sha256=digest(whole))
+
+
+def _short_name(resource: AuditedResource) -> AuditedResource:
+    """Return the resource with the beginning of a name that is too long."""
+    if resource.name is None or len(resource.name) <= _MAX_NAME_CHARACTERS:
+        return resource
+    return msgspec.structs.replace(resource, name=resource.name[:_MAX_NAME_CHARACTERS] + "\u2026")
+
+
+def _short_details(detail: Mapping[str, str]) -> tuple[dict[str, str], dict[str, LeftOut]]:
+    """Return (entries of limited size, what was left out by name). JSON lists keep their first entries."""
+    short: dict[str, str] = {}
+    left_out: dict[str, LeftOut] = {}
+    room = _MAX_DETAILS_BYTES
+    for name, text in detail.items():
+        limit = min(_MAX_DETAIL_BYTES, max(room, 0))
+        if _size(text) > limit:
+            short[name], left_out[name] = _short_text(text, limit)
+        else:
+            short[name] = text
+        room -= _size(short[name])
+    return short, left_out
+
+
+def _short_text(text: str, limit: int) -> tuple[str, LeftOut]:
+    try:
+        entries: list[Any] = msgspec.json.decode(text, type=list[Any])
+    except (msgspec.MsgspecError, RecursionError):
+        first = text[: limit // 6]  # one character is six bytes at most, escaped
+        return first, LeftOut(count=len(text) - len(first), sha256=digest(text))
+    kept = _first(entries, limit // 2)  # quotes are escaped once more
+    return _encoder.encode(kept).decode(), LeftOut(count=len(entries) - len(kept), sha256=digest(entries))
+
+
+def _first(entries: Sequence[Entry], room: int) -> tuple[Entry, ...]:
+    """Return as many entries, from the first on, as encode to at most `room` bytes."""
+    kept: list[Entry] = []
+    for entry in entries:
+        room -= _size(entry) + 1
+        if room < 0:
+            break
+        kept.append(entry)
+    return tuple(kept)
+
+
+def _size(value: object) -> int:
+    return len(_encoder.encode(value)) + 1

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slots for concurrent work, given to the waiting principals in turn (round-robin) instead of first come, first served.
+
+State of one event loop; nothing here is safe between threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class TooManyWaiting(Exception):
+    """The principal has as many waiters as it may have."""
+
+
+class FairSlots:
+    """At most `total` slots in use, and at most `each` of them by one principal.
+
+    Each principal has a queue of at most `waiting` waiters (None: no limit). A free slot goes to the first waiter of
+    the principal whose turn it is; then that principal is the last in turn.
+    """
+
+    def __init__(self, total: int, *, each: int, waiting: int | None = None) -> None:
+        """Raise ValueError for limits below 1, or a negative `waiting`."""
+        if total < 1 or each < 1 or (waiting is not None and waiting < 0):
+            raise ValueError(f"slots: total {total} and each {each} must be at least 1, waiting {waiting} at least 0")
+        self._total = total
+        self._each = each
+        self._waiting = waiting
+        self._held: dict[str, int] = {}
+        self._in_use = 0
+        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    @property
+    def in_use(self) -> int:
+        """The number of slots in use."""
+        return self._in_use
+
+    def held_by(self, principal: str) -> int:
+        """The number of slots in use by one principal."""
+        return self._held.get(principal, 0)
+
+    def try_acquire(self, principal: str) -> bool:
+        """Take a slot if one is free for the principal now; True if it was taken.
+
+        A free slot is never taken past an earlier waiter: waiters that could use it received it already.
+        """
+        if principal in self._queues or not self._is_free_for(principal):
+            return False
+        self._take(principal)
+        return True
+
+    async def acquire(self, principal: str) -> None:
+        """Wait for a slot. Raises TooManyWaiting at once. A cancelled waiter leaves its queue, and holds no slot."""
+        if self.try_acquire(principal):
+            return
+        queue = self._queues.get(principal)
+        if self._waiting is not None and (0 if queue is None else len(queue)) >= self._waiting:
+            raise TooManyWaiting(principal)
+        if queue is None:
+            queue = self._queues[principal] = deque()
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(granted)
+        try:
+            await granted
+        except BaseException:
+            if granted.done() and not granted.cancelled():
+                # The slot was granted in the same moment: it goes to the next waiter.
+                self.release(principal)
+            else:
+                self._leave(principal, granted)
+            raise
+
+    def release(self, principal: str) -> None:
+        """Give a slot back, to the waiter whose turn it is. Raises ValueError if the principal holds none."""
+        held = self._held.get(principal, 0)
+        if held < 1:
+            raise ValueError(f"no slot of {principal!r} to release")
+        if held == 1:
+            del self._held[principal]
+        else:
+            self._held[principal] = held - 1
+        self._in_use -= 1
+        self._grant()
+
+    @asynccontextmanager
+    async def slot(self, principal: str) -> AsyncIterator[None]:
+        """Hold a slot within the block. Raises TooManyWaiting."""
+        await self.acquire(principal)
+        try:
+            yield
+        finally:
+            self.release(principal)
+
+    def _is_free_for(self, principal: str) -> bool:
+        return self._in_use < self._total and self._held.get(principal, 0) < self._each
+
+    def _take(self, principal: str) -> None:
+        self._held[principal] = self._held.get(principal, 0) + 1
+        self._in_use += 1
+
+    def _grant(self) -> None:
+        """Give free slots to waiters, one for each principal in turn."""
+        while self._in_use < self._total:
+            principal = next((each for each in self._queues if self._is_free_for(each)), None)
+            if principal is None:
+                return
+            queue = self._queues[principal]
+            granted = queue.popleft()
+            if queue:
+                self._queues.move_to_end(principal)
+            else:
+                del self._queues[principal]
+            # A cancelled future waits for its task to run; it takes no slot.
+            if not granted.done():
+                self._take(principal)
+                granted.set_result(None)
+
+    def _leave(self, principal: str, granted: asyncio.Future[None]) -> None:
+        queue = self._queues.get(principal)
+        if queue is not None and granted in queue:
+            queue.remove(granted)
+            if not queue:
+                del self._queues[principal]

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Admission control: the share of one worker process that each principal may use at the same time.
+
+A share bounds concurrent requests, request bytes in memory and questions to the decision engines. Requests above a
+share wait shortly and are then refused with 429. Engines that act for users have a lane of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol
+
+from gateway.access.actor import Actor
+from gateway.access.fair_slots import FairSlots, TooManyWaiting
+from gateway.access.refusals import ShareExceeded
+from gateway.access.token_buckets import TokenBuckets
+
+#: Questions of an ordinary request. They are charged as one, since most of them are answered from the cache.
+_ORDINARY: Final = 10
+_RECOGNIZED_SECONDS: Final = 300.0
+_RECOGNIZED_MOST: Final = 10_000
+#: An engine's own identity asks for all of its users: its questions cost this part of a user's.
+_ENGINE_QUESTION: Final = 0.1
+#: No identity holds more than this part of the engines' lane: a right on one warehouse suffices to be in it.
+_ENGINE_PART: Final = 4
+
+
+class Lane(StrEnum):
+    """Where requests wait for each other."""
+
+    USER = "user"
+    ENGINE = "engine"
+
+
+class Share(StrEnum):
+    """Name a resource that principals share."""
+
+    REQUESTS = "requests"
+    QUESTIONS = "questions"
+    BYTES = "bytes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareLimits:
+    """The limits of one process. `requests` and `bytes` are for one principal at a time, `questions_per_second` and
+    `question_burst` its rate; `total_requests` and `engine_requests` are the slots of the two lanes. A request waits
+    at most `wait` seconds, beside at most `waiting` others of the principal.
+    """
+
+    requests: int
+    waiting: int
+    wait: float
+    total_requests: int
+    engine_requests: int
+    questions_per_second: float
+    question_burst: float
+    bytes: int
+
+
+class ShareObserver(Protocol):
+    """Receives the figures for metrics; no principal is named."""
+
+    def share_used(self, share: str, lane: str, amount: int) -> None:
+        """Set the amount in use now."""
+        ...
+
+    def share_waited(self, share: str, lane: str) -> None:
+        """Count a request that waited."""
+        ...
+
+    def share_refused(self, share: str, lane: str) -> None:
+        """Count a refusal."""
+        ...
+
+
+def principal_key(actor: Actor) -> str:
+    """Return the key of an actor's shares: its verified id, and the engine that acts for it if any."""
+    return actor.id if actor.engine is None else f"{actor.engine}\x00{actor.id}"
+
+
+class Shares:
+    """The shares of one process."""
+
+    def __init__(
+        self,
+        limits: ShareLimits,
+        observer: ShareObserver,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.limits = limits
+        self._observer = observer
+        self._clock = clock
+        self._sleep = sleep
+        self._slots = {
+            Lane.USER: FairSlots(limits.total_requests, each=limits.requests, waiting=limits.waiting),
+            Lane.ENGINE: FairSlots(
+                limits.engine_requests, each=max(1, limits.engine_requests // _ENGINE_PART), waiting=limits.waiting
+            ),
+        }
+        self._buckets = TokenBuckets(limits.questions_per_second, limits.question_burst)
+        self._bytes: dict[str, int] = {}
+        self._engines: OrderedDict[str, float] = OrderedDict()
+
+    def recognize(self, engine: str) -> None:
+        """Remember for five minutes that a decision found this user id to be an inspector or a delegate."""
+        self._engines[engine] = self._clock() + _RECOGNIZED_SECONDS
+        self._engines.move_to_end(engine)
+        if len(self._engines) > _RECOGNIZED_MOST:
+            self._engines.popitem(last=False)
+
+    def is_recognized(self, engine: str) -> bool:
+        """Return True if the user id was recognized within the last five minutes."""
+        return self._engines.get(engine, -math.inf) > self._clock()
+
+    def lane_of(self, actor: Actor) -> Lane:
+        """Return the lane of a request, by the identity that sends it: the engine's, where one acts for a user."""
+        return Lane.ENGINE if self.is_recognized(actor.engine or actor.id) else Lane.USER
+
+    async def enter(self, actor: Actor, announced_bytes: int = 0) -> Lease:
+        """Wait for a slot and return the lease that holds it. Raises ShareExceeded."""
+        lane, principal = self.lane_of(actor), principal_key(actor)
+        # A user that an engine acts for has a user's share.
+        lease = Lease(self, lane, principal, is_engine=lane is Lane.ENGINE and actor.engine is None)
+        await self._take_slot(lane, principal)
+        try:
+            lease.take_bytes(announced_bytes)
+        except BaseException:
+            lease.release()
+            raise
+        return lease
+
+    async def _take_slot(self, lane: Lane, principal: str) -> None:
+        slots = self._slots[lane]
+        if not slots.try_acquire(principal):
+            self._observer.share_waited(Share.REQUESTS, lane)
+            try:
+                async with asyncio.timeout(self.limits.wait):
+                    await slots.acquire(principal)
+            except (TooManyWaiting, TimeoutError):
+                raise self.refuse(Share.REQUESTS, lane, 1.0) from None
+        self._observer.share_used(Share.REQUESTS, lane, slots.in_use)
+
+    def _give_slot(self, lane: Lane, principal: str) -> None:
+        slots = self._slots[lane]
+        slots.release(principal)
+        self._observer.share_used(Share.REQUESTS, lane, slots.in_use)
+
+    def refuse(self, share: Share, lane: Lane, seconds: float) -> ShareExceeded:
+        """Count a refusal and return it. `seconds` is the time until a retry can succeed."""
+        self._observer.share_refused(share, lane)
+        retry = max(1, math.ceil(seconds))
+        message = f"{_SAID[share].format(self.limits)} Nothing was done. {_RETRY.format(retry)}"
+        return ShareExceeded(message, retry_after_s=retry)
+
+    def _take_bytes(self, lease: Lease, amount: int) -> None:
+        held = self._bytes.get(lease.principal, 0) + amount
+        is_alone = held == lease.bytes + amount
+        if held > self.limits.bytes and not is_alone:
+            raise self.refuse(Share.BYTES, lease.lane, 1.0)
+        self._bytes[lease.principal] = held
+        lease.bytes += amount
+
+    def _give_bytes(self, principal: str, amount: int) -> None:
+        left = self._bytes.get(principal, 0) - amount
+        if left > 0:
+            self._bytes[principal] = left
+        else:
+            self._bytes.pop(principal, None)
+
+    async def _ask(self, lease: Lease, questions: int) -> None:
+        tokens = questions * _ENGINE_QUESTION if lease.is_engine else questions
+        taken, seconds = self._buckets.reserve(lease.principal, tokens, self._clock(), longest=self.limits.wait)
+        if not taken:
+            raise self.refuse(Share.QUESTIONS, lease.lane, seconds)
+        if seconds > 0:
+            self._observer.share_waited(Share.QUESTIONS, lease.lane)
+            try:
+                await self._sleep(seconds)
+            except BaseException:
+                self._buckets.refund(lease.principal, tokens, self._clock())
+                raise
+
+
+_RETRY: Final = "Retry after {} s; the operator can raise the limits LAKEGATE__SHARES__*."
+_SAID: Final = {
+    Share.REQUESTS: "Your share of concurrent requests ({0.requests} in this process) is in use.",
+    Share.QUESTIONS: "Your share of authorization questions ({0.questions_per_second:g} a second in this process) is "
+    "used up.",
+    Share.BYTES: "Your share of request bytes in progress ({0.bytes} in this process) is in use.",
+}
+
+
+class Lease:
+    """The slot of one request, with the bytes it holds. `release` gives both back, once.
+
+    `pause` gives the slot back while the request waits for its client, and `resume` waits for one again.
+    """
+
+    __slots__ = ("_has_slot", "_released", "_shares", "bytes", "is_engine", "lane", "principal")
+
+    def __init__(self, shares: Shares, lane: Lane, principal: str, *, is_engine: bool) -> None:
+        self._shares = shares
+        self._released = False
+        self._has_slot = True
+        self.lane = lane
+        self.principal = principal
+        self.is_engine = is_engine
+        self.bytes = 0
+
+    def take_bytes(self, amount: int) -> None:
+        """Add bytes of the request's body. Raises ShareExceeded, and then adds none.
+
+        A request that is alone may be as large as a request may be at all.
+        """
+        if amount > 0:
+            self._shares._take_bytes(self, amount)
+
+    async def ask(self, questions: int) -> None:
+        """Charge questions to the decision engines, before they are asked. Waits shortly. Raises ShareExceeded.
+
+        At most ten questions, as an ordinary request has them, are charged as one.
+        """
+        await self._shares._ask(self, 1 if questions <= _ORDINARY else questions)
+
+    def pause(self) -> None:
+        """Give the slot back for now, and keep the bytes; without a slot this does nothing."""
+        if self._has_slot and not self._released:
+            self._has_slot = False
+            self._shares._give_slot(self.lane, self.principal)
+
+    async def resume(self) -> None:
+        """Take a slot again after `pause`. Raises ShareExceeded."""
+        if not self._has_slot and not self._released:
+            await self._shares._take_slot(self.lane, self.principal)
+            self._has_slot = True
+
+    def release(self) -> None:
+        """Give back the slot and the bytes; a second call does nothing."""
+        self.pause()
+        if not self._released:
+            self._released = True
+            self._shares._give_bytes(self.principal, self.bytes)

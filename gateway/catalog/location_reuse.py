@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims of registrations on locations that hold files already.
+
+A metadata file is the caller's own word, and registering it gives ownership of its location and keys for it. So the
+word counts only where the catalog's records agree: the file lies in a live or retired location that the caller owned,
+and names exactly that location. Everything else is adoption, an operation of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView
+from gateway.access.permit import Permit
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.catalog.newcomers import refuse_taken_location
+from gateway.db import namespaces, retired, tables
+from gateway.db.engine import Connection
+from gateway.db.ownership import owner_of_new
+from gateway.iceberg.errors import InvalidLocation, NamespaceActionForbidden
+from gateway.scope.layout import FullHierarchyLayout
+from gateway.scope.location import Location
+from gateway.scope.profile import stored_profile
+
+_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+
+Registering: TypeAlias = Permit[RegisterTable | AdoptTable | RegisterView | AdoptView]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim on the location of a metadata file. `location` is the recorded one; None for an adoption, whose location
+    is the one that the file names. `owner` is the principal that owns what is registered there.
+    """
+
+    location: Location | None
+    owner: Principal
+
+    def require_same(self, named: Location) -> None:
+        """Raise InvalidLocation when the file names another location than the recorded one."""
+        if self.location is not None and named.text != self.location.text:
+            raise InvalidLocation(
+                f"The metadata file names the location {named.text!r}, and it lies in {self.location.text!r}: a file "
+                "is registered only with the location that is recorded for it. Write that location into the file."
+            )
+
+
+async def claim_of_file(
+    connection: Connection, permit: Registering, file: Location, *, replaced: UUID | None = None
+) -> Claim:
+    """Return the caller's claim on the location that the metadata file lies in. `replaced` is a table to overwrite.
+
+    Raises NamespaceActionForbidden for a registration outside of what the caller owned, and LocationAlreadyTaken for an
+    adoption where a table or view lies, or keys still reach.
+    """
+    if is_adoption(permit):
+        folder = Location(file.scheme, file.authority, file.segments[:-1])
+        await refuse_taken_location(connection, folder, other_than=replaced, owners=_names(_held_by(permit)))
+        return Claim(None, owner_of_new(permit.actor))
+    claim = await _recorded(connection, permit, file, replaced)
+    if claim is None:
+        raise _refused(file)
+    return claim
+
+
+async def take_location(
+    connection: Connection,
+    permit: Registering,
+    file: Location,
+    location: Location,
+    *,
+    replaced: UUID | None = None,
+) -> Principal:
+    """Take the location for what is registered, in the transaction that inserts it. Return the principal that owns it.
+
+    `replaced` is the table that was overwritten. Raises what `claim_of_file` raises, and InvalidLocation for a
+    namespace's folder or another location than the recorded one.
+    """
+    await tables.hold_explicit_locations(connection)
+    claim = await claim_of_file(connection, permit, file, replaced=replaced)
+    claim.require_same(location)
+    if claim.location is None:
+        owners = _names(_held_by(permit))
+        await refuse_taken_location(connection, location, other_than=replaced, owners=owners)
+    await _refuse_folder_of_namespace(connection, permit, location)
+    await retired.taken_in(connection, location.text, location.overlap_key)
+    return claim.owner
+
+
+def is_adoption(permit: Registering) -> bool:
+    """Return True if the permit is one to adopt files wherever they lie below the warehouse's base."""
+    return isinstance(permit.operation, (AdoptTable, AdoptView))
+
+
+async def _recorded(connection: Connection, permit: Registering, file: Location, replaced: UUID | None) -> Claim | None:
+    """Return the claim by the records, or None when the file lies in no location that the caller owned."""
+    above = [(each.text, each.overlap_key) for each in file.ancestors()]
+    place = await retired.last_place(connection, above, user=permit.actor.id, replaced=replaced)
+    warehouse_id = permit.operation.namespace.warehouse_id
+    if place is None or place.warehouse_id != warehouse_id or not place.files_remain:
+        return None
+    location = Location.parse(place.location, escapes_known=True)
+    # Keys for the store are made from the exact text of the location, not from its folded one.
+    if not location.contains(file, strict=True):
+        return None
+    held = [each for each in _held_by(permit) if place.known or each.type is PrincipalType.ROLE]
+    owner = next((each for each in held if _name(each) in place.owners), None)
+    if owner is None:
+        return None
+    around = [each.overlap_key for each in location.ancestors()]
+    names = _names(held)
+    if await retired.nested(connection, location.overlap_key, around):
+        return None
+    if await tables.location_taken(connection, location.overlap_key, around, other_than=replaced, owners=names):
+        return None
+    return Claim(location, owner)
+
+
+def _held_by(permit: Registering) -> list[Principal]:
+    """Return the principals whose rights the caller has: the assumed role alone, else the user and the user's roles."""
+    actor = permit.actor
+    if actor.assumed_role is not None:
+        return [Principal(PrincipalType.ROLE, str(actor.assumed_role))]
+    roles = [Principal(PrincipalType.ROLE, id) for id in permit.resolution.caller_roles]
+    return [Principal(PrincipalType.USER, actor.id), *roles]
+
+
+def _name(principal: Principal) -> str:
+    return f"{principal.type.value}:{principal.id}"
+
+
+def _names(principals: list[Principal]) -> list[str]:
+    return [_name(each) for each in principals]
+
+
+def _refused(file: Location) -> NamespaceActionForbidden:
+    """The one answer for a location that is taken, that another principal owned, and that no record knows."""
+    return NamespaceActionForbidden(
+        f"The metadata file {file.text!r} cannot be registered: it lies in no location of a table or view that you "
+        "owned. Files from elsewhere are adopted: send the header X-Lakegate-Adopt: true, for which the warehouse's "
+        "storage has to be yours to manage (manage_storage)."
+    )
+
+
+async def _refuse_folder_of_namespace(connection: Connection, permit: Registering, location: Location) -> None:
+    """Raise InvalidLocation for the folder that the layout gives a namespace: nobody could create in it any more.
+
+    Its name holds the namespace's id (`gateway.scope.layout`), and so does that of every folder above it.
+    """
+    profile = stored_profile(permit.namespace(permit.operation.namespace).warehouse.profile)
+    if not isinstance(profile.storage_layout, FullHierarchyLayout):
+        return
+    named = [UUID(id) for id in _ID.findall(location.segments[-1])]
+    if await namespaces.any_exists(connection, named):
+        raise InvalidLocation(f"Location {location.text!r} is the folder of a namespace: a table must lie below it")

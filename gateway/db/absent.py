@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where several references by name would lie if nothing is there: the stand-ins of absent objects are asked about as
+deep in the hierarchy as objects that are there and invisible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import and_, bindparam, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access import refs
+from gateway.access.resolved import Whereabouts
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.warehouses import warehouses
+from gateway.iceberg.identifiers import Namespace
+
+NAMED: Final = frozenset({refs.TableRef, refs.ViewRef, refs.GenericTableRef, refs.NamespaceRef})
+"""The kinds of references that say where they would lie."""
+
+
+async def read_places(connection: AsyncConnection, some: Sequence[refs.Ref]) -> dict[refs.Ref, Whereabouts]:
+    """Return, by one statement, where each of these references of kinds in `NAMED` would lie: in its warehouse, and in
+    the deepest namespace of its path that exists. References to warehouses that do not exist are left out.
+    """
+    ways = {ref: _above(ref) for ref in some}
+    keys = list(dict.fromkeys((warehouse, key) for warehouse, above in ways.values() for key in above))
+    ids = list(dict.fromkeys(warehouse for warehouse, _ in ways.values()))
+    rows = (await connection.execute(_PLACES, {"ids": ids, "keys": keys})).all()
+    projects = {row.id: row.project_id for row in rows}
+    found = {(row.id, row.path_key): (*row.ancestors, row.namespace_id) for row in rows if row.path_key is not None}
+    places: dict[refs.Ref, Whereabouts] = {}
+    for ref, (warehouse, above) in ways.items():
+        if warehouse in projects:
+            path = next((found[warehouse, key] for key in reversed(above) if (warehouse, key) in found), ())
+            places[ref] = Whereabouts(projects[warehouse], path)
+    return places
+
+
+def _above(ref: refs.Ref) -> tuple[UUID, tuple[str, ...]]:
+    """The warehouse of a reference and the keys of the namespaces it would lie in, from the top level down."""
+    match ref:
+        case refs.TableRef() | refs.ViewRef() | refs.GenericTableRef():
+            levels = ref.identifier.namespace.levels
+        case refs.NamespaceRef():
+            levels = ref.namespace.levels[:-1]
+        case _:
+            raise TypeError(f"{type(ref).__name__} has no path")
+    return ref.warehouse_id, tuple(Namespace(levels[: depth + 1]).key for depth in range(len(levels)))
+
+
+_ON_THE_WAY = and_(
+    namespaces.c.warehouse_id == warehouses.c.id,
+    tuple_(namespaces.c.warehouse_id, namespaces.c.path_key).in_(bindparam("keys", expanding=True)),
+)
+_PLACES = (
+    select(
+        warehouses.c.id,
+        warehouses.c.project_id,
+        namespaces.c.path_key,
+        namespaces.c.ancestors,
+        namespaces.c.id.label("namespace_id"),
+    )
+    .select_from(warehouses.outerjoin(namespaces, _ON_THE_WAY))
+    .where(warehouses.c.id.in_(bindparam("ids", expanding=True)))
+)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read metadata documents after the permit, through a cache that is bounded in bytes.
+
+A document never changes under its table's id and its metadata location: every statement that writes one writes both
+(`gateway.db.tables`), each metadata file has a UUID in its name, and a table that is registered again has a new id. So
+an entry of the cache is never stale. A document that is not in the cache is read together with its location, which may
+be newer than the row that the permit was decided on; the caller answers with both from here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+import msgspec
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal, select
+
+from gateway.access.resolved import ResolvedGenericTable, ResolvedTable, ResolvedView
+from gateway.db.direct import DirectRead
+from gateway.db.engine import Database
+from gateway.db.schema.tables import LIVE, tables
+from gateway.iceberg.errors import PayloadTooLarge
+
+_LARGEST_SHARE: Final = 4
+"""A document that takes more than this part of the cache is not kept: it would push out all others."""
+
+_OVERHEAD_BYTES: Final = 512
+"""About what an entry takes beside its document."""
+
+
+_PORTION_BYTES: Final = 16 * 1024 * 1024
+"""About how many bytes of documents one statement reads for a transaction."""
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A metadata document and the location of its metadata file. A generic table has no such file."""
+
+    metadata_location: str
+    text: bytes
+
+
+class DocumentObserver(Protocol):
+    """Receive the use of the cache, for metrics."""
+
+    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+        """Count look-ups."""
+        ...
+
+    def documents_kept(self, count: int) -> None:
+        """Set the bytes that the cache of this process holds."""
+        ...
+
+
+class DocumentCache:
+    """The least recently used documents of one process, `max_bytes` in all; 0 keeps none."""
+
+    def __init__(self, max_bytes: int, observer: DocumentObserver) -> None:
+        self._max_bytes = max_bytes
+        self._observer = observer
+        self._kept: OrderedDict[tuple[UUID, str], bytes] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, id: UUID, metadata_location: str) -> bytes | None:
+        """Return the document, None when it is not kept."""
+        found = self._kept.get((id, metadata_location))
+        if found is not None:
+            self._kept.move_to_end((id, metadata_location))
+        self._observer.remembered("documents", hits=int(found is not None), misses=int(found is None))
+        return found
+
+    def keep(self, id: UUID, metadata_location: str, text: bytes) -> None:
+        """Keep a document that was committed, and drop those that were not used for longest."""
+        size = len(text) + _OVERHEAD_BYTES
+        if size * _LARGEST_SHARE > self._max_bytes or (id, metadata_location) in self._kept:
+            return
+        self._kept[(id, metadata_location)] = text
+        self._bytes += size
+        while self._bytes > self._max_bytes:
+            _, oldest = self._kept.popitem(last=False)
+            self._bytes -= len(oldest) + _OVERHEAD_BYTES
+        self._observer.documents_kept(self._bytes)
+
+
+class Documents:
+    """The documents of tables, views and generic tables that a request was permitted to read or change."""
+
+    def __init__(self, database: Database, cache: DocumentCache, *, max_together: int) -> None:
+        """`max_together`: the most bytes that the documents of one transaction may take."""
+        self._max_together = max_together
+        self._database = database
+        self._cache = cache
+        self._reading: WeakValueDictionary[tuple[UUID, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def read(self, row: ResolvedTable | ResolvedView | ResolvedGenericTable) -> Document | None:
+        """Return the document of the row, or of a newer commit when it is read from the database; None when the table
+        is gone. Requests that miss the same document at one time read it one after the other. Raises
+        DatabaseUnavailable.
+        """
+        location = "" if isinstance(row, ResolvedGenericTable) else row.metadata_location
+        if (known := self._cache.get(row.id, location)) is not None:
+            return Document(location, known)
+        async with self._reading.setdefault((row.id, location), asyncio.Lock()):
+            if (known := self._cache.get(row.id, location)) is not None:
+                return Document(location, known)
+            found = await self._database.read_one(_READ, {"id": row.id})
+        if found.document is None:
+            return None
+        document = Document(found.metadata_location or "", found.document)
+        self._cache.keep(row.id, document.metadata_location, document.text)
+        return document
+
+    def keep(self, id: UUID, metadata_location: str, text: bytes) -> None:
+        """Keep what a commit has just made current: most are loaded soon."""
+        self._cache.keep(id, metadata_location, text)
+
+    async def read_all(self, rows: Sequence[ResolvedTable]) -> dict[UUID, Document]:
+        """Return the documents of the tables that are still there, as `read`.
+
+        Of several tables the bytes are counted before anything is read. Raises PayloadTooLarge when they are more than
+        one transaction may take.
+        """
+        if len(rows) == 1:
+            found = await self.read(rows[0])
+            return {} if found is None else {rows[0].id: found}
+        documents: dict[UUID, Document] = {}
+        for some in await self._portions(rows):
+            if len(some) == 1:
+                found = await self.read(some[0])
+                documents |= {} if found is None else {some[0].id: found}
+                continue
+            missing = []
+            for row in some:
+                if (known := self._cache.get(row.id, row.metadata_location)) is None:
+                    missing.append(row.id)
+                else:
+                    documents[row.id] = Document(row.metadata_location, known)
+            documents |= await self._read_several(missing)
+        return documents
+
+    async def _read_several(self, ids: Sequence[UUID]) -> dict[UUID, Document]:
+        if not ids:
+            return {}
+        async with self._database.read() as connection:
+            rows = (await connection.execute(_READ_SEVERAL, {"ids": list(ids)})).all()
+        found = {row.id: Document(row.metadata_location, row.document) for row in rows}
+        for id, document in found.items():
+            self._cache.keep(id, document.metadata_location, document.text)
+        return found
+
+    async def _portions(self, rows: Sequence[ResolvedTable]) -> list[list[ResolvedTable]]:
+        """The tables in groups whose documents are read in one statement each."""
+        if not rows:
+            return []
+        async with self._database.read() as connection:
+            found = await connection.execute(_SIZES, {"ids": [row.id for row in rows]})
+            sizes = {row.id: row.size for row in found}
+        if (total := sum(sizes.values())) > self._max_together:
+            raise PayloadTooLarge(
+                f"The metadata of the tables in this transaction takes {total} bytes, at most {self._max_together} are "
+                "allowed; send the changes in several transactions, or expire snapshots first"
+            )
+        portions: list[list[ResolvedTable]] = []
+        left = 0
+        for row in rows:
+            size = sizes.get(row.id, 0)
+            if not portions or size > left:
+                portions.append([])
+                left = _PORTION_BYTES
+            portions[-1].append(row)
+            left -= size
+        return portions
+
+
+def _read() -> Select[Any]:
+    one = select(literal(1).label("one")).subquery("one")
+    found: ColumnElement[bool] = and_(tables.c.id == bindparam("id", type_=tables.c.id.type), LIVE)
+    columns = (tables.c.metadata_location, tables.c.metadata.label("document"))
+    return select(*columns).select_from(one.outerjoin(tables, found))
+
+
+#: Always one row, of nulls when the table is gone.
+_READ = DirectRead(_read())
+
+_READ_SEVERAL = select(tables.c.id, tables.c.metadata_location, tables.c.metadata.label("document")).where(
+    tables.c.id.in_(bindparam("ids", expanding=True)), LIVE
+)
+
+#: PostgreSQL knows the length of a stored value without reading it.
+_SIZES = select(tables.c.id, func.octet_length(tables.c.metadata).label("size")).where(
+    tables.c.id.in_(bindparam("ids", expanding=True)), LIVE
+)

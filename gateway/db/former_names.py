@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the former names of what a statement of the resolver finds, as one small column each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Label, any_, func, select
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+
+from gateway.access.resolved import MAX_FORMER_NAMES, FormerNames
+from gateway.db.schema.former_names import former_namespace_names, former_table_names
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.tables import tables
+
+
+def former_names_of_namespace() -> Label[Any]:
+    """Return the column `n_former`: the names that a namespace and all that it lies in had, the newest first."""
+    path = func.array_append(namespaces.c.ancestors, namespaces.c.id)
+    return _newest(former_namespace_names, former_namespace_names.c.namespace_id == any_(path)).label("n_former")
+
+
+def former_names_of_table() -> Label[Any]:
+    """Return the column `t_former`: the full names that a table had, the newest first."""
+    return _newest(former_table_names, former_table_names.c.table_id == tables.c.id).label("t_former")
+
+
+def former_from(value: Any) -> FormerNames:
+    """Return the names in one of the columns. One more than the most is read to know that there are more."""
+    names = tuple(tuple(levels) for levels in value or ())
+    return FormerNames(names=names[:MAX_FORMER_NAMES], complete=len(names) <= MAX_FORMER_NAMES)
+
+
+def _newest(table: Any, of: ColumnElement[bool]) -> ColumnElement[Any]:
+    newest = (
+        select(table.c.levels, table.c.until)
+        .where(of)
+        .correlate(namespaces, tables)
+        .order_by(table.c.until.desc())
+        .limit(MAX_FORMER_NAMES + 1)
+        .subquery()
+    )
+    levels = func.to_jsonb(newest.c.levels)
+    return select(func.jsonb_agg(aggregate_order_by(levels, newest.c.until.desc()), type_=JSONB)).scalar_subquery()

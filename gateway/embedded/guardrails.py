@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check the rules of guardrails without evaluating them.
+
+`policies/gateway/main.rego` denies what an invalid guardrail gives. It cannot notice a rule that is undefined for an
+input, or a package that nothing reads. This check finds those before deployment.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.embedded.errors import StackError
+from gateway.opa.schema import denial_names, obligation_types
+
+_PARSE_SECONDS = 60
+_PREFIX = ("gateway", "guardrails")
+_TESTS = "gateway_test.guardrails"
+_ENTRIES = {("gateway",), ("system", "authz"), ("system", "revision"), ("system", "log")}
+_PUBLIC = ("denials", "obligations", "steady")
+_LITERALS = {"string", "number", "boolean", "null", "array", "set", "object"}
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One parsed file: `rules` are the rules of OPA's syntax tree, `package` the path without `data`."""
+
+    file: str
+    package: tuple[str, ...]
+    rules: Sequence[dict[str, Any]]
+    tree: dict[str, Any]
+
+    @property
+    def is_test(self) -> bool:
+        """True for a file that no deployment loads."""
+        return self.file.endswith("_test.rego")
+
+    @property
+    def is_guardrail(self) -> bool:
+        """True for a package below gateway.guardrails."""
+        return self.package[:2] == _PREFIX and len(self.package) > 2
+
+
+def check_guardrails(opa: Path, policies: Path) -> list[str]:
+    """Return what is wrong with the guardrails in this folder of policies, one line each.
+
+    Raises:
+        StackError: OPA cannot parse a file.
+    """
+    modules = _parse(opa, policies)
+    data = {path.name for path in (policies / "policy_data").glob("*") if path.is_dir()}
+    shipped = [module for module in modules if not module.is_test]
+    found = [f"{module.file}: {fault}" for module in modules for fault in _placement(module, shipped)]
+    packages: dict[tuple[str, ...], list[Module]] = {}
+    for module in shipped:
+        if module.is_guardrail:
+            packages.setdefault(module.package, []).append(module)
+            found += [f"{module.file}: {fault}" for fault in _undefined(module, shipped, data)]
+    for together in packages.values():
+        found += [f"{together[0].file}: {fault}" for fault in _contract(together)]
+    return found
+
+
+def _parse(opa: Path, policies: Path) -> list[Module]:
+    files = sorted(policies.rglob("*.rego"))
+    sent = [{"name": str(file.relative_to(policies)), "text": file.read_text(encoding="utf-8")} for file in files]
+    done = subprocess.run(
+        [str(opa), "eval", "--format=json", "--strict-builtin-errors", "--stdin-input"]
+        + ["[rego.parse_module(file.name, file.text) | some file in input]"],
+        input=json.dumps(sent),
+        capture_output=True,
+        text=True,
+        timeout=_PARSE_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise StackError(f"OPA cannot read the policies in {policies}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    trees = json.loads(done.stdout)["result"][0]["expressions"][0]["value"]
+    return [
+        Module(
+            each["name"], tuple(part["value"] for part in tree["package"]["path"][1:]), tree.get("rules") or [], tree
+        )
+        for each, tree in zip(sent, trees, strict=True)
+    ]
+
+
+def _placement(module: Module, shipped: Sequence[Module]) -> Iterator[str]:
+    """Packages that are evaluated as guardrails and are none, and packages that nothing reads."""
+    name = ".".join(module.package)
+    if module.package[:2] == _PREFIX:
+        if module.is_test:
+            yield f"package {name} would be a guardrail. Tests of guardrails belong in package {_TESTS}.<name>."
+        elif len(module.package) != 3:
+            yield f"package {name} is no guardrail. A guardrail is the package gateway.guardrails.<name>."
+        return
+    if module.is_test or module.package[0] not in ("gateway", "system") or module.package in _ENTRIES:
+        return
+    others = [each for each in shipped if each is not module]
+    if not any(path[: len(module.package)] == module.package for each in others for path in _data_paths(each.tree)):
+        yield f"nothing reads package {name}. A guardrail is the package gateway.guardrails.<name>."
+
+
+def _contract(modules: Sequence[Module]) -> Iterator[str]:
+    """What one guardrail gives, against its output schema. `modules` are the files of its package."""
+    name = ".".join(modules[0].package)
+    rules = [rule for module in modules for rule in module.rules]
+    defined = {_name(rule) for rule in rules}
+    if not defined & {"denials", "obligations"}:
+        yield f"package {name} defines neither denials nor obligations."
+    for rule in rules:
+        yield from _rule_faults(rule)
+    for helper in sorted(each for each in defined if each.startswith("_")):
+        if not any(helper in _variables(rule) for rule in rules if _name(rule) != helper):
+            yield f"no rule reads the helper {helper}."
+
+
+def _rule_faults(rule: dict[str, Any]) -> Iterator[str]:
+    name, head = _name(rule), rule["head"]
+    if name.startswith("_"):
+        return
+    if name not in _PUBLIC:
+        yield f"unknown rule {name}. Public rules are {', '.join(_PUBLIC)}; names of helpers begin with _."
+        return
+    plain = len(head["ref"]) == 1 and "key" not in head and "args" not in head
+    if name == "steady":
+        if not plain:
+            yield "steady has another form than `steady := true` or `steady if { … }`."
+        return
+    if len(head["ref"]) != 2 or "key" not in head or "value" in head or "args" in head:
+        yield f"{name} has another form than `{name}[index] contains … if {{ … }}`, so it may be undefined."
+        return
+    for entry in _entries(rule):
+        yield from _entry_faults(name, entry)
+
+
+def _entries(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The objects that a rule contains, as far as they are written in it."""
+    key = rule["head"]["key"]
+    if key["type"] == "object":
+        yield key
+    if key["type"] == "var":
+        for expression in rule["body"]:
+            terms = expression.get("terms")
+            if isinstance(terms, list) and len(terms) == 3 and terms[1] == key and terms[2]["type"] == "object":
+                yield terms[2]
+
+
+def _entry_faults(rule: str, entry: dict[str, Any]) -> Iterator[str]:
+    types = dict.fromkeys(denial_names(), {"string"}) if rule == "denials" else obligation_types()
+    given = {key["value"]: value for key, value in entry["value"] if key["type"] == "string"}
+    for name, value in given.items():
+        if name not in types:
+            yield f"unknown field {name} in {rule}. Known ones are {', '.join(sorted(types))}."
+        elif value["type"] in _LITERALS and value["type"] not in types[name]:
+            yield f"field {name} in {rule} is a {value['type']}; it has to be a {' or '.join(sorted(types[name]))}."
+    if rule == "denials" and len(given) == len(entry["value"]):
+        for name in sorted(types.keys() - given.keys()):
+            yield f"missing field {name} in denials."
+
+
+def _undefined(module: Module, shipped: Sequence[Module], data: set[str]) -> Iterator[str]:
+    """References to rules and policy data that do not exist: they are undefined for every input."""
+    rules = {(*each.package, _name(rule)) for each in shipped for rule in each.rules}
+    for path in sorted(set(_data_paths(module.tree))):
+        if path[:1] == ("policy_data",):
+            if len(path) > 1 and path[1] not in data:
+                yield f"data.{'.'.join(path[:2])} does not exist; policy_data/{path[1]}/data.json would be it."
+        elif path[:2] != ("system", "bundles") and not any(
+            rule[: len(path)] == path or path[: len(rule)] == rule for rule in rules
+        ):
+            yield f"data.{'.'.join(path)} is not defined by any policy."
+
+
+def _name(rule: dict[str, Any]) -> str:
+    return str(rule["head"]["ref"][0]["value"])
+
+
+def _references(node: Any) -> Iterator[list[dict[str, Any]]]:
+    if isinstance(node, dict):
+        if node.get("type") == "ref":
+            yield node["value"]
+        for value in node.values():
+            yield from _references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _references(value)
+
+
+def _data_paths(tree: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """The paths below `data` that a file refers to, each up to its first variable."""
+    for parts in _references([tree.get("imports") or [], tree.get("rules") or []]):
+        if parts[0] == {"type": "var", "value": "data"}:
+            path = []
+            for part in parts[1:]:
+                if part["type"] != "string":
+                    break
+                path.append(str(part["value"]))
+            if path:
+                yield tuple(path)
+
+
+def _variables(node: Any) -> set[str]:
+    """All variables in a part of a syntax tree; a rule of the same package is referred to by one."""
+    if isinstance(node, dict):
+        own = {str(node["value"])} if node.get("type") == "var" else set()
+        return own.union(*(_variables(value) for value in node.values()))
+    if isinstance(node, list):
+        return set().union(*(_variables(value) for value in node))
+    return set()

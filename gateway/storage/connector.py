@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A local HTTP proxy through which the clients of object stores reach the endpoints of storage profiles.
+
+Neither of the client libraries lets its caller choose the address it connects to, and one of them follows redirects.
+Both take a proxy. This one resolves the endpoint's name once for each connection, judges every address it got, and
+connects to one of those. TLS passes through it end to end, so the certificate is checked against the endpoint's name.
+
+A client can reach the one endpoint its proxy URL was made for, and nothing else: not another host or port that a
+redirect names. Redirects of plain HTTP are replaced by 400. Redirects inside TLS cannot be seen here: a client may
+follow one to the same host and port, and is refused every other one.
+
+It listens on a loopback port, in a thread with an event loop of its own. Its proxy URLs hold a keyed digest, so other
+processes of the machine cannot use it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import hmac
+import secrets
+import socket
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from itertools import zip_longest
+from threading import Lock, Thread
+from typing import Final
+from urllib.parse import urlsplit
+
+import structlog
+
+from gateway.scope.endpoint import EndpointRules, refuse_address
+from gateway.scope.errors import InvalidStorageProfile
+from gateway.storage.name_lookup import NameLookup
+from gateway.storage.proxy_streams import (
+    ClientLeft,
+    ClientProtocol,
+    Streams,
+    close_streams,
+    exchange,
+    tunnel,
+    while_present,
+)
+from gateway.storage.relay import MAX_HEAD, Head, Malformed, read_head
+
+__all__ = ["Connector", "Route"]
+
+CONNECT_SECONDS: Final = 2.0
+MIN_CONNECT_SECONDS: Final = 0.5
+MAX_ADDRESSES: Final = 6
+HEAD_SECONDS: Final = 10.0
+EXCHANGE_SECONDS: Final = 60.0
+MAX_UNAUTHENTICATED: Final = 256
+MAX_REFUSALS: Final = 1024
+
+_log = structlog.get_logger("storage.connector")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way to one endpoint (`gateway.scope.endpoint.EndpointRoute`)."""
+
+    proxy_url: str
+    endpoint: str
+    refusals: OrderedDict[str, str]
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the newest connection was refused; None when its address was allowed."""
+        return self.refusals.get(self.endpoint)
+
+
+class _Refused(Exception):
+    """The client may not reach this target."""
+
+
+class _Unreachable(Exception):
+    """No connection to the endpoint came about."""
+
+
+class Connector:
+    """Connects to endpoints whose addresses `rules` allow. The thread starts with the first route.
+
+    `connect_seconds` is the limit for one lookup, and for the connection after it. `head_seconds` is the limit for a
+    connection's first head, `exchange_seconds` for one request with its answer. When more than `unauthenticated`
+    connections have sent no valid head yet, the oldest of them is closed.
+    """
+
+    def __init__(
+        self,
+        rules: EndpointRules,
+        *,
+        connect_seconds: float = CONNECT_SECONDS,
+        head_seconds: float = HEAD_SECONDS,
+        exchange_seconds: float = EXCHANGE_SECONDS,
+        unauthenticated: int = MAX_UNAUTHENTICATED,
+    ) -> None:
+        self._rules = rules
+        self._connect_seconds = connect_seconds
+        self._head_seconds = head_seconds
+        self._exchange_seconds = exchange_seconds
+        self._max_unauthenticated = unauthenticated
+        # Tasks of open connections. The event loop itself holds tasks by weak references only.
+        self._serving: set[asyncio.Task[None]] = set()
+        self._unauthenticated: OrderedDict[asyncio.Task[None], None] = OrderedDict()
+        self._key = secrets.token_bytes(32)
+        self._lock = Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._address = ""
+        self._refusals: OrderedDict[str, str] = OrderedDict()
+
+    def route(self, endpoint: str) -> Route:
+        """Return the route to `scheme://host[:port]`. An address written out that is not allowed is refused at once.
+
+        Raises InvalidStorageProfile for that.
+        """
+        host = urlsplit(endpoint).hostname or ""
+        try:
+            ip_address(host)
+        except ValueError:
+            pass  # A name: judged by what it resolves to, with each connection.
+        else:
+            refuse_address(host, "endpoint", self._rules)
+        with self._lock:
+            if self._loop is None:
+                self._loop = self._start()
+        user = base64.urlsafe_b64encode(endpoint.encode()).decode().rstrip("=")
+        return Route(f"http://{user}:{self._digest(endpoint)}@{self._address}", endpoint, self._refusals)
+
+    def close(self) -> None:
+        """Stop listening and end all connections."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _digest(self, endpoint: str) -> str:
+        return hmac.digest(self._key, endpoint.encode(), hashlib.sha256).hex()
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self._address = f"127.0.0.1:{listener.getsockname()[1]}"
+        loop = asyncio.new_event_loop()
+        Thread(target=self._run, args=(loop, listener), name="storage-connector", daemon=True).start()
+        return loop
+
+    def _run(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
+        asyncio.set_event_loop(loop)
+        self._names = names = NameLookup(seconds=self._connect_seconds)
+        server = loop.run_until_complete(_listen(loop, lambda: ClientProtocol(self._accept), listener))
+        try:
+            loop.run_forever()
+        finally:
+            server.close()
+            names.close()
+            under_way = asyncio.all_tasks(loop)
+            for task in under_way:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*under_way, return_exceptions=True))
+            loop.close()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: asyncio.Event) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve((reader, writer), left))
+        self._serving.add(task)
+        self._unauthenticated[task] = None
+        task.add_done_callback(lambda done: self._forget(done, writer))
+        if len(self._unauthenticated) > self._max_unauthenticated:
+            oldest, _ = self._unauthenticated.popitem(last=False)
+            oldest.cancel()
+
+    def _forget(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
+        self._serving.discard(task)
+        self._unauthenticated.pop(task, None)
+        writer.transport.abort()  # A task that was cancelled before its first step has closed nothing.
+
+    async def _serve(self, client: Streams, left: asyncio.Event) -> None:
+        """Serve one connection of a client until either side ends it."""
+        upstream: list[Streams] = []
+        try:
+            await self._serve_requests(client, left, upstream)
+        except _Refused as refused:
+            await _answer(client[1], 400, str(refused))
+        except _Unreachable as unreachable:
+            _log.info("endpoint.failed", error=str(unreachable))
+            await _answer(client[1], 502, "the endpoint could not be reached")
+        except (ClientLeft, Malformed, asyncio.IncompleteReadError, OSError, ValueError) as ended:
+            # As without a proxy: the connection ends in the middle of a message.
+            _log.debug("exchange.ended", error=type(ended).__name__)
+        finally:
+            await close_streams(client, *upstream)
+
+    async def _serve_requests(self, client: Streams, left: asyncio.Event, upstream: list[Streams]) -> None:
+        """Serve the requests of one connection. `upstream` holds the open connection to the endpoint `reached`."""
+        reached = ""
+        async with asyncio.timeout(self._head_seconds):
+            head = await read_head(client[0])
+        while head is not None:
+            endpoint = self._endpoint_of(head)
+            if (task := asyncio.current_task()) is not None:
+                self._unauthenticated.pop(task, None)
+            method, target, *_ = head.start.split(b" ")
+            if method == b"CONNECT":
+                _require_tunnel(endpoint, target)
+                await close_streams(*upstream)
+                upstream[:] = [await self._reach(endpoint)]
+                client[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                await tunnel(client, upstream[0])
+                return
+            start = _origin_form(endpoint, method, target)
+            async with asyncio.timeout(self._exchange_seconds):
+                if reached != endpoint or upstream[0][0].at_eof() or upstream[0][1].is_closing():
+                    await close_streams(*upstream)
+                    upstream[:] = [await self._reach(endpoint)]
+                    reached = endpoint
+                if not await while_present(left, exchange(head, start, client, upstream[0])):
+                    return
+            head = await read_head(client[0])
+
+    async def _reach(self, endpoint: str) -> Streams:
+        """Connect to the endpoint. Raises _Refused and _Unreachable."""
+        try:
+            return await self._dial(endpoint)
+        except OSError as failed:
+            raise _Unreachable(type(failed).__name__) from None
+
+    def _endpoint_of(self, head: Head) -> str:
+        """Return the endpoint that the request's proxy credentials were made for. Raises _Refused."""
+        scheme, _, given = head.get(b"proxy-authorization").partition(b" ")
+        try:
+            user, _, digest = base64.b64decode(given).decode("ascii").partition(":")
+            endpoint = base64.urlsafe_b64decode(user + "=" * (-len(user) % 4)).decode()
+        except ValueError:
+            raise _Refused("no credentials of this gateway") from None
+        if scheme.lower() != b"basic" or not hmac.compare_digest(digest, self._digest(endpoint)):
+            raise _Refused("no credentials of this gateway")
+        return endpoint
+
+    async def _dial(self, endpoint: str) -> Streams:
+        """Resolve once, judge every address, connect to one of them. Raises _Refused, OSError and TimeoutError."""
+        host, port = _authority(endpoint)
+        addresses = await self._names.addresses(host)
+        try:
+            for address in addresses:
+                refuse_address(address, "endpoint", self._rules)
+        except InvalidStorageProfile as refused:
+            self._refusals[endpoint] = refused.message
+            while len(self._refusals) > MAX_REFUSALS:
+                self._refusals.popitem(last=False)
+            _log.warning("endpoint.refused", endpoint=endpoint, error=refused.message)
+            raise _Refused(refused.message) from None
+        self._refusals.pop(endpoint, None)
+        return await _connect(addresses, port, self._connect_seconds)
+
+
+async def _connect(addresses: list[str], port: int, seconds: float) -> Streams:
+    """Connect to the first address that answers. `seconds` is divided between the addresses.
+
+    Each address gets MIN_CONNECT_SECONDS or more, and at most MAX_ADDRESSES are tried. Raises OSError.
+    """
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + seconds
+    tried = _alternate(addresses)[:MAX_ADDRESSES]
+    failure: OSError = OSError("the endpoint's name has no address")
+    for position, address in enumerate(tried):
+        share = (deadline - clock()) / (len(tried) - position)
+        try:
+            async with asyncio.timeout(max(share, MIN_CONNECT_SECONDS)):
+                return await asyncio.open_connection(address, port, limit=MAX_HEAD)
+        except OSError as failed:
+            failure = failed
+    raise failure
+
+
+def _alternate(addresses: list[str]) -> list[str]:
+    """Return the addresses with those of both families in turn, so that the loss of one family does not use up all."""
+    first = ":" in addresses[0] if addresses else False
+    same = [address for address in addresses if (":" in address) is first]
+    other = [address for address in addresses if (":" in address) is not first]
+    return [address for pair in zip_longest(same, other) for address in pair if address is not None]
+
+
+async def _listen(
+    loop: asyncio.AbstractEventLoop, protocol: Callable[[], ClientProtocol], listener: socket.socket
+) -> asyncio.Server:
+    return await loop.create_server(protocol, sock=listener)
+
+
+def _authority(endpoint: str) -> tuple[str, int]:
+    parts = urlsplit(endpoint)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _require_tunnel(endpoint: str, target: bytes) -> None:
+    if not endpoint.startswith("https://") or _authority(f"https://{target.decode('latin-1')}") != _authority(endpoint):
+        raise _Refused("another host than the endpoint")
+
+
+def _origin_form(endpoint: str, method: bytes, target: bytes) -> bytes:
+    """Return the request line for the endpoint itself. Raises _Refused for another one."""
+    scheme, _, rest = target.partition(b"://")
+    authority, slash, path = rest.partition(b"/")
+    named = f"http://{authority.decode('latin-1')}"
+    if scheme != b"http" or not endpoint.startswith("http://") or _authority(named) != _authority(endpoint):
+        raise _Refused("another host than the endpoint")
+    return method + b" " + (slash + path if slash else b"/") + b" HTTP/1.1"
+
+
+async def _answer(writer: asyncio.StreamWriter, status: int, text: str) -> None:
+    body = text.encode()
+    head = f"HTTP/1.1 {status} Refused\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    with contextlib.suppress(OSError):
+        writer.write(head.encode() + body)
+        await writer.drain()

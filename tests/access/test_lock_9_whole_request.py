@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lock 9: what is decided is what is done. All that a request says is in the operation that the door admits.
+
+Two walks hold it. The first reads the signatures of all use cases: beside permits they take nothing of a request. The
+type checker then keeps handlers from giving them anything else. The second reads the source of the handlers: each value
+read from a request ends in an operation, or the handler is listed with its reason.
+
+Limits: the second walk follows names within one module and functions that read for others. It does not follow a value
+through attributes, containers or other modules, and a value that is used in an operation may be used elsewhere as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gateway.api
+from gateway.access.permit import Permit
+from gateway.access.repetition import Remembered
+from gateway.governance.tasks import Tasks
+from tests.access.test_lock_6_permit_first import EXEMPT, _offered
+
+#: What use cases take beside permits, which no request says. A line that is not needed fails.
+NOT_OF_THE_REQUEST = {
+    "catalog.credentials.Credentials.for_creation": "the location that its use case has just chosen",
+    "catalog.newcomers.arrival": "for use cases: rows of the permit, and what they have just made",
+    "catalog.views.Views.insert": "for use cases: rows of the permit, and what they have just made",
+    "governance.scim_resources.finish_deletion": "for use cases: their collaborators",
+    "governance.scim_resources.found": "for use cases: their collaborators, and how they read",
+}
+
+#: Handlers that read something of the request which is in no operation. A line that is not needed fails.
+NOT_OF_THE_OPERATION = {
+    "generic_tables.create_generic_table": "whether credentials are admitted as well",
+    "generic_tables.load_generic_table": "as above",
+    "generic_tables.repeat_create": "as above",
+    "oauth.exchange_token": "it only refuses: an exchange with a header that it does not follow",
+    "registrations.register_table": "whether credentials are admitted as well",
+    "registrations.repeat_table": "as above",
+    "scim._describe": "it only refuses: a filter where there is nothing to filter",
+    "scim._one": "attributes narrow what the use case has answered",
+    "scim._patched": "whether the group is answered, which is admitted as an operation of its own",
+    "scim.list_users": "attributes narrow what the use case has answered",
+    "tables.create_table": "whether credentials are admitted as well",
+    "tasks.schedule_task": "it only refuses: no task is made by hand",
+}
+
+_READS = frozenset(
+    {
+        "authorizations",
+        "body",
+        "flag",
+        "form",
+        "header",
+        "page",
+        "page_size",
+        "principal",
+        "project",
+        "queries",
+        "query",
+        "scim",
+        "uuid",
+    }
+)
+_API = Path(next(iter(gateway.api.__path__)))
+
+
+def _of_no_request(hint: Any) -> bool:
+    """Return True for permits, also none, and for an earlier success that the gateway recorded itself."""
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        return all(_of_no_request(each) for each in typing.get_args(hint))
+    return hint in (type(None), Remembered) or typing.get_origin(hint) is Permit
+
+
+def _more_than_permits(function: Callable[..., Any], *, method: bool) -> list[str]:
+    """The parameters that could carry something of a request, by name."""
+    parameters = list(inspect.signature(function).parameters)[1 if method else 0 :]
+    hints = typing.get_type_hints(function)
+    return [name for name in parameters if not _of_no_request(hints.get(name))]
+
+
+def _use_cases() -> Iterator[tuple[str, Callable[..., Any], bool]]:
+    for name, function, method in _offered():
+        if name not in EXEMPT and inspect.isfunction(function):
+            yield name, function, method
+
+
+def test_use_cases_take_nothing_of_a_request_beside_permits() -> None:
+    taking = {name: more for name, each, method in _use_cases() if (more := _more_than_permits(each, method=method))}
+    assert set(taking) == set(NOT_OF_THE_REQUEST), taking
+
+
+def test_the_walk_recognizes_a_value_of_the_request() -> None:
+    async def given(self: object, permit: Permit[Any], if_match: str | None) -> None:
+        """As SCIM had it."""
+
+    assert _more_than_permits(given, method=True) == ["if_match"]
+    assert _more_than_permits(Tasks.get, method=True) == []
+
+
+# ---- handlers -------------------------------------------------------------------------------------------------------
+
+
+class _Module:
+    """The functions of one module of handlers, and what each reads."""
+
+    def __init__(self, source: str, listed: frozenset[str] = frozenset()) -> None:
+        self.listed = listed
+        tree = ast.parse(source)
+        self.functions = {
+            node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        }
+        self.above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        self.readers: set[str] = set()
+        while found := {name for name in set(self.functions) - self.readers if self._returns_a_read(name)}:
+            self.readers |= found
+
+    def _reads(self, function: ast.AST) -> list[ast.Call | ast.Attribute]:
+        """Where the function reads the request, by itself or by a function that reads for it."""
+        found: list[ast.Call | ast.Attribute] = []
+        for node in ast.walk(function):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "ctx":
+                if node.attr in _READS or node.attr == "_request":
+                    found.append(node)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.readers:
+                found.append(node)
+        return [node for node in found if self._function_of(node) is function]
+
+    def _function_of(self, node: ast.AST) -> ast.AST:
+        while not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node = self.above[node]
+        return node
+
+    def _ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        while node in self.above:
+            node = self.above[node]
+            yield node
+
+    def _is_decided(self, node: ast.AST, function: ast.AST, seen: frozenset[str] = frozenset()) -> bool:
+        """Return True if the value is given to the door, or is kept under a name that is."""
+        for above in self._ancestors(node):
+            if above is function:
+                return False
+            if isinstance(above, ast.Call) and self._is_door(above, node, seen):
+                return True
+            if isinstance(above, ast.Assign | ast.AnnAssign):
+                targets = above.targets if isinstance(above, ast.Assign) else [above.target]
+                names = {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+                return any(self._name_is_decided(name, function, seen) for name in names - seen)
+        return False
+
+    def _is_door(self, call: ast.Call, node: ast.AST, seen: frozenset[str]) -> bool:
+        """Return True for the door, and for a function of this module that gives this argument to the door."""
+        if isinstance(call.func, ast.Attribute):
+            return call.func.attr in ("admit", "admit_with")
+        if not isinstance(call.func, ast.Name) or call.func.id not in self.functions or call.func.id in seen:
+            return False
+        function = self.functions[call.func.id]
+        inside = {node, *self._ancestors(node)}
+        given = zip(function.args.args, call.args, strict=False)
+        names = [parameter.arg for parameter, argument in given if argument in inside]
+        return any(self._name_is_decided(name, function, seen | {call.func.id}) for name in names)
+
+    def _name_is_decided(self, name: str, function: ast.AST, seen: frozenset[str]) -> bool:
+        uses = [
+            node
+            for node in ast.walk(function)
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        ]
+        return any(self._is_decided(use, function, seen | {name}) for use in uses)
+
+    def _returns_a_read(self, name: str) -> bool:
+        """Return True for a function that reads for the handlers, which then have to bring the value to the door."""
+        function = self.functions[name]
+        served = any("serves" in ast.unparse(each) for each in function.decorator_list)
+        if served or name.startswith("repeat") or name in self.listed:
+            return False
+        admits = any(
+            isinstance(node, ast.Attribute) and node.attr in ("admit", "admit_with") for node in ast.walk(function)
+        )
+        return not admits and bool(self._reads(function))
+
+    def undecided(self) -> set[str]:
+        """The functions that read something which they neither give to the door nor return."""
+        return {
+            name
+            for name, function in self.functions.items()
+            if name not in self.readers and not all(self._is_decided(read, function) for read in self._reads(function))
+        }
+
+
+def _handlers() -> Iterator[tuple[str, _Module]]:
+    for path in sorted(_API.glob("*.py")):
+        if path.stem != "context":
+            listed = {name.partition(".")[2] for name in NOT_OF_THE_OPERATION if name.startswith(f"{path.stem}.")}
+            yield path.stem, _Module(path.read_text(), frozenset(listed))
+
+
+def test_what_handlers_read_of_a_request_is_in_the_operation() -> None:
+    found = {f"{stem}.{name}" for stem, module in _handlers() for name in module.undecided()}
+    assert found == set(NOT_OF_THE_OPERATION)
+
+
+@pytest.mark.parametrize(
+    ("body", "undecided"),
+    [
+        ("await ctx.parts.x.get(await ctx.admit(Get(ctx.query('a'))))", False),
+        ("asked = Get(ctx.query('a'))\n    await ctx.parts.x.get(await ctx.admit(asked))", False),
+        ("a, b = read(ctx)\n    await ctx.parts.x.get(await ctx.admit(Get(a)))", False),
+        ("await load(ctx, Get(ctx.query('a')), True)", False),
+        ("await load(ctx, Get(), ctx.query('a'))", True),
+        ("await ctx.parts.x.get(await ctx.admit(Get()), ctx.header('if-match'))", True),
+        ("permit = await ctx.admit(Get())\n    given = read(ctx)\n    await ctx.parts.x.get(permit, given)", True),
+        ("permit = await ctx.admit(Get())\n    if ctx.flag('force', False):\n        await other()", True),
+        ("permit = await ctx.admit(Get())\n    other(ctx._request.headers)", True),
+    ],
+)
+def test_the_walk_tells_what_is_decided(body: str, undecided: bool) -> None:
+    reader = "def read(ctx):\n    return ctx.query('a'), ctx.query('b')\n\n"
+    loader = "async def load(ctx, asked, more):\n    await ctx.parts.x.get(await ctx.admit(asked), more)\n\n"
+    module = _Module(f"{reader}{loader}@serves(Get)\nasync def handler(ctx):\n    {body}\n")
+    assert module.undecided() == ({"handler"} if undecided else set())

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Trino's caches give to a table whose files name another table's files.
+
+A user may write anything into the metadata files of an own table, so its manifests may name files of any other table.
+The store then refuses the keys of the own table. A cache that is filled by one user and read by another does not.
+
+Opt-in by `make test-trino`, which sets LAKEGATE_TEST_TRINO: see `tests/e2e/trino.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, write_manifest_list
+from pyiceberg.typedef import Record
+
+from tests.contract.exchanging import delegating
+from tests.contract.trino import bridged
+from tests.contract.world import Person, World, unique
+from tests.e2e.lake import catalog_of
+from tests.e2e.trino import Missing, Refused, Trino, trino_server
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.long,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_TRINO"), reason="a real Trino is asked by `make test-trino`"),
+]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A Trino, the victim's schema and the attacker's; neither may see anything in the other's."""
+
+    trino: Trino
+    victim: Person
+    attacker: Person
+    theirs: str
+    own: str
+
+    def asked(self, person: Person, sql: str) -> list[list[Any]] | None:
+        """Return the rows of a statement, None where Trino or the store refuses it."""
+        try:
+            return self.trino.run(person, sql)
+        except Refused as refused:
+            print(f"REFUSED {sql}: {str(refused)[:400]}")
+            return None
+
+
+@contextmanager
+def site(world: World, folder: Path, **properties: str) -> Iterator[Site]:
+    """Trino with these properties of its Iceberg catalog. Raises Missing."""
+    service, bridge_service, victim, attacker = world.alice, world.etl, world.steward, world.bob
+    for person in (service, bridge_service, victim, attacker):
+        world.strip(person)
+    theirs, own = world.namespace(unique("victim")), world.namespace(unique("attacker"))
+    world.grant("ownership", victim, "namespace", world.namespace_id(theirs))
+    world.grant("ownership", attacker, "namespace", world.namespace_id(own))
+    world.grant("describe", service, "namespace", world.namespace_id(world.namespace()))
+    with ExitStack() as stack:
+        for each in (service, bridge_service):
+            stack.enter_context(delegating(world, each, "warehouse", world.warehouse))
+        bridge = stack.enter_context(bridged(world, folder))
+        trino = stack.enter_context(trino_server(world, bridge, folder, service, **properties))
+        yield Site(trino, victim, attacker, theirs, own)
+
+
+def filled(site: Site, person: Person, schema: str, name: str, word: str) -> None:
+    site.trino.run(person, f"create table {schema}.{name} (id bigint, word varchar)")
+    site.trino.run(person, f"insert into {schema}.{name} values (1, '{word}')")
+
+
+def data_file(world: World, schema: str, name: str) -> Any:
+    """The only data file of a table, as its manifest describes it."""
+    (task,) = catalog_of(world, world.admin).load_table((schema, name)).scan().plan_files()
+    return task.file
+
+
+def names_a_data_file(world: World, attacker: Person, schema: str, name: str, file: Any) -> None:
+    """Append another table's data file to the attacker's table: its path is in a manifest of the attacker's."""
+    copied = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=file.file_path,
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=file.record_count,
+        file_size_in_bytes=file.file_size_in_bytes,
+    )
+    copied.spec_id = 0
+    own = catalog_of(world, attacker).load_table((schema, name))
+    with own.transaction() as change, change.update_snapshot().fast_append() as append:
+        append.append_data_file(copied)
+
+
+def names_a_manifest(world: World, attacker: Person, schema: str, name: str, manifests: list[Any]) -> None:
+    """Commit a snapshot to the attacker's table whose manifest list names another table's manifests."""
+    own = catalog_of(world, attacker).load_table((schema, name))
+    before = own.metadata
+    id, number = int(time.time_ns() % 10**15), before.last_sequence_number + 1
+    place = f"{before.location}/metadata/{unique('snap')}.avro"
+    parent = before.current_snapshot_id
+    with write_manifest_list(2, own.io.new_output(place), id, parent, number, "deflate") as listing:
+        listing.add_manifests(manifests)
+    snapshot = {
+        "snapshot-id": id,
+        "parent-snapshot-id": parent,
+        "sequence-number": number,
+        "timestamp-ms": int(time.time() * 1000),
+        "manifest-list": place,
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
+    ref = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": id}
+    path = f"{world.root}/namespaces/{schema}/tables/{name}"
+    done = world.commit(attacker, path, {"action": "add-snapshot", "snapshot": snapshot}, ref)
+    assert done.status_code == 200, done.text
+
+
+def read_by_the_attacker(world: World, at: Site, name: str) -> dict[str, bool]:
+    """Return, for each way to a table of the victim through an own one, whether the attacker reads the secret."""
+    for way in ("data", "manifest"):
+        filled(at, at.attacker, at.own, f"{way}_{name}", "own")
+    names_a_data_file(world, at.attacker, at.own, f"data_{name}", data_file(world, at.theirs, name))
+    loaded = catalog_of(world, world.admin).load_table((at.theirs, name))
+    names_a_manifest(world, at.attacker, at.own, f"manifest_{name}", loaded.current_snapshot().manifests(loaded.io))
+    ways = {
+        "the table itself": f"select word from {at.theirs}.{name}",
+        "rows by a data file": f"select word from {at.own}.data_{name}",
+        "rows by a manifest": f"select word from {at.own}.manifest_{name}",
+        "statistics by a manifest": f'select cast(lower_bounds as json) from {at.own}."manifest_{name}$files"',
+    }
+    return {way: f"secret of {name}" in str(at.asked(at.attacker, sql)) for way, sql in ways.items()}
+
+
+def tried(world: World, folder: Path, **properties: str) -> dict[str, dict[str, bool]]:
+    """What the attacker reads of a table that nobody has read through Trino (`cold`), and of one that its owner has
+    just read (`warm`).
+    """
+    try:
+        with site(world, folder, **properties) as at:
+            for name in ("cold", "warm"):
+                filled(at, at.victim, at.theirs, name, f"secret of {name}")
+            assert at.asked(at.victim, f"select word from {at.theirs}.warm where id = 1") == [["secret of warm"]]
+            return {name: read_by_the_attacker(world, at, name) for name in ("cold", "warm")}
+    except Missing as missing:
+        pytest.fail(str(missing))
+
+
+NOTHING = {
+    "the table itself": False,
+    "rows by a data file": False,
+    "rows by a manifest": False,
+    "statistics by a manifest": False,
+}
+ALL = NOTHING | {"rows by a data file": True, "rows by a manifest": True, "statistics by a manifest": True}
+
+
+def test_without_caches_the_store_refuses_files_of_another_table(world: World, people: None, tmp_path: Path) -> None:
+    """The configuration of `docs/trino.md`."""
+    assert tried(world, tmp_path) == {"cold": NOTHING, "warm": NOTHING}
+
+
+def test_the_metadata_cache_that_is_on_by_default_gives_what_its_owner_has_read(
+    world: World, people: None, tmp_path: Path
+) -> None:
+    """Why `docs/trino.md` turns it off. When this fails with less, Trino has changed and that page is to be mended."""
+    found = tried(world, tmp_path, iceberg__metadata_cache__enabled="true")
+    assert found == {"cold": NOTHING, "warm": ALL}
+
+
+def test_the_file_cache_gives_what_its_owner_has_read(world: World, people: None, tmp_path: Path) -> None:
+    """As above, for the cache on disk."""
+    (tmp_path / "cache").mkdir()
+    found = tried(
+        world,
+        tmp_path,
+        fs__cache__enabled="true",
+        fs__cache__directories=str(tmp_path / "cache"),
+        fs__cache__max_sizes="200MB",
+    )
+    assert found == {"cold": NOTHING, "warm": ALL}

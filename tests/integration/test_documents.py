@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents on a real PostgreSQL: no resolution reads one, a cached one is never stale, and excerpts follow commits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+
+from gateway.access import refs
+from gateway.access.actor import Actor
+from gateway.access.resolved import Excerpt, ResolvedTable
+from gateway.db import namespaces, tables
+from gateway.db.documents import Document, DocumentCache, Documents
+from gateway.db.engine import Database
+from gateway.db.excerpt_backfill import fill_excerpts
+from gateway.db.lookups import SEVERAL, STATEMENTS
+from gateway.db.resolver import DatabaseResolver
+from gateway.iceberg.errors import PayloadTooLarge
+from tests.integration.parts import Rows, running_parts
+
+
+@dataclass
+class Uses:
+    """What a cache tells of itself."""
+
+    hits: int = 0
+    misses: int = 0
+    kept: list[int] = field(default_factory=list)
+
+    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+        assert memory == "documents"
+        self.hits += hits
+        self.misses += misses
+
+    def documents_kept(self, count: int) -> None:
+        self.kept.append(count)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with running_parts() as parts:
+        yield parts.database_url
+
+
+@pytest.fixture
+async def database(url: str) -> AsyncIterator[Database]:
+    made = Database(url, pool_size=2, acquire_timeout=30)
+    yield made
+    await made.close()
+
+
+def _document(number: int, *, size: int = 0) -> bytes:
+    schema = {"schema-id": 0, "fields": [{"id": number, "name": "c", "type": "long", "required": False}]}
+    return json.dumps({"pad": "x" * size, "current-schema-id": 0, "schemas": [schema], "snapshots": []}).encode()
+
+
+async def _table(database: Database, rows: Rows, id: UUID, document: bytes) -> None:
+    async with database.transaction() as connection:
+        await tables.create(
+            connection,
+            id=id,
+            warehouse_id=rows.warehouses[0],
+            namespace_id=rows.outer,
+            name=str(id),
+            table_uuid=id,
+            location=str(id),
+            location_key=str(id),
+            metadata_location=f"{id}/0",
+            metadata=document,
+            staged_by=None,
+        )
+
+
+async def _swap(database: Database, id: UUID, version: int, document: bytes) -> None:
+    async with database.transaction() as connection:
+        location = f"{id}/{version}"
+        assert await tables.swap(connection, id, from_version=version, metadata_location=location, metadata=document)
+
+
+async def _resolved(database: Database, rows: Rows, id: UUID) -> ResolvedTable:
+    ref = refs.TableIdRef(rows.warehouses[0], id)
+    row = (await DatabaseResolver(database).resolve([ref], Actor.user(rows.users[0]))).rows[ref]
+    assert isinstance(row, ResolvedTable)
+    return row
+
+
+@pytest.fixture
+async def rows(database: Database) -> Rows:
+    made = Rows()
+    async with database.transaction() as connection:
+        await connection.execute(text("delete from server"))
+        await made.insert(connection)
+    return made
+
+
+def test_no_statement_that_resolves_selects_a_document_or_the_properties_of_a_namespace() -> None:
+    selected = [
+        *(each.statement for each in STATEMENTS.values()),
+        *(query for query, _ in SEVERAL.values()),
+    ]
+    for statement in selected:
+        sql = str(statement)
+        for column in (
+            "tables.metadata,",
+            "tables.metadata AS",
+            "tables.metadata \n",
+            "metadata_excerpt",
+            "properties",
+        ):
+            assert column not in sql, "a resolver statement reads what may take megabytes"
+    assert any("tables.metadata_location" in str(each) for each in selected), "the names are still what they were"
+
+
+async def test_properties_of_a_namespace_are_read_by_its_id_and_none_when_it_is_gone(
+    database: Database, rows: Rows
+) -> None:
+    wanted = {"owner": "ß", "location": "s3://b/"}
+    async with database.transaction() as connection:
+        await namespaces.set_properties(connection, rows.outer, wanted)
+    assert await namespaces.read_properties(database, rows.outer) == wanted
+    assert await namespaces.read_properties(database, uuid4()) is None
+
+
+def test_every_statement_that_stores_a_document_takes_its_values_from_one_function() -> None:
+    """A writer that forgot the excerpt would let decisions go by the columns of an earlier schema."""
+    stores = re.compile(r'[^_]metadata=metadata\b|"metadata": |metadata=bindparam|metadata = :')
+    writers = {each.name for each in Path(tables.__file__).parent.glob("*.py") if stores.search(each.read_text())}
+    assert writers == {"excerpts.py", "tables.py"}
+    code = Path(tables.__file__).read_text()
+    assert len(stores.findall(code)) == 1, "the swap, whose values are those of the function"
+    assert code.count("await document_values(") == 3
+
+
+async def test_a_document_is_read_once_and_a_commit_is_another_entry(database: Database, rows: Rows) -> None:
+    id, uses = uuid4(), Uses()
+    await _table(database, rows, id, _document(1))
+    documents = Documents(database, DocumentCache(1_000_000, uses), max_together=10_000_000)
+    first = await _resolved(database, rows, id)
+    assert await documents.read(first) == Document(f"{id}/0", _document(1))
+    assert await documents.read(first) == Document(f"{id}/0", _document(1))
+    assert (uses.hits, uses.misses) == (1, 2), "missed, looked again alone, then found"
+    await _swap(database, id, 1, _document(2))
+    second = await _resolved(database, rows, id)
+    assert await documents.read(second) == Document(f"{id}/1", _document(2))
+    assert await documents.read(first) == Document(f"{id}/0", _document(1)), "immutable under its location"
+
+
+async def test_a_read_that_loses_to_a_commit_has_location_and_document_of_that_commit(
+    database: Database, rows: Rows
+) -> None:
+    id = uuid4()
+    await _table(database, rows, id, _document(1))
+    documents = Documents(database, DocumentCache(1_000_000, Uses()), max_together=10_000_000)
+    before = await _resolved(database, rows, id)
+    await _swap(database, id, 1, _document(2))
+    assert await documents.read(before) == Document(f"{id}/1", _document(2))
+    async with database.transaction() as connection:
+        await tables.drop(connection, id, by="x")
+    gone = Documents(database, DocumentCache(1_000_000, Uses()), max_together=10_000_000)
+    assert await gone.read(before) is None
+
+
+async def test_the_cache_is_bounded_in_bytes_and_drops_what_was_not_used(database: Database, rows: Rows) -> None:
+    uses = Uses()
+    cache = DocumentCache(10_000, uses)
+    ids = [uuid4() for _ in range(8)]
+    for id in ids:
+        cache.keep(id, "l", b"x" * 1_500)
+        cache.get(ids[0], "l")
+    assert cache.get(ids[0], "l") is not None, "used each time"
+    assert cache.get(ids[1], "l") is None, "not used for longest"
+    assert max(uses.kept) <= 10_000
+    cache.keep(uuid4(), "l", b"x" * 5_000)
+    assert cache.get(ids[0], "l") is not None, "too large a document pushes nothing out"
+    nothing = DocumentCache(0, Uses())
+    nothing.keep(ids[0], "l", b"")
+    assert nothing.get(ids[0], "l") is None
+
+
+async def test_requests_that_miss_one_document_together_read_it_once(database: Database, rows: Rows) -> None:
+    id, uses = uuid4(), Uses()
+    await _table(database, rows, id, _document(1))
+    row = await _resolved(database, rows, id)
+    documents = Documents(database, DocumentCache(1_000_000, uses), max_together=10_000_000)
+    found = await asyncio.gather(*(documents.read(row) for _ in range(10)))
+    assert found == [Document(f"{id}/0", _document(1))] * 10
+    assert all(each is not None and found[0] is not None and each.text is found[0].text for each in found), "one copy"
+
+
+async def test_many_documents_of_one_transaction_are_counted_before_they_are_read(
+    database: Database, rows: Rows
+) -> None:
+    ids = [uuid4() for _ in range(3)]
+    for number, id in enumerate(ids):
+        await _table(database, rows, id, _document(number, size=1000))
+    resolved = [await _resolved(database, rows, id) for id in ids]
+    enough = Documents(database, DocumentCache(0, Uses()), max_together=4_000)
+    assert {id: each.text for id, each in (await enough.read_all(resolved)).items()} == {
+        id: _document(number, size=1000) for number, id in enumerate(ids)
+    }
+    few = Documents(database, DocumentCache(0, Uses()), max_together=2_000)
+    with pytest.raises(PayloadTooLarge, match=r"takes \d{4} bytes, at most 2000 .* several transactions"):
+        await few.read_all(resolved)
+    assert await few.read_all(resolved[:1]), "one table is never too large for itself"
+
+
+async def test_the_excerpt_follows_every_commit_also_of_an_earlier_version(database: Database, rows: Rows) -> None:
+    id = uuid4()
+    await _table(database, rows, id, _document(1))
+    resolver = DatabaseResolver(database)
+
+    async def known() -> Excerpt:
+        return (await resolver.excerpts([id]))[id]
+
+    assert (await known()).metadata_location == f"{id}/0"
+    assert json.loads((await known()).text)["schemas"][0]["fields"][0]["id"] == 1
+    await _swap(database, id, 1, _document(2))
+    assert json.loads((await known()).text)["schemas"][0]["fields"][0]["id"] == 2
+    assert "snapshots" not in json.loads((await known()).text)
+    async with database.transaction() as connection:
+        # As a gateway of the version before commits: it knows nothing of the two columns.
+        await connection.execute(
+            text("update tables set metadata = :document, metadata_location = 'older', version = version + 1"),
+            {"document": _document(3)},
+        )
+    assert (await known()).metadata_location == "older"
+    assert json.loads((await known()).text)["schemas"][0]["fields"][0]["id"] == 3
+    assert await resolver.excerpts([uuid4()]) == {}
+
+
+async def test_migrate_fills_the_excerpts_of_earlier_versions(database: Database, rows: Rows) -> None:
+    ids = [uuid4() for _ in range(5)]
+    for number, id in enumerate(ids):
+        await _table(database, rows, id, _document(number + 1))
+    broken = ids[0]
+    async with database.transaction() as connection:
+        await connection.execute(text("update tables set metadata_excerpt = null, metadata_excerpt_of = null"))
+        await connection.execute(text("update tables set metadata = 'none' where id = :id"), {"id": broken})
+    async with database.engine.connect() as connection:
+        await fill_excerpts(connection)
+    async with database.read() as connection:
+        asked = text(
+            "select id, metadata_excerpt, metadata_excerpt_of = metadata_location as same from tables "
+            "where id = any(:ids)"
+        )
+        found = {row.id: row for row in await connection.execute(asked, {"ids": ids})}
+    assert found[broken].metadata_excerpt is None, "what cannot be read opens nothing and stops no migration"
+    for number, id in enumerate(ids[1:], start=2):
+        assert found[id].same
+        assert json.loads(found[id].metadata_excerpt)["schemas"][0]["fields"][0]["id"] == number
+    assert await DatabaseResolver(database).excerpts([broken]) == {}

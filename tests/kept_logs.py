@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs of stacks that a failed test used, kept in `.lakegate/test-logs/` after their stack is gone."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+PLACE = Path(__file__).parent.parent / ".lakegate" / "test-logs"
+
+#: Older directories than the last ones are removed.
+_KEPT = 20
+
+
+@dataclass
+class Failures:
+    """Failures of this process, and when its run began."""
+
+    began: float = field(default_factory=time.time)
+    count: int = 0
+
+    def read(self, report: pytest.TestReport) -> None:
+        """Count a report that failed."""
+        self.count += report.failed
+
+
+FAILURES = Failures()
+
+
+def keep(*logs: Path, place: Path = PLACE) -> Path | None:
+    """Copy the logs that exist into a new directory; return it, None if no log exists."""
+    found = [log for log in logs if log.is_file()]
+    if not found:
+        return None
+    kept = place / f"{time.strftime('%Y%m%dT%H%M%S')}-{time.monotonic_ns() % 10**9}"
+    kept.mkdir(parents=True)
+    for log in found:
+        shutil.copyfile(log, kept / log.name)
+    for old in sorted(each for each in place.iterdir() if each.is_dir())[:-_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    return kept
+
+
+def summary(since: float, place: Path = PLACE) -> list[str]:
+    """Return the directories with logs of this run, also those that other processes of the run made."""
+    if not place.is_dir():
+        return []
+    return [str(each) for each in sorted(place.iterdir()) if each.stat().st_mtime >= since]

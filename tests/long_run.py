@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run the long tests with a seed and record what ran: `python -m tests.long_run`, which `make test-long` calls.
+
+Long are the tests marked `long`, and all that Hypothesis draws, here with other examples than in `make test`. The
+record (`tests/long_result.json`) is written after each test, so that a run that was stopped shows how far it came. The
+last full run stays in it until the next one is full.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_ROOT = Path(__file__).parent.parent
+RESULT = _ROOT / "tests" / "long_result.json"
+
+#: After so many minutes no further test is begun.
+MINUTES = 90.0
+
+SELECTED = "long or hypothesis"
+
+#: Files whose tests start and kill stacks of their own take longest, so they come last.
+_LAST = ("test_failing_parts", "test_killed_gateways", "test_killed_lifecycles", "test_kills")
+
+_WORST_FIRST = ("failed", "skipped", "passed")
+
+
+@dataclass
+class Record:
+    """What a run did so far. `tests` maps an id to its outcome and its duration in seconds."""
+
+    commit: str
+    changed: bool
+    seed: int
+    started: str
+    selected: int = 0
+    complete: bool = False
+    seconds: float = 0.0
+    tests: dict[str, tuple[str, float]] = field(default_factory=dict)
+
+    def note(self, nodeid: str, outcome: str, seconds: float) -> None:
+        """Add a phase of a test: the worst outcome of its phases counts, and the sum of their durations."""
+        before, spent = self.tests.get(nodeid, ("passed", 0.0))
+        worst = min(before, outcome, key=_WORST_FIRST.index)
+        self.tests[nodeid] = (worst, round(spent + seconds, 2))
+
+    def written(self) -> dict[str, Any]:
+        """Return the record as it is stored."""
+        return {
+            "commit": self.commit,
+            "uncommitted-changes": self.changed,
+            "seed": self.seed,
+            "started": self.started,
+            "complete": self.complete,
+            "minutes": round(self.seconds / 60, 1),
+            "processors": os.cpu_count(),
+            "selected": self.selected,
+            "counts": dict(Counter(outcome for outcome, _ in self.tests.values())),
+            "tests": {nodeid: {"outcome": found[0], "seconds": found[1]} for nodeid, found in self.tests.items()},
+        }
+
+
+class Recorder:
+    """Plugin of pytest. Write the record after each test and begin none after `minutes`."""
+
+    def __init__(self, record: Record, result: Path, minutes: float) -> None:
+        self._record = record
+        self._result = result
+        self._until = time.monotonic() + 60 * minutes
+        self._began = time.monotonic()
+        self._selected: set[str] = set()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put the files that take longest last."""
+        items.sort(key=lambda item: item.path.stem in _LAST)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Store how many tests there are before the first one runs."""
+        self._selected = {item.nodeid for item in session.items}
+        self._record.selected = len(self._selected)
+        self._write()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Store a phase of a test."""
+        self._record.note(report.nodeid, report.outcome, report.duration)
+        if report.when == "teardown":
+            self._write()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        """Stop before the next test when the time is over."""
+        if time.monotonic() > self._until:
+            item.session.shouldstop = "the time of this run is over; see --minutes"
+
+    def pytest_sessionfinish(self) -> None:
+        """Store whether each test that was selected ran."""
+        self._record.complete = bool(self._selected) and self._selected <= set(self._record.tests)
+        self._write()
+
+    def _write(self) -> None:
+        self._record.seconds = time.monotonic() - self._began
+        write(self._result, self._record.written())
+
+
+def write(result: Path, latest: dict[str, Any]) -> None:
+    """Replace the latest run, and the last full one if the latest is full."""
+    before = json.loads(result.read_text()) if result.exists() else {}
+    full = latest if latest["complete"] else before.get("last-full")
+    fresh = result.with_suffix(".new")
+    fresh.write_text(json.dumps({"last-full": full, "latest": latest}, indent=1, sort_keys=True) + "\n")
+    fresh.replace(result)
+
+
+def _git(*arguments: str) -> str:
+    found = subprocess.run(["git", *arguments], cwd=_ROOT, capture_output=True, text=True, check=True)
+    return found.stdout.strip()
+
+
+def main(arguments: list[str]) -> int:
+    """Run the long tests; arguments that are unknown here go to pytest. Returns the exit code of pytest."""
+    parser = argparse.ArgumentParser(prog="python -m tests.long_run", description="Run the long tests with a seed.")
+    parser.add_argument("--seed", type=int, default=None, help="repeat the run with this seed")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="begin no test after so many minutes")
+    parser.add_argument("--result", type=Path, default=RESULT, help="write the record to this file")
+    given, rest = parser.parse_known_args(arguments)
+    seed = secrets.randbelow(2**31) if given.seed is None else given.seed
+    changed = [line for line in _git("status", "--porcelain").splitlines() if RESULT.name not in line]
+    record = Record(_git("rev-parse", "HEAD"), bool(changed), seed, datetime.now(UTC).isoformat(timespec="seconds"))
+    print(f"seed: {seed} (repeat: make test-long SEED={seed})", flush=True)
+    options = ["-m", SELECTED, "--timeout", "1200", "--seed", str(seed), "--durations", "25", *rest]
+    code = int(pytest.main(options, plugins=[Recorder(record, given.result, given.minutes)]))
+    print(f"seed: {seed}; {'full' if record.complete else 'NOT FULL'}; recorded in {given.result}", flush=True)
+    # A run that left tests out has shown less than it was started for.
+    return code if record.complete or code else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

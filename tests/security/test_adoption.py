@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A metadata file gives its owner the location back and no other one; all else is adoption (LG-LOC-23)."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.contract.lifecycle import end_now, soft_world
+from tests.contract.test_assume_role import acting, give
+from tests.contract.test_register import ADOPT
+from tests.contract.test_roles import ROLE, add, make
+from tests.contract.test_views import body as view_body
+from tests.contract.test_views import create as create_view
+from tests.contract.world import Person, Table, World, told, unique
+
+REFUSED = (403, "NamespaceActionForbidden")
+
+
+def register(by: Person, world: World, ns: str, file: str, name: str | None = None, **more: Any) -> httpx.Response:
+    """Register a table; `headers` go with the request, everything else into its body."""
+    headers = more.pop("headers", {})
+    body = {"name": name or unique("again"), "metadata-location": file, **more}
+    return by.post(f"{world.root}/namespaces/{ns}/register", body, headers=headers)
+
+
+def register_view(by: Person, world: World, ns: str, file: str, **more: Any) -> httpx.Response:
+    """Register a view."""
+    body = {"name": unique("again"), "metadata-location": file}
+    return by.post(f"{world.root}/namespaces/{ns}/register-view", body, **more)
+
+
+def key(world: World, location: str) -> str:
+    """The object key of a location."""
+    return location.removeprefix(f"s3://{world.bucket}/")
+
+
+def write(world: World, location: str, document: Any) -> str:
+    """Write a file behind the gateway's back; its location."""
+    world.s3.put_object(Bucket=world.bucket, Key=key(world, location), Body=json.dumps(document).encode())
+    return location
+
+
+def release(world: World, table: Table, by: Person, how: str = "unregister") -> None:
+    """Let a table go and leave its files."""
+    if how == "unregister":
+        assert by.post(f"{table.path}/unregister").status_code == 200
+    else:
+        assert by.delete(f"{table.path}?purgeRequested=false").status_code == 204
+
+
+def place(world: World) -> str:
+    """A location that nothing lies at."""
+    return f"s3://{world.bucket}/demo/{unique('raw')}"
+
+
+@pytest.fixture
+def creator(world: World) -> Person:
+    """A person that may create in one namespace and holds nothing else."""
+    return world.stranger("creator")
+
+
+@pytest.fixture
+def own(world: World, creator: Person) -> str:
+    """The namespace that the creator may create in."""
+    namespace = world.namespace()
+    world.grant("create", creator, "namespace", world.namespace_id(namespace))
+    return namespace
+
+
+def keys_of(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The storage credentials of an answer."""
+    yield from answer.get("storage-credentials") or ()
+
+
+# ---- the inner location ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.threat("LG-LOC-23")
+@pytest.mark.parametrize("how", ["unregister", "drop", "overwrite"])
+def test_a_metadata_file_that_names_an_ancestor_folder_is_refused(
+    world: World, creator: Person, own: str, how: str
+) -> None:
+    raw = place(world)
+    victim = write(world, f"{raw}/orphan/secret.json", {"secret": 1})
+    table = world.table(own, by=creator, location=f"{raw}/x")
+    config = dict(table.answer["config"])
+    file = f"{table.location}/metadata/00009-{uuid.uuid4()}.metadata.json"
+    document = {**table.answer["metadata"], "location": raw}
+    world.store_of(config).put_object(Bucket=world.bucket, Key=key(world, file), Body=json.dumps(document).encode())
+    if how == "overwrite":
+        answer = register(creator, world, own, file, table.name, overwrite=True)
+    else:
+        release(world, table, creator, how)
+        answer = register(creator, world, own, file)
+    assert told(answer)[:2] == (400, "InvalidLocation"), answer.text
+    assert raw not in [row["location"] for row in world.sql("select location from tables")]
+    with pytest.raises(ClientError):
+        world.store_of(config).get_object(Bucket=world.bucket, Key=key(world, victim))
+    # The same file with the location that is recorded is taken: it was refused for the location alone.
+    write(world, file, table.answer["metadata"])
+    more = {"name": table.name, "overwrite": True} if how == "overwrite" else {}
+    again = register(creator, world, own, file, **more)
+    assert again.status_code == 200, again.text
+    assert [each["prefix"] for each in keys_of(again.json())] == [f"{table.location}/"]
+
+
+@pytest.mark.threat("LG-LOC-23")
+@pytest.mark.parametrize("inner", ["{at}/metadata", "{at}/metadata/deeper", "{above}", "{above}/y", "{twin}"])
+def test_the_inner_location_has_to_be_the_recorded_one(world: World, creator: Person, own: str, inner: str) -> None:
+    raw = place(world)
+    table = world.table(own, by=creator, location=f"{raw}/x")
+    release(world, table, creator)
+    at = table.location
+    location = inner.format(at=at, above=raw, twin=f"{raw}/X")
+    document = {**table.answer["metadata"], "location": location}
+    file = write(world, f"{at}/metadata/deeper/00009-a.metadata.json", document)
+    assert told(register(creator, world, own, file))[:2] == (400, "InvalidLocation")
+    write(world, file, {**document, "location": f"{at}/"})
+    assert register(creator, world, own, file).status_code == 200, "a slash at the end changes nothing"
+
+
+@pytest.mark.threat("LG-LOC-23")
+def test_a_view_file_that_names_an_ancestor_folder_is_refused(world: World, creator: Person, own: str) -> None:
+    raw = place(world)
+    name = unique("v")
+    made = creator.post(f"{world.root}/namespaces/{own}/views", view_body(name, location=f"{raw}/v"))
+    assert made.status_code == 200, made.text
+    view = {**made.json(), "path": f"{world.root}/namespaces/{own}/views/{name}"}
+    assert creator.delete(f"{view['path']}?purgeRequested=false").status_code == 204
+    file = write(world, f"{raw}/v/metadata/00009-a.gz.metadata.json", {**view["metadata"], "location": raw})
+    assert told(register_view(creator, world, own, file))[:2] == (400, "InvalidLocation")
+    assert register_view(creator, world, own, view["metadata-location"]).status_code == 200
+
+
+# ---- alike answers ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.threat("LG-LOC-23")
+def test_taken_retired_and_unknown_locations_are_answered_alike(world: World, creator: Person, own: str) -> None:
+    live, gone = world.table(world.namespace()), world.table(world.namespace())
+    release(world, gone, world.admin)
+    raw = place(world)
+    mine = world.table(own, by=creator, location=f"{raw}/mine")
+    release(world, mine, creator)
+    twin = mine.location.replace("/mine", "/MINE")
+    elsewhere = write(world, f"{raw}/metadata/00000-a.metadata.json", {**mine.answer["metadata"], "location": raw})
+    files = [
+        live.answer["metadata-location"],
+        f"{live.location}/metadata/none.metadata.json",
+        gone.answer["metadata-location"],
+        f"{gone.location}/metadata/none.metadata.json",
+        f"{place(world)}/metadata/none.metadata.json",
+        f"{twin}/metadata/none.metadata.json",
+        elsewhere,
+    ]
+    for file in files:
+        answers = [
+            told(register(creator, world, own, file)),
+            told(register(creator, world, own, file, overwrite=True)),
+            told(register_view(creator, world, own, file)),
+        ]
+        assert {(status, kind, text.replace(file, "<file>")) for status, kind, text in answers} == {
+            (*REFUSED, answers[0][2].replace(file, "<file>"))
+        }, file
+        assert answers[0][2].replace(file, "<file>") == told(register(creator, world, own, files[0]))[2].replace(
+            files[0], "<file>"
+        )
+
+
+def test_a_location_around_another_one_is_given_back_to_nobody(world: World, creator: Person, own: str) -> None:
+    """What lies in it belongs to another owner by now."""
+    raw = place(world)
+    outer = world.table(own, by=creator, location=raw)
+    release(world, outer, creator)
+    world.sql("update retired_locations set keys_until = clock_timestamp() where location = $1", raw)
+    inner = world.table(world.namespace(), location=f"{raw}/data/inner")
+    assert told(register(creator, world, own, outer.answer["metadata-location"]))[:2] == REFUSED
+    release(world, inner, world.admin)
+    assert told(register(creator, world, own, outer.answer["metadata-location"]))[:2] == REFUSED
+    assert told(register(world.admin, world, own, inner.answer["metadata-location"]))[:2] == REFUSED
+
+
+# ---- owners ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["drop", "soft drop"])
+def test_dropping_a_table_does_not_make_its_files_the_droppers(world: World, creator: Person, how: str) -> None:
+    where = soft_world(world) if how == "soft drop" else world
+    try:
+        own, theirs = where.namespace(), where.namespace()
+        where.grant("create", creator, "namespace", where.namespace_id(own))
+        table = where.table(theirs)
+        id = str(where.sql("select id from tables where table_uuid = $1::text::uuid", table.uuid)[0]["id"])
+        where.grant("modify", creator, "table", id)
+        release(where, table, creator, "drop")
+        if how == "soft drop":
+            end_now(where, id)
+        assert told(register(creator, where, own, table.answer["metadata-location"]))[:2] == REFUSED
+        assert told(register_view(creator, where, own, table.answer["metadata-location"]))[:2] == REFUSED
+        back = register(where.admin, where, theirs, table.answer["metadata-location"])
+        assert back.status_code == 200, back.text
+    finally:
+        if where is not world:
+            where.close()
+
+
+def test_overwriting_a_table_with_its_own_file_takes_owning_it(world: World, creator: Person) -> None:
+    """`modify` allows the drop; the new table would be the caller's for ever."""
+    ns = world.namespace()
+    table = world.table(ns)
+    file = table.answer["metadata-location"]
+    world.grant("create", creator, "namespace", world.namespace_id(ns))
+    world.grant("modify", creator, "table", table.uuid)
+    assert told(register(creator, world, ns, file, table.name, overwrite=True))[:2] == REFUSED
+    assert creator.get(table.path).json()["metadata-location"] == file
+    world.grant("ownership", creator, "table", table.uuid)
+    assert register(creator, world, ns, file, table.name, overwrite=True).status_code == 200
+
+
+def test_ownership_that_ends_gives_no_claim_on_the_files(world: World, creator: Person, own: str) -> None:
+    table = world.table(own)
+    until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    grants = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/grants"
+    entry = {"privilege": "ownership", "principal": {"user": creator.id}, "expires-at": until}
+    given = world.admin.post(grants, {"writes": [entry]})
+    assert given.status_code == 204, given.text
+    release(world, table, creator, "drop")
+    assert told(register(creator, world, own, table.answer["metadata-location"]))[:2] == REFUSED
+    assert register(world.admin, world, own, table.answer["metadata-location"]).status_code == 200
+
+
+@pytest.mark.parametrize("acts", [False, True], ids=["as a member", "acting as the role"])
+def test_a_table_of_a_role_goes_back_to_the_role(world: World, creator: Person, own: str, acts: bool) -> None:
+    """A member who leaves the role keeps nothing of it."""
+    role = make(world)
+    assert add(world, role, "user", creator.id).status_code == 204
+    give(world, role, "create", "namespace", world.namespace_id(own))
+    headers = acting(role)
+    made = creator.post(
+        f"{world.root}/namespaces/{own}/tables",
+        {"name": unique("t"), "schema": {"type": "struct", "fields": []}},
+        headers=headers,
+    )
+    assert made.status_code == 200, made.text
+    name, file = made.json()["metadata"]["location"], made.json()["metadata-location"]
+    [row] = world.sql("select name from tables where location = $1", name)
+    gone = creator.post(f"{world.root}/namespaces/{own}/tables/{row['name']}/unregister", headers=headers)
+    assert gone.status_code == 200, gone.text
+    assert told(register(world.stranger(), world, own, file))[0] == 404
+    back = register(creator, world, own, file, headers=headers if acts else {})
+    assert back.status_code == 200, back.text
+    owners = world.sql(
+        "select g.principal_type, g.principal_id from grants g join tables t on t.id::text = g.object_id "
+        "where t.location = $1 and g.privilege = 'ownership'",
+        name,
+    )
+    assert [tuple(each.values()) for each in owners] == [("role", role["id"])]
+    assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
+
+
+def test_who_acts_as_a_role_has_no_claim_of_their_own(world: World, creator: Person, own: str) -> None:
+    role = make(world)
+    assert add(world, role, "user", creator.id).status_code == 204
+    give(world, role, "create", "namespace", world.namespace_id(own))
+    table = world.table(own, by=creator)
+    release(world, table, creator)
+    file = table.answer["metadata-location"]
+    assert told(register(creator, world, own, file, headers=acting(role)))[:2] == REFUSED
+    assert register(creator, world, own, file).status_code == 200
+
+
+def test_a_deleted_user_who_comes_back_owns_nothing_of_before(world: World, creator: Person, own: str) -> None:
+    table = world.table(own, by=creator)
+    release(world, table, creator)
+    assert world.admin.delete(f"/management/v1/user/{creator.id}").status_code == 204
+    user = {"name": creator.name, "user-type": "human"}
+    assert creator.post("/management/v1/user", user).status_code in (200, 201)
+    world.grant("create", creator, "namespace", world.namespace_id(own))
+    assert told(register(creator, world, own, table.answer["metadata-location"]))[:2] == REFUSED
+
+
+def test_a_retired_location_from_before_owners_were_recorded_is_adopted_only(
+    world: World, creator: Person, own: str
+) -> None:
+    table = world.table(own, by=creator)
+    release(world, table, creator)
+    file = table.answer["metadata-location"]
+    world.sql("update retired_locations set owners = '{}' where location = $1", table.location)
+    assert told(register(creator, world, own, file))[:2] == REFUSED
+    world.sql("update retired_locations set keys_until = clock_timestamp() where location = $1", table.location)
+    assert register(world.admin, world, own, file, headers=ADOPT).status_code == 200
+
+
+def test_a_retired_location_records_owners_and_the_last_metadata_file(world: World, creator: Person, own: str) -> None:
+    table = world.table(own, by=creator)
+    world.grant("modify", world.carol, "table", table.uuid)
+    world.grant("ownership", world.bob, "table", table.uuid, by=creator)
+    change = {"action": "set-properties", "updates": {"a": "b"}}
+    last = world.commit(creator, table.path, change).json()["metadata-location"]
+    release(world, table, world.carol, "drop")
+    [row] = world.sql("select owners, metadata_location from retired_locations where location = $1", table.location)
+    assert set(row["owners"]) == {f"user:{creator.id}", f"user:{world.bob.id}"}
+    assert row["metadata_location"] == last
+
+
+def test_a_table_made_at_an_emptied_location_ends_the_claims_of_before(world: World, creator: Person, own: str) -> None:
+    at = place(world)
+    first = world.table(own, by=creator, location=at)
+    release(world, first, creator)
+    world.sql("update retired_locations set keys_until = clock_timestamp() where location = $1", at)
+    for found, _ in world.objects(key(world, at)):
+        world.s3.delete_object(Bucket=world.bucket, Key=found)
+    second = world.table(world.namespace(), location=at)
+    assert world.sql("select 1 from retired_locations where location = $1", at) == []
+    release(world, second, world.admin)
+    assert told(register(creator, world, own, second.answer["metadata-location"]))[:2] == REFUSED
+
+
+# ---- adoption --------------------------------------------------------------------------------------------------------
+
+
+def brought(world: World) -> tuple[str, str]:
+    """(location, metadata file) of a table that another catalog made."""
+    sample = world.table(world.namespace())
+    at = place(world)
+    return at, write(world, f"{at}/metadata/00003-a.metadata.json", {**sample.answer["metadata"], "location": at})
+
+
+def test_adopting_takes_managing_the_storage_and_saying_so(world: World, creator: Person, own: str) -> None:
+    at, file = brought(world)
+    assert told(register(creator, world, own, file))[:2] == REFUSED
+    assert told(register(creator, world, own, file, headers=ADOPT))[:2] == (403, "WarehouseActionForbidden")
+    for header in ("", "false"):
+        assert told(register(world.admin, world, own, file, headers={"X-Lakegate-Adopt": header}))[:2] == REFUSED
+    for header in ("yes", "1", "true, true", "true false"):
+        refused = register(world.admin, world, own, file, headers={"X-Lakegate-Adopt": header})
+        assert told(refused)[:2] == (400, "BadRequestException"), header
+    answer = register(world.admin, world, own, file, headers={"X-Lakegate-Adopt": "TRUE"})
+    assert answer.status_code == 200, answer.text
+    assert [each["prefix"] for each in keys_of(answer.json())] == [f"{at}/"]
+
+
+def test_an_adoption_is_audited_as_one(world: World, own: str) -> None:
+    _, file = brought(world)
+    answer = register(world.admin, world, own, file, headers=ADOPT)
+    assert answer.status_code == 200
+    [record] = world.sql(
+        "select convert_from(record, 'UTF8') as r from audit_log where request_id = $1 and operation = 'adopt_table'",
+        answer.headers["x-request-id"],
+    )
+    assert "can_adopt_files" in record["r"]
+    assert (
+        world.sql(
+            "select 1 from audit_log where request_id = $1 and operation = 'register_table'",
+            answer.headers["x-request-id"],
+        )
+        == []
+    )
+
+
+def test_a_view_is_adopted_as_a_table_is(world: World, creator: Person, own: str) -> None:
+    sample = create_view(world, own)
+    at = place(world)
+    file = write(world, f"{at}/metadata/00000-a.metadata.json", {**sample["metadata"], "location": at})
+    assert told(register_view(creator, world, own, file, headers=ADOPT))[:2] in (
+        (403, "WarehouseActionForbidden"),
+        REFUSED,
+    )
+    assert told(register_view(world.admin, world, own, file))[:2] == REFUSED
+    assert register_view(world.admin, world, own, file, headers=ADOPT).status_code == 200
+
+
+def test_an_adopted_location_overlaps_no_table(world: World, own: str) -> None:
+    raw = place(world)
+    table = world.table(own, location=f"{raw}/x")
+    for location in (raw, f"{raw}/x", f"{raw}/x/data"):
+        document = {**table.answer["metadata"], "location": location}
+        file = write(world, f"{location}/metadata/00009-a.metadata.json", document)
+        refused = register(world.admin, world, own, file, headers=ADOPT)
+        assert told(refused)[:2] == (409, "LocationAlreadyTaken"), location

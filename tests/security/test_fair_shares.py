@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One principal cannot use up a gateway for the others (threats F09, E20).
+
+The bounds are wide because other work on the machine adds latency; `tests/security/soak.py` measures for longer.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.contract.world import Person, Table, World, error_of, unique
+from tests.integration.parts import free_port
+from tests.integration.toxic import second_gateway
+from tests.security.load_generators import abuse, large_batch, load_steadily
+
+#: Seconds of latency that other work on the machine may add to a 95th percentile.
+FLOOR = 1.0
+FEW, WAIT = 2, 0.5
+
+
+@pytest.fixture(scope="module")
+def tables(world: World) -> list[Table]:
+    """Tables of the administrator, in a namespace that nobody else sees."""
+    ns = world.namespace(unique("crowded"))
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda _: world.table(ns), range(60)))
+
+
+@pytest.fixture(scope="module")
+def narrow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a gateway with small shares and one worker process."""
+    limits = {
+        "WORKERS": "1",
+        "SHARES__REQUESTS": str(FEW),
+        "SHARES__WAITING": "1",
+        "SHARES__WAIT": f"{WAIT}s",
+        "SHARES__QUESTIONS_PER_SECOND": "5",
+        "SHARES__QUESTION_BURST": "40",
+        "SHARES__BYTES": "10000",
+    }
+    with second_gateway(world.ready, tmp_path_factory.mktemp("narrow") / "gateway.log", **limits) as (base, _):
+        yield base
+
+
+def at(base: str, person: Person) -> Person:
+    """The same person at another gateway."""
+    return Person(person.name, person.id, person.token, base)
+
+
+@pytest.mark.threat("LG-DIS-19")
+def test_f09_parallel_batch_checks_of_a_stranger_neither_refuse_nor_slow_other_callers(
+    world: World, tables: list[Table]
+) -> None:
+    stranger, body = world.stranger("abuser"), large_batch(world, tables)
+    load_steadily(world.admin, tables[:10], seconds=1)
+    alone = load_steadily(world.admin, tables[:10], seconds=5)
+    with abuse(stranger, body) as abused:
+        beside = load_steadily(world.admin, tables[:10], seconds=15)
+        fresh = world.admin.post(f"{world.root}/namespaces", {"namespace": [unique("fresh")]})
+        there = world.admin.get(f"{world.root}/namespaces/{fresh.json()['namespace'][0]}")
+    told = f"alone: {alone}; beside: {beside}; abuser: {abused}"
+    assert (fresh.status_code, there.status_code) == (200, 200), told
+    assert set(beside.statuses) == {200}, told
+    assert beside.p95 <= 3 * alone.p95 + FLOOR, told
+    assert set(abused.statuses) <= {200, 429, 503}, told
+
+
+def _stalled(base: str, person: Person, length: int = 500) -> socket.socket:
+    """A connection on which the body of a request never arrives."""
+    url = urlsplit(base)
+    connection = socket.create_connection((url.hostname or "", url.port or 0), timeout=60)
+    head = [
+        "POST /management/v1/action/batch-check HTTP/1.1",
+        "Host: gateway",
+        f"Authorization: Bearer {person.token}",
+        "Content-Type: application/json",
+        f"Content-Length: {length}",
+    ]
+    connection.sendall(("\r\n".join([*head, "", ""]) + "{").encode())
+    return connection
+
+
+def test_slow_senders_hold_no_slot_while_their_bodies_do_not_arrive(world: World, narrow: str) -> None:
+    """Else a few principals with a byte every few seconds would hold every slot of the process."""
+    slow, other = at(narrow, world.stranger("slow")), at(narrow, world.stranger("quick"))
+    stalled = [_stalled(narrow, slow) for _ in range(3 * FEW)]
+    time.sleep(0.5)
+    assert slow.get("/management/v1/whoami").status_code == 200
+    assert other.get("/management/v1/whoami").status_code == 200
+    for connection in stalled:
+        connection.close()
+
+
+def test_questions_are_charged_before_they_are_asked_and_to_their_principal(
+    world: World, narrow: str, tables: list[Table]
+) -> None:
+    greedy, other = at(narrow, world.stranger("greedy")), at(narrow, world.stranger("modest"))
+    body = large_batch(world, tables[:1], items=40)
+    assert greedy.post("/management/v1/action/batch-check", body).status_code == 200
+    refused = greedy.post("/management/v1/action/batch-check", body)
+    assert (refused.status_code, error_of(refused)["type"]) == (429, "ShareExceeded"), refused.text
+    assert "authorization questions (5 a second" in refused.text
+    assert 1 <= int(refused.headers["Retry-After"]) <= 8
+    assert other.get("/management/v1/whoami").status_code == 200
+
+
+def test_bytes_in_progress_are_bounded_for_each_principal_also_without_a_length(world: World, narrow: str) -> None:
+    sender, other = at(narrow, world.stranger("sender")), at(narrow, world.stranger("reader"))
+    stalled = _stalled(narrow, sender, length=9_000)
+    time.sleep(0.3)
+    large = json.dumps({"checks": [], "x": "x" * 5_000}).encode()
+    sent = {"Content-Type": "application/json"}
+    for content in (large, iter([large[:2_500], large[2_500:]])):
+        try:
+            refused = sender.http.post("/management/v1/action/batch-check", content=content, headers=sent)
+        except (httpx.WriteError, httpx.RemoteProtocolError):
+            continue  # closed while it was still being sent: refused as well
+        assert (refused.status_code, error_of(refused)["type"]) == (429, "ShareExceeded"), refused.text
+    assert other.http.post("/management/v1/action/batch-check", content=large, headers=sent).status_code == 400
+    stalled.close()
+
+
+def test_shares_are_figures_without_names_of_principals(world: World, tmp_path: Path) -> None:
+    with second_gateway(
+        world.ready, tmp_path / "gateway.log", METRICS__PORT=str(port := free_port()), SHARES__QUESTION_BURST="1"
+    ) as (base, _):
+        asked = at(base, world.stranger("measured"))
+        for _ in range(3):
+            asked.post("/management/v1/action/batch-check", {"checks": []})
+        figures = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
+    assert 'lakegate_share_in_use{lane="user",share="requests"}' in figures
+    assert "measured" not in figures

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A guardrail with a misspelt rule or obligation, a value of the wrong type or an error denies (threats, F08).
+
+A second gateway of the stack uses an OPA of its own, which each case starts with the shipped policies and one more
+guardrail.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.contract.world import Person, Table, World, asked_again, error_of
+from tests.integration.parts import free_port
+from tests.integration.toxic import second_gateway
+
+_POLICIES = Path(__file__).parents[2] / "policies"
+_HEAD = "package gateway.guardrails.mine\n\n"
+_DENIALS = "denials[index] contains {} if {\n\tsome index, _ in input.questions\n\tfalse\n}\n"
+_OBLIGATIONS = "obligations[index] contains ENTRY if {\n\tsome index, _ in input.questions\n}\n"
+_DENIED = 'denial[index] contains {"code": "c", "message": "m"} if {\n\tsome index, _ in input.questions\n}\n'
+
+DENIED = {
+    "a misspelt obligation": _OBLIGATIONS.replace("ENTRY", '{"no_vendng": true}'),
+    "an unknown obligation beside a known one": _OBLIGATIONS.replace(
+        "ENTRY", '{"no_vending": true, "read_only": true}'
+    ),
+    "a text for a switch": _OBLIGATIONS.replace("ENTRY", '{"append_only": "true"}'),
+    "a text for a number": _OBLIGATIONS.replace("ENTRY", '{"max_credential_seconds": "900"}'),
+    "null for a number": _OBLIGATIONS.replace("ENTRY", '{"max_credential_seconds": null}'),
+    "a misspelt rule": _DENIED,
+    "a misspelt rule beside a correct one": _DENIALS + _DENIED,
+    "no rule at all": "steady := true\n",
+    "an undefined rule": "obligations := {0: {input.nothing}}\n",
+    "a denial of another form": 'denials[index] := "no" if {\n\tsome index, _ in input.questions\n}\n',
+    "an index that is a text": 'denials["0"] contains {"code": "c", "message": "m"}\n',
+}
+_TIME = _DENIALS.replace("false", "time.parse_rfc3339_ns(input.actor.id) > 0")
+
+
+@contextmanager
+def _serving(world: World, port: int, policies: Path) -> Iterator[None]:
+    """The stack's OPA program with these policies and the stack's tokens."""
+    own = psutil.Process(world.ready.pids["opa"][0])
+    argv = [each if not each.startswith("--addr=") else f"--addr=127.0.0.1:{port}" for each in own.cmdline()]
+    process = subprocess.Popen(argv, cwd=policies, env=own.environ(), stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            assert process.poll() is None, "OPA ended"
+            assert time.monotonic() < deadline, "OPA does not listen"
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.02)
+        yield
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+class House:
+    """A gateway whose OPA a test starts with a guardrail of its own."""
+
+    def __init__(self, world: World, port: int, admin: Person, policies: Path) -> None:
+        self.admin, self.policies = admin, policies
+        self._world, self._port = world, port
+
+    @contextmanager
+    def guarded(self, text: str) -> Iterator[None]:
+        file = self.policies / "gateway" / "guardrails" / "mine.rego"
+        file.write_text(_HEAD + text)
+        try:
+            with _serving(self._world, self._port, self.policies):
+                yield
+        finally:
+            file.unlink()
+
+
+@pytest.fixture(scope="module")
+def house(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("guardrails")
+    policies = Path(shutil.copytree(_POLICIES, folder / "policies"))
+    port = free_port()
+    with ExitStack() as held:
+        with _serving(world, port, policies):
+            started = second_gateway(world.ready, folder / "gateway.log", OPA__URL=f"http://127.0.0.1:{port}")
+            base, _ = held.enter_context(started)
+        admin = Person("admin", world.admin.id, world.admin.token, base)
+        held.callback(admin.http.close)
+        yield House(world, port, admin, policies)
+
+
+@pytest.fixture(scope="module")
+def table(world: World) -> Table:
+    return world.table(world.namespace())
+
+
+@pytest.mark.threat("LG-DEC-30")
+@pytest.mark.parametrize("name", DENIED)
+def test_an_invalid_guardrail_denies_and_names_its_package(house: House, table: Table, name: str) -> None:
+    with house.guarded(DENIED[name]):
+        answer = asked_again(lambda: house.admin.get(table.path))
+    assert answer.status_code == 403, answer.text
+    assert "gateway.guardrails.mine is invalid" in error_of(answer)["message"]
+
+
+@pytest.mark.threat("LG-DEC-30")
+def test_an_error_of_a_builtin_function_is_no_permission(house: House, table: Table) -> None:
+    with house.guarded(_TIME):
+        answer = house.admin.get(table.path)
+    assert answer.status_code == 503, answer.text
+
+
+def test_a_valid_guardrail_allows_with_its_obligation(house: House, table: Table) -> None:
+    """The other tests fail for the reason that they name, and not because this gateway allows nothing."""
+    asking = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+    with house.guarded(_OBLIGATIONS.replace("ENTRY", '{"no_vending": false, "hide_operations": ["drop_table"]}')):
+        free = asked_again(lambda: house.admin.get(table.path, headers=asking))
+    with house.guarded(_OBLIGATIONS.replace("ENTRY", '{"no_vending": true}')):
+        bound = asked_again(lambda: house.admin.get(table.path, headers=asking))
+    assert free.status_code == bound.status_code == 200, (free.text, bound.text)
+    assert free.json().get("storage-credentials")
+    assert not bound.json().get("storage-credentials")

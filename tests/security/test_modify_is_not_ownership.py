@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`modify` on a table, view or generic table never becomes ownership, and a right that ends never becomes permanent.
+
+The ways that are tried (threats, F03): a move into a namespace of one's own, unregister or drop and register there,
+each also with a grant or a role membership that ends, and past managed access.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.lifecycle import soft_world, undrop
+from tests.contract.test_generic_tables import make as make_generic
+from tests.contract.test_namespace_moves import move as move_namespace
+from tests.contract.test_roles import make as make_role
+from tests.contract.test_views import create as create_view
+from tests.contract.world import Person, World, asked_again, told, unique
+
+KINDS = pytest.mark.parametrize("kind", ["table", "view", "generic-table"])
+
+FORBIDDEN = {
+    "table": "TableActionForbidden",
+    "view": "ViewActionForbidden",
+    "generic-table": "GenericTableActionForbidden",
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is attacked: an object of the administrator in a namespace of his."""
+
+    world: World
+    kind: str
+    namespace: str
+    name: str
+    id: str
+    metadata_location: str
+
+    @property
+    def root(self) -> str:
+        """Where objects of its kind are served."""
+        return f"/lakekeeper/v1/{self.world.warehouse}" if self.kind == "generic-table" else self.world.root
+
+    def path(self, namespace: str | None = None, name: str | None = None) -> str:
+        """Where it is loaded, or would be after a rename."""
+        return f"{self.root}/namespaces/{namespace or self.namespace}/{self.kind}s/{name or self.name}"
+
+    def rename(self, by: Person, namespace: str, name: str | None = None, **more: Any) -> httpx.Response:
+        """Rename it; another namespace makes that a move."""
+        source = {"namespace": [self.namespace], "name": self.name}
+        body = {"source": source, "destination": {"namespace": [namespace], "name": name or self.name}}
+        return asked_again(lambda: by.post(f"{self.root}/{self.kind}s/rename", body, **more))
+
+    def drop(self, by: Person) -> httpx.Response:
+        """Drop it and leave its files."""
+        return by.delete(f"{self.path()}?purgeRequested=false")
+
+
+def target(world: World, kind: str, namespace: str | None = None) -> Target:
+    """A new object of the administrator."""
+    namespace = namespace or world.namespace()
+    if kind == "table":
+        table = world.table(namespace)
+        name, file = table.name, table.answer["metadata-location"]
+    elif kind == "view":
+        view = create_view(world, namespace)
+        name, file = view["name"], view["metadata-location"]
+    else:
+        name, file = make_generic(world, namespace)["name"], ""
+    [row] = world.sql("select id::text from tables where name = $1", name)
+    return Target(world, kind, namespace, name, row["id"], file)
+
+
+def attacker(world: World) -> tuple[Person, str]:
+    """Somebody who may create namespaces, and a namespace that this user owns."""
+    person = world.stranger("attacker")
+    world.grant("create", person, "warehouse", world.warehouse)
+    return person, world.namespace(by=person)
+
+
+def give(world: World, target: Target, privilege: str, principal: dict[str, str], ends: datetime | None = None) -> None:
+    """Grant `privilege` on the target, until `ends`."""
+    path = f"/management/v1/warehouse/{world.warehouse}/{target.kind}/{target.id}/grants"
+    grant: dict[str, Any] = {"privilege": privilege, "principal": principal}
+    if ends is not None:
+        grant["expires-at"] = ends.isoformat()
+    done = asked_again(lambda: world.admin.post(path, {"writes": [grant]}))
+    assert done.status_code == 204, done.text
+
+
+def in_an_hour() -> datetime:
+    return datetime.now(UTC) + timedelta(hours=1)
+
+
+def stays(target: Target, own: str) -> None:
+    """Assert that it is where it was, and that the attacker's namespace holds nothing."""
+    world = target.world
+    assert world.admin.head(target.path()).status_code in (200, 204)
+    assert world.admin.head(target.path(own)).status_code == 404
+    [row] = world.sql("select namespace_id::text as at from tables where id = $1::text::uuid", target.id)
+    assert row["at"] == world.namespace_id(target.namespace)
+
+
+def register(world: World, by: Person, own: str, target: Target) -> httpx.Response:
+    """Try to make an object of one's own of the target's files."""
+    name = unique("taken")
+    if target.kind == "generic-table":
+        # Its files have no metadata that could be registered: a new one at its place is the same.
+        [row] = world.sql("select location from retired_locations where table_id = $1::text::uuid", target.id)
+        body = {"name": name, "format": "lance", "base-location": row["location"]}
+        return by.post(f"{target.root}/namespaces/{own}/generic-tables", body)
+    endpoint = "register" if target.kind == "table" else "register-view"
+    return by.post(
+        f"{world.root}/namespaces/{own}/{endpoint}", {"name": name, "metadata-location": target.metadata_location}
+    )
+
+
+def no_key_lives(world: World, target: Target) -> None:
+    """As if all credentials for the target's location had ended: until then the location is refused to everybody."""
+    world.sql("update retired_locations set keys_until = clock_timestamp() where table_id = $1::text::uuid", target.id)
+
+
+# ---- moves -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.threat("LG-DEC-28")
+@KINDS
+def test_modify_does_not_move_an_object_into_a_namespace_of_ones_own(world: World, kind: str) -> None:
+    thing, (person, own) = target(world, kind), attacker(world)
+    world.grant("modify", person, kind, thing.id)
+    refused = thing.rename(person, own)
+    assert told(refused)[:2] == (403, FORBIDDEN[kind])
+    stays(thing, own)
+    other = world.stranger()
+    gives = person.post(world.grants_path(kind, thing.id), {"writes": [{"type": "select", "user": other.id}]})
+    assert gives.status_code == 403
+    # What modify is for goes on, also where the namespace is spelled otherwise.
+    name = unique("within")
+    assert thing.rename(person, thing.namespace.upper(), name).status_code == 204
+    assert person.head(thing.path(name=name)).status_code in (200, 204)
+
+
+@KINDS
+def test_modify_on_the_namespace_and_the_right_to_hand_out_alone_do_not_move(world: World, kind: str) -> None:
+    thing, (person, own) = target(world, kind), attacker(world)
+    world.grant("modify", person, "namespace", world.namespace_id(thing.namespace))
+    assert told(thing.rename(person, own))[:2] == (403, FORBIDDEN[kind])
+    manager, theirs = attacker(world)
+    world.grant("describe", manager, kind, thing.id)
+    world.grant("manage_grants", manager, kind, thing.id)
+    assert told(thing.rename(manager, theirs))[:2] == (403, FORBIDDEN[kind])
+    stays(thing, own)
+    world.grant("modify", manager, kind, thing.id)
+    assert thing.rename(manager, theirs).status_code == 204
+
+
+@KINDS
+def test_an_owner_moves_and_keeps_it(world: World, kind: str) -> None:
+    thing, (person, own) = target(world, kind), attacker(world)
+    world.grant("ownership", person, kind, thing.id)
+    assert thing.rename(person, own).status_code == 204
+    assert person.head(thing.path(own)).status_code in (200, 204)
+
+
+@pytest.mark.threat("LG-DEC-28")
+@KINDS
+def test_ownership_that_ends_does_not_move(world: World, kind: str) -> None:
+    thing, (person, own) = target(world, kind), attacker(world)
+    give(world, thing, "ownership", {"user": person.id}, in_an_hour())
+    refused = thing.rename(person, own)
+    assert told(refused)[:2] == (403, FORBIDDEN[kind])
+    assert "can_move ends at" in told(refused)[2]
+    stays(thing, own)
+    # A rename makes no right permanent.
+    name = unique("within")
+    assert thing.rename(person, thing.namespace, name).status_code == 204
+    back = Target(world, kind, thing.namespace, name, thing.id, thing.metadata_location)
+    assert back.rename(person, own).status_code == 403
+    give(world, thing, "ownership", {"user": person.id})
+    assert back.rename(person, own).status_code == 204
+
+
+def test_half_of_the_right_that_ends_does_not_move(world: World) -> None:
+    thing, (person, own) = target(world, "table"), attacker(world)
+    world.grant("manage_grants", person, "table", thing.id)
+    give(world, thing, "modify", {"user": person.id}, in_an_hour())
+    assert told(thing.rename(person, own))[:2] == (403, "TableActionForbidden")
+    stays(thing, own)
+
+
+def test_a_right_to_create_that_ends_is_enough_at_the_destination(world: World) -> None:
+    """The owner gives no right away that is not the owner's, as with a table that is created there."""
+    person = world.stranger()
+    thing, to = target(world, "table"), world.namespace()
+    world.grant("ownership", person, "table", thing.id)
+    path = f"/management/v1/warehouse/{world.warehouse}/namespace/{world.namespace_id(to)}/grants"
+    grant = {"privilege": "create", "principal": {"user": person.id}, "expires-at": in_an_hour().isoformat()}
+    assert world.admin.post(path, {"writes": [grant]}).status_code == 204
+    assert thing.rename(person, to).status_code == 204
+
+
+@pytest.mark.parametrize("assumed", [False, True], ids=["as a member", "acting as the role"])
+def test_a_membership_that_ends_does_not_move_what_the_role_owns(world: World, assumed: bool) -> None:
+    thing, (person, own) = target(world, "table"), attacker(world)
+    role = make_role(world)["id"]
+    give(world, thing, "ownership", {"role": role})
+    space = f"/management/v1/warehouse/{world.warehouse}/namespace/{world.namespace_id(own)}/grants"
+    create = {"privilege": "create", "principal": {"role": role}}
+    assert world.admin.post(space, {"writes": [create]}).status_code == 204
+    members = f"/management/v1/role/{role}/grants"
+    member: dict[str, Any] = {"privilege": "assignee", "principal": {"user": person.id}}
+    lent = {**member, "expires-at": in_an_hour().isoformat()}
+    assert world.admin.post(members, {"writes": [lent]}).status_code == 204
+    headers = {"x-assume-role": role} if assumed else {}
+    refused = thing.rename(person, own, headers=headers)
+    assert told(refused)[:2] == (403, "TableActionForbidden")
+    stays(thing, own)
+    assert world.admin.post(members, {"writes": [member]}).status_code == 204
+    assert thing.rename(person, own, headers=headers).status_code == 204
+
+
+@pytest.mark.threat("LG-DEC-28")
+@KINDS
+def test_an_owner_does_not_move_an_object_out_of_managed_access(world: World, kind: str) -> None:
+    thing, (person, own) = target(world, kind), attacker(world)
+    world.grant("ownership", person, kind, thing.id)
+    flag = f"/management/v1/permissions/namespace/{world.namespace_id(thing.namespace)}/managed-access"
+    assert world.admin.post(flag, {"managed-access": True}).status_code == 200
+    assert told(thing.rename(person, own))[:2] == (403, FORBIDDEN[kind])
+    stays(thing, own)
+    assert thing.rename(person, thing.namespace, unique("within")).status_code == 204
+
+
+def test_namespaces_move_by_the_same_rules(world: World) -> None:
+    person, own = attacker(world)
+    outer = world.namespace()
+    made = world.admin.post(f"{world.root}/namespaces", {"namespace": [outer, "inner"]})
+    inner = made.json()["properties"]["namespace_id"]
+    world.grant("modify", person, "namespace", inner)
+    assert told(move_namespace(person, world, inner, [own, "inner"]))[:2] == (403, "NamespaceActionForbidden")
+    lent: dict[str, Any] = {
+        "privilege": "ownership",
+        "principal": {"user": person.id},
+        "expires-at": in_an_hour().isoformat(),
+    }
+    grants = f"/management/v1/warehouse/{world.warehouse}/namespace/{inner}/grants"
+    assert world.admin.post(grants, {"writes": [lent]}).status_code == 204
+    refused = move_namespace(person, world, inner, [own, "inner"])
+    assert told(refused)[:2] == (403, "NamespaceActionForbidden")
+    assert "can_move ends at" in told(refused)[2]
+    lent.pop("expires-at")
+    assert world.admin.post(grants, {"writes": [lent]}).status_code == 204
+    flag = f"/management/v1/permissions/namespace/{world.namespace_id(outer)}/managed-access"
+    assert world.admin.post(flag, {"managed-access": True}).status_code == 200
+    assert told(move_namespace(person, world, inner, [own, "inner"]))[:2] == (403, "NamespaceActionForbidden")
+    assert world.admin.post(flag, {"managed-access": False}).status_code == 200
+    assert move_namespace(person, world, inner, [own, "inner"]).status_code == 200
+
+
+# ---- unregister, drop, and register again ----------------------------------------------------------------------------
+
+
+@pytest.mark.threat("LG-DEC-28")
+def test_modify_does_not_unregister(world: World) -> None:
+    thing, (person, own) = target(world, "table"), attacker(world)
+    world.grant("modify", person, "table", thing.id)
+    assert told(person.post(f"{thing.path()}/unregister"))[:2] == (403, "TableActionForbidden")
+    give(world, thing, "ownership", {"user": person.id}, in_an_hour())
+    refused = person.post(f"{thing.path()}/unregister")
+    assert told(refused)[:2] == (403, "TableActionForbidden")
+    assert "can_unregister ends at" in told(refused)[2]
+    stays(thing, own)
+    give(world, thing, "ownership", {"user": person.id})
+    assert person.post(f"{thing.path()}/unregister").status_code == 200
+    assert register(world, person, own, thing).status_code == 200, "an owner takes the table along"
+
+
+def test_the_right_to_hand_out_unregisters_only_what_it_may_read(world: World) -> None:
+    """The answer holds the metadata."""
+    thing = target(world, "table")
+    person = world.stranger()
+    world.grant("manage_grants", person, "table", thing.id)
+    assert person.post(f"{thing.path()}/unregister").status_code == 404
+    world.grant("describe", person, "table", thing.id)
+    assert person.post(f"{thing.path()}/unregister").status_code == 200
+
+
+@KINDS
+@pytest.mark.parametrize("held", ["modify", "modify that ends", "ownership that ends", "modify on the namespace"])
+def test_what_a_modifier_drops_is_not_registered_as_the_modifiers_own(world: World, kind: str, held: str) -> None:
+    thing, (person, own) = target(world, kind), attacker(world)
+    if held == "modify on the namespace":
+        world.grant("modify", person, "namespace", world.namespace_id(thing.namespace))
+    else:
+        give(world, thing, held.split()[0], {"user": person.id}, in_an_hour() if "ends" in held else None)
+    if kind == "generic-table":
+        [row] = world.sql("select location from tables where id = $1::text::uuid", thing.id)
+        key = row["location"].removeprefix(f"s3://{world.bucket}/").rstrip("/")
+        world.s3.put_object(Bucket=world.bucket, Key=f"{key}/data/secret", Body=b"x")
+    assert thing.drop(person).status_code == 204, "a plain drop takes modify"
+    no_key_lives(world, thing)
+    refused = register(world, person, own, thing)
+    assert refused.status_code in (400, 403, 409), sorted(refused.json())
+    assert world.admin.get(f"{thing.root}/namespaces/{own}/{kind}s").json()["identifiers"] == []
+
+
+@pytest.mark.parametrize("how", ["drop", "unregister"])
+def test_an_owner_below_managed_access_does_not_leave_it_by_registering_elsewhere(world: World, how: str) -> None:
+    thing, (person, own) = target(world, "table"), attacker(world)
+    world.grant("ownership", person, "table", thing.id)
+    flag = f"/management/v1/permissions/namespace/{world.namespace_id(thing.namespace)}/managed-access"
+    assert world.admin.post(flag, {"managed-access": True}).status_code == 200
+    gone = thing.drop(person) if how == "drop" else person.post(f"{thing.path()}/unregister")
+    assert gone.status_code in (200, 204), gone.text
+    no_key_lives(world, thing)
+    refused = register(world, person, own, thing)
+    assert refused.status_code in (400, 403), sorted(refused.json())
+
+
+def test_the_member_of_a_role_for_a_time_does_not_take_along_what_the_role_owned(world: World) -> None:
+    thing, (person, own) = target(world, "table"), attacker(world)
+    role = make_role(world)["id"]
+    give(world, thing, "ownership", {"role": role})
+    members = f"/management/v1/role/{role}/grants"
+    member: dict[str, Any] = {"privilege": "assignee", "principal": {"user": person.id}}
+    lent = {**member, "expires-at": in_an_hour().isoformat()}
+    assert world.admin.post(members, {"writes": [lent]}).status_code == 204
+    assert thing.drop(person).status_code == 204
+    no_key_lives(world, thing)
+    refused = register(world, person, own, thing)
+    assert told(refused)[:2] == (403, "NamespaceActionForbidden")
+    assert "can_assume ends at" in told(refused)[2]
+    assert world.admin.post(members, {"writes": [member]}).status_code == 204
+    assert register(world, person, own, thing).status_code == 200
+
+
+@KINDS
+def test_what_is_kept_after_a_drop_comes_back_with_the_owner_it_had(world: World, kind: str) -> None:
+    soft = soft_world(world)
+    try:
+        thing, (person, own) = target(soft, kind), attacker(soft)
+        soft.grant("modify", person, kind, thing.id)
+        assert thing.drop(person).status_code == 204
+        body = {"name": unique("taken"), "metadata-location": thing.metadata_location}
+        if kind != "generic-table":
+            endpoint = "register" if kind == "table" else "register-view"
+            assert person.post(f"{soft.root}/namespaces/{own}/{endpoint}", body).status_code in (400, 403, 409)
+        done = undrop(person, soft, (kind, thing.id))
+        assert done.status_code == 204, done.text
+        stays(thing, own)
+        gives = person.post(soft.grants_path(kind, thing.id), {"writes": [{"type": "select", "user": person.id}]})
+        assert gives.status_code == 403
+    finally:
+        soft.close()

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A search by address finds only users whose address a provider verified or a directory gave (threats F07, C17)."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import joserfc.jwk
+import joserfc.jws
+import pytest
+
+from tests.contract.world import Person, World, unique
+
+USER = "/management/v1/user"
+SEARCH = "/management/v1/search/user"
+
+
+def found(world: World, text: str) -> list[dict[str, Any]]:
+    """What an administrator finds."""
+    answer = world.admin.post(SEARCH, {"search": text})
+    assert answer.status_code == 200, answer.text
+    users: list[dict[str, Any]] = answer.json()["users"]
+    return users
+
+
+def ids(world: World, text: str) -> list[str]:
+    """The ids of what an administrator finds."""
+    return [each["id"] for each in found(world, text)]
+
+
+def with_claims(world: World, **claims: object) -> Person:
+    """A person whom the provider knows by these claims too."""
+    subject = unique("claimed")
+    issued = joserfc.jws.extract_compact(world.admin.token.encode())
+    body = json.loads(issued.payload) | {"sub": subject, "client_id": subject, "jti": str(uuid.uuid4()), **claims}
+    header = {name: value for name, value in issued.headers().items() if name in ("alg", "kid", "typ")}
+    key = joserfc.jwk.RSAKey.import_key(world._providers_key().read_bytes())
+    token = joserfc.jws.serialize_compact(header, json.dumps(body).encode(), key)
+    return Person(subject, f"oidc~{subject}", token, world.base)
+
+
+@pytest.fixture
+def boss(world: World) -> tuple[Person, str]:
+    """Somebody whose address the provider verified, and the address."""
+    address = f"{uuid.uuid4().hex}@corp.example"
+    person = with_claims(world, email=address, email_verified=True, name="The Boss")
+    assert person.post(USER, {}).status_code in (200, 201)
+    return person, address
+
+
+def test_a_verified_address_is_found_and_shown(world: World, boss: tuple[Person, str]) -> None:
+    person, address = boss
+    assert found(world, address.upper())[0]["id"] == person.id
+    assert found(world, address)[0]["email"] == address
+    assert person.get("/management/v1/whoami").json()["email"] == address
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+@pytest.mark.threat("LG-AUT-16")
+def test_f07_another_persons_address_on_the_own_user_is_neither_stored_nor_found(
+    world: World, boss: tuple[Person, str], method: str
+) -> None:
+    real, address = boss
+    mallory = world.stranger("mallory")
+    body = {"name": "Mallory", "email": address, "user-type": "human"}
+    if method == "POST":
+        said = mallory.post(USER, body | {"update-if-exists": True})
+    else:
+        said = mallory.ask("PUT", f"{USER}/{mallory.id}", json=body)
+    assert said.status_code == 200, said.text
+    assert "email" not in said.json()
+    assert "email" not in world.admin.get(f"{USER}/{mallory.id}").json()
+    assert address not in json.dumps(
+        [dict(row) for row in world.sql("select * from users where id = $1", mallory.id)], default=str
+    )
+    for text in (address, address.upper(), address.partition("@")[0], address.replace("@", "＠")):
+        assert mallory.id not in ids(world, text), text
+        assert ids(world, text)[:1] == [real.id], text
+
+
+@pytest.mark.threat("LG-AUT-16")
+def test_an_address_that_the_provider_did_not_verify_is_not_taken_from_a_token(world: World) -> None:
+    address = f"{uuid.uuid4().hex}@corp.example"
+    for claims in (
+        {"email": address},
+        {"email": address, "email_verified": False},
+        {"upn": address, "preferred_username": address, "email_verified": True},
+    ):
+        person = with_claims(world, **claims)
+        assert person.post(USER, {"name": "Somebody"}).status_code == 201
+        assert "email" not in person.get("/management/v1/whoami").json(), claims
+        assert person.id not in ids(world, address), claims
+
+
+@pytest.mark.parametrize("form", ["{}", "Boss {}", "{} (Boss)", "＜{}＞"])
+def test_a_name_that_looks_like_an_address_is_not_found_by_it(world: World, form: str) -> None:
+    local = uuid.uuid4().hex
+    address = f"{local}@corp.example"
+    mallory = world.stranger("mallory")
+    for written in (address, address.replace("@", "＠"), address.replace("@", "﹫"), f"{local} corp example"):
+        name = form.format(written)
+        body = {"name": name, "user-type": "human"}
+        assert mallory.ask("PUT", f"{USER}/{mallory.id}", json=body).status_code == 200
+        for text in (address, address.upper(), f"{local}@", "@corp.example"):
+            assert mallory.id not in ids(world, text), (name, text)
+        if "corp example" not in written:
+            assert mallory.id not in ids(world, local), "a word that looks like an address is no part of a name"
+            assert mallory.id not in ids(world, f"{local} corp.example")
+
+
+def test_an_address_stored_by_an_earlier_version_or_an_administrator_is_not_searched(world: World) -> None:
+    address = f"{uuid.uuid4().hex}@corp.example"
+    old = world.stranger("old")
+    world.sql("update users set email = $2 where id = $1", old.id, address)
+    provisioned = f"oidc~{unique('provisioned')}"
+    body = {"id": provisioned, "name": "New Colleague", "email": address, "user-type": "human"}
+    assert world.admin.post(USER, body).status_code == 201
+    for id in (old.id, provisioned):
+        assert world.admin.get(f"{USER}/{id}").json()["email"] == address, "it stays, as it was"
+        assert id not in ids(world, address)
+    assert all("email" not in each for each in found(world, "New Colleague") if each["id"] == provisioned)
+
+
+def test_a_verified_address_replaces_the_former_one_and_an_administrators_word_ends_it(
+    world: World, boss: tuple[Person, str]
+) -> None:
+    person, address = boss
+    mine = {"name": "The Boss", "user-type": "human", "email": "other@corp.example"}
+    assert person.ask("PUT", f"{USER}/{person.id}", json=mine).json()["email"] == address
+    changed = world.admin.ask(
+        "PUT", f"{USER}/{person.id}", json={"name": "The Boss", "user-type": "human", "email": "new@corp.example"}
+    )
+    assert changed.json()["email"] == "new@corp.example"
+    assert person.id not in ids(world, address)
+    assert person.id not in ids(world, "new@corp.example")

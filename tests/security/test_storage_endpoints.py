@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threats D08 and F06: the gateway as a way to addresses that the author of a storage profile cannot reach."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract import warehouses
+from tests.contract.warehouses import WAREHOUSE
+from tests.contract.world import SCHEMA, World, told, unique
+from tests.integration.toxic import second_gateway
+from tests.storage_servers import serving
+
+VALIDATION = "/management/v1/warehouse-creation-validation"
+SETTING = "LAKEGATE__STORAGE_ENDPOINT_NETWORKS"
+VENDED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+
+
+def creation(world: World, **profile: Any) -> dict[str, Any]:
+    return warehouses.creation(world, **{"storage-profile": warehouses.profile(world, **profile)})
+
+
+def failed(answer: httpx.Response) -> dict[str, dict[str, Any]]:
+    """The failed checks of a report by name."""
+    assert answer.status_code == 200, answer.text
+    return {check["name"]: check for check in answer.json()["checks"] if check["status"] == "failed"}
+
+
+@contextmanager
+def silent() -> Iterator[str]:
+    """A port that takes connections and never answers."""
+    held: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            while True:
+                try:
+                    held.append(listener.accept()[0])
+                except OSError:
+                    return
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        for each in held:
+            each.close()
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def gateway(world: World, log: Path, **settings: str) -> Iterator[httpx.Client]:
+    """Another gateway on the same stack, and the administrator as its client."""
+    headers = {"Authorization": f"Bearer {world.admin.token}"}
+    with (
+        second_gateway(world.ready, log, **settings) as (base, _),
+        httpx.Client(base_url=base, headers=headers, timeout=60, trust_env=False) as client,
+    ):
+        yield client
+
+
+@pytest.mark.threat("LG-DEC-05")
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_f06_a_redirect_of_an_allowed_endpoint_is_not_followed(world: World, status: int) -> None:
+    with serving(body=b"inner") as inner, serving(status, {"location": f"{inner.url}/"}) as outer:
+        answer = world.admin.post(WAREHOUSE, creation(world, endpoint=outer.url))
+        assert told(answer)[:2] == (400, "StorageValidationFailed")
+        assert outer.seen, "the endpoint was tried"
+        sts = world.admin.post(WAREHOUSE, creation(world, **{"sts-endpoint": outer.url}))
+        assert told(sts)[:2] == (400, "StorageValidationFailed")
+        assert [method for method, *_ in outer.seen].count("POST") >= 1, "the STS endpoint was tried"
+        assert not inner.seen
+    assert "inner" not in answer.text + sts.text
+
+
+@pytest.mark.threat("LG-DEC-05")
+@pytest.mark.parametrize("body", [b"<html>an intranet page</html>", b"{}", b"", b"\xff\xfe", b"<AssumeRoleResponse/>"])
+def test_f06_an_sts_endpoint_that_answers_nonsense_is_a_bad_request(world: World, body: bytes) -> None:
+    with serving(body=body) as nonsense:
+        request = creation(world, **{"sts-endpoint": nonsense.url})
+        answer = world.admin.post(WAREHOUSE, request)
+        assert told(answer)[:2] == (400, "StorageValidationFailed")
+        assert "intranet" not in answer.text
+        assert set(failed(world.admin.post(VALIDATION, request))) == {"vended-credentials-issued"}
+
+
+@pytest.mark.threat("LG-DEC-05")
+def test_f06_a_load_whose_sts_answers_nonsense_is_a_bad_request(world: World, tmp_path: Path) -> None:
+    with (
+        serving(body=b"<html>") as nonsense,
+        gateway(world, tmp_path / "log", SKIP_STORAGE_VALIDATION="true") as lenient,
+    ):
+        made = lenient.post(WAREHOUSE, json=creation(world, **{"sts-endpoint": nonsense.url}))
+        assert made.status_code in (200, 201), made.text
+        root = f"/catalog/v1/{made.json().get('warehouse-id') or made.json()['id']}"
+        space = unique("ns")
+        assert lenient.post(f"{root}/namespaces", json={"namespace": [space]}).status_code == 200
+        tables = f"{root}/namespaces/{space}/tables"
+        assert lenient.post(tables, json={"name": "t", "schema": SCHEMA}).status_code == 200
+        answer = lenient.get(f"{tables}/t", headers=VENDED)
+        assert (answer.status_code, answer.json()["error"]["type"]) == (400, "StorageAnswerMalformed"), answer.text
+        assert nonsense.seen
+
+
+@pytest.mark.threat("LG-DEC-05")
+@pytest.mark.parametrize("field", ["endpoint", "sts-endpoint"])
+@pytest.mark.parametrize(
+    "host",
+    ["169.254.169.254", "[::ffff:169.254.169.254]", "10.0.0.1", "192.168.1.1", "[fd00::1]", "0.0.0.0", "100.64.0.1"],
+)
+def test_d08_an_address_outside_of_the_listed_networks_is_refused(world: World, field: str, host: str) -> None:
+    answer = world.admin.post(WAREHOUSE, creation(world, **{field: f"http://{host}:9"}))
+    assert told(answer)[:2] == (400, "InvalidStorageProfile")
+
+
+@pytest.mark.threat("LG-DEC-05")
+def test_d08_a_warehouse_whose_endpoint_is_no_longer_allowed_is_not_used(world: World, tmp_path: Path) -> None:
+    table = world.table(world.namespace())
+    assert world.admin.get(table.path, headers=VENDED).json()["storage-credentials"]
+    with gateway(world, tmp_path / "log", STORAGE_ENDPOINT_NETWORKS="10.0.0.0/8") as strict:
+        refused = strict.get(table.path, headers=VENDED)
+        assert refused.status_code == 412 and SETTING in refused.json()["error"]["message"], refused.text
+        body = {"updates": [{"action": "set-properties", "updates": {"a": "b"}}], "requirements": []}
+        assert SETTING in (answer := strict.post(table.path, json=body)).text and answer.status_code == 412
+        creating = strict.post(WAREHOUSE, json=creation(world))
+        assert (creating.status_code, creating.json()["error"]["type"]) == (400, "InvalidStorageProfile")
+
+
+@pytest.mark.threat("LG-DEC-05")
+@pytest.mark.parametrize("field", ["endpoint", "sts-endpoint"])
+def test_f06_reports_tell_open_closed_and_unknown_endpoints_apart_neither_by_text_nor_by_time(
+    world: World, field: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        closed = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    # What a socket sends that speaks no HTTP, one that is silent, an HTTP server, a port and a name that nobody has.
+    with silent() as quiet, serving(404, body=b"no bucket") as open_port, serving(500, body=b"broken") as broken:
+        places = [open_port.url, broken.url, closed, quiet, "http://nobody-has-this-name.invalid:9"]
+
+        def ask(url: str) -> tuple[float, dict[str, dict[str, Any]]]:
+            request = creation(world, **{field: url})
+            began = time.monotonic()
+            return failed(world.admin.post(VALIDATION, request)), time.monotonic() - began  # type: ignore[return-value]
+
+        with ThreadPoolExecutor(len(places)) as pool:
+            answers: list[Any] = list(pool.map(ask, places))
+    checks, seconds = [each for each, _ in answers], [each for _, each in answers]
+    assert all(len(each) == 1 and each == checks[0] for each in checks), checks
+    assert min(seconds) >= 6.0 and max(seconds) - min(seconds) < 1.5, seconds

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audit records are at most 64 KiB, and say what they left out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.access.audit_record import AuditedActor, AuditedDecision, AuditedResource, AuditRecord
+from gateway.access.audit_size import MAX_RECORD_BYTES, bounded, digest, encode_record
+
+
+def decision(resources: int = 1, *, name: str = "t", **more: Any) -> AuditedDecision:
+    return AuditedDecision(
+        operation="load_table",
+        outcome="allowed",
+        determined_by="both",
+        resources=tuple(AuditedResource(type="table", id=f"{number}", name=name) for number in range(resources)),
+        **more,
+    )
+
+
+def record(*decisions: AuditedDecision, **detail: str) -> AuditRecord:
+    return AuditRecord(
+        id=UUID(int=1),
+        format=1,
+        at=datetime(2026, 3, 4, tzinfo=UTC),
+        request_id="r",
+        actor=AuditedActor(kind="user", id="oidc~ann"),
+        decisions=decisions,
+        detail=detail,
+    )
+
+
+def test_a_small_record_is_left_as_it_is() -> None:
+    small = record(decision(3, policy_reasons=("a: b",)), asked_about="[1,2]")
+    assert bounded(small) is small
+    assert b"left_out" not in encode_record(small)
+
+
+def test_resources_beyond_are_counted_with_the_digest_of_all_of_them() -> None:
+    large = record(decision(5_000, name="x" * 60))
+    told = json.loads(encode_record(large))
+    [kept] = told["decisions"]
+    assert len(kept["resources"]) > 300, "as many as there is room for"
+    assert kept["resources_left_out"]["count"] == 5_000 - len(kept["resources"])
+    whole = msgspec.json.encode(large.decisions[0].resources)
+    assert kept["resources_left_out"]["sha256"] == hashlib.sha256(whole).hexdigest()
+    assert kept["resources"] == json.loads(whole)[: len(kept["resources"])]
+
+
+def test_decisions_beyond_are_counted_with_the_digest_of_all_of_them() -> None:
+    large = record(*(decision(2, name=f"{number}" * 10) for number in range(1_000)))
+    told = json.loads(encode_record(large))
+    assert told["decisions_left_out"] == {
+        "count": 1_000 - len(told["decisions"]),
+        "sha256": hashlib.sha256(msgspec.json.encode(large.decisions)).hexdigest(),
+    }
+    assert len(told["decisions"]) > 100 and large.operation == "load_table"
+
+
+def test_a_list_in_the_details_stays_a_list() -> None:
+    told = json.loads(encode_record(record(decision(), asked_about=json.dumps(["x" * 50] * 5_000), where="y" * 90_000)))
+    kept = json.loads(told["detail"]["asked_about"])
+    assert set(kept) == {"x" * 50}
+    assert told["detail_left_out"]["asked_about"]["count"] == 5_000 - len(kept)
+    assert told["detail_left_out"]["where"]["sha256"] == digest("y" * 90_000)
+    assert told["detail"]["where"] == "y" * len(told["detail"]["where"])
+
+
+def test_what_is_cut_twice_is_counted_once_and_keeps_its_digest() -> None:
+    large = record(*(decision(2, name=f"{number}" * 10) for number in range(1_000)))
+    once = bounded(large)
+    again = bounded(msgspec.structs.replace(once, detail={"a": "z" * 60_000}))
+    assert again.decisions_left_out is not None
+    assert again.decisions_left_out.count + len(again.decisions) == 1_000
+    assert again.decisions_left_out.sha256 == digest(large.decisions)
+
+
+@pytest.mark.parametrize("character", ["x", '"', "\\", "\x01", "\u00e9", "\U0001f600"])
+def test_one_endless_name_fits_whatever_its_characters_need(character: str) -> None:
+    told = encode_record(record(decision(1, name=character * 100_000)))
+    assert len(told) <= MAX_RECORD_BYTES
+    assert json.loads(told)["decisions"][0]["resources_left_out"]["count"] == 0, "its name is cut, itself it is there"
+
+
+_REASONS = st.lists(st.text(max_size=2000), max_size=20)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 400), st.text(max_size=300), _REASONS), min_size=1, max_size=40),
+    st.dictionaries(st.sampled_from("abcdef"), st.text(max_size=40_000), max_size=6),
+)
+def test_no_record_is_larger(parts: list[tuple[int, str, list[str]]], detail: dict[str, str]) -> None:
+    made = record(*(decision(n, name=name, policy_reasons=tuple(why)) for n, name, why in parts), **detail)
+    told = encode_record(made)
+    assert len(told) <= MAX_RECORD_BYTES
+    assert msgspec.json.decode(told, type=AuditRecord).decisions, "the operation that was asked for is always told"

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policies receive ids and former names of a target and of all that it lies in."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from gateway.access.describe import describe_target
+from gateway.access.refs import NamespaceRef, TableRef
+from gateway.access.resolved import FormerNames, Resolution, ResolvedNamespace, ResolvedTable, ResolvedWarehouse
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
+
+W, TOP, DEEP, T = (UUID(int=number) for number in range(1, 5))
+SPACE = Namespace(("a", "b"))
+WAREHOUSE = ResolvedWarehouse(
+    id=W,
+    project_id="p",
+    name="main",
+    active=True,
+    profile=b"{}",
+    profile_version=1,
+    credential_id=None,
+    allowed_format_versions=(2,),
+    default_format_version=None,
+)
+NAMESPACE = ResolvedNamespace(
+    id=DEEP,
+    warehouse=WAREHOUSE,
+    namespace=SPACE,
+    ancestors=(TOP,),
+    former=FormerNames(names=(("x", "b"),)),
+)
+
+
+def resolution(ref: object, row: object) -> Resolution:
+    return Resolution(rows={ref: row}, now=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def test_a_namespace_has_the_ids_of_its_levels_and_the_names_it_had() -> None:
+    ref = NamespaceRef(W, SPACE)
+    told = describe_target(ref, resolution(ref, NAMESPACE))
+    assert (told.id, told.namespace, told.namespace_ids) == (str(DEEP), ["a", "b"], [str(TOP), str(DEEP)])
+    assert (told.former_names, told.former_namespaces, told.former_names_complete) == ([], [["x", "b"]], True)
+
+
+def test_what_does_not_exist_has_no_ids_and_no_former_names() -> None:
+    ref = NamespaceRef(W, SPACE)
+    told = describe_target(ref, Resolution(rows={}, now=datetime(2026, 1, 1, tzinfo=UTC)))
+    assert (told.id, told.namespace_ids, told.former_namespaces) == (None, None, [])
+
+
+def test_a_list_of_former_names_that_was_cut_anywhere_is_not_complete() -> None:
+    ref = TableRef(W, TableIdentifier(SPACE, "t"))
+    for own, above in ((True, True), (False, True), (True, False)):
+        row = ResolvedTable(
+            id=T,
+            namespace=ResolvedNamespace(
+                id=DEEP,
+                warehouse=WAREHOUSE,
+                namespace=SPACE,
+                ancestors=(TOP,),
+                former=FormerNames(complete=above),
+            ),
+            identifier=ref.identifier,
+            location="s3://b/t",
+            metadata_location="s3://b/t/metadata/1.json",
+            version=1,
+            former=FormerNames(names=(("a", "b", "old"),), complete=own),
+        )
+        told = describe_target(ref, resolution(ref, row))
+        assert told.former_names == [["a", "b", "old"]]
+        assert told.former_names_complete is (own and above)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The number of questions that an operation is charged with."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from gateway.access.operations.deleted import UndropTabulars
+from gateway.access.refs import KeptTableRef
+from tests.access import world
+from tests.access.examples import EXAMPLES, Example
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{type(each.operation).__name__}-{each.label}")
+def test_every_operation_has_a_number_of_questions(example: Example) -> None:
+    assert example.operation.questions() >= 1
+
+
+def test_an_undrop_is_charged_with_its_targets() -> None:
+    """Each part of an undrop is an undrop, with itself as its only part."""
+    targets = tuple(KeptTableRef(world.WAREHOUSE_ID, uuid4()) for _ in range(3))
+    assert UndropTabulars(world.WAREHOUSE, targets).questions() == 3

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares: what one principal uses up is refused to it with the time to retry, and to no other principal."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.access.actor import Actor
+from gateway.access.refusals import ShareExceeded
+from gateway.access.shares import Lane, ShareLimits, Shares, principal_key
+from gateway.access.token_buckets import TokenBuckets
+
+ALICE, BOB, TRINO = Actor.user("oidc~alice"), Actor.user("oidc~bob"), Actor.user("oidc~trino")
+FOR_ALICE = Actor.user("oidc~alice", engine="oidc~trino")
+
+LIMITS = ShareLimits(
+    requests=2,
+    waiting=1,
+    wait=0.05,
+    total_requests=3,
+    engine_requests=8,
+    questions_per_second=10.0,
+    question_burst=20.0,
+    bytes=100,
+)
+
+
+@dataclass
+class Observer:
+    """The figures that metrics would receive."""
+
+    used: dict[tuple[str, str], int] = field(default_factory=dict)
+    waited: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    def share_used(self, share: str, lane: str, amount: int) -> None:
+        self.used[share, lane] = amount
+
+    def share_waited(self, share: str, lane: str) -> None:
+        self.waited.append(share)
+
+    def share_refused(self, share: str, lane: str) -> None:
+        self.refused.append(share)
+
+
+class Clock:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def shares(limits: ShareLimits = LIMITS) -> tuple[Shares, Observer, Clock]:
+    observer, clock = Observer(), Clock()
+    return Shares(limits, observer, clock=clock, sleep=clock.sleep), observer, clock
+
+
+async def test_a_principal_at_its_limit_waits_is_refused_and_keeps_no_other_out() -> None:
+    made, observer, _ = shares()
+    held = [await made.enter(ALICE), await made.enter(ALICE)]
+    with pytest.raises(ShareExceeded, match=r"concurrent requests \(2 .*Retry after 1 s") as refused:
+        await made.enter(ALICE)
+    assert (refused.value.code, refused.value.retry_after_s) == (429, 1)
+    assert (observer.waited, observer.refused) == (["requests"], ["requests"])
+    other = await made.enter(BOB)
+    assert observer.used["requests", "user"] == 3
+    waiting = asyncio.create_task(made.enter(ALICE))
+    await asyncio.sleep(0)
+    held[0].release()
+    held[0].release()
+    (await waiting).release()
+    for lease in (held[1], other):
+        lease.release()
+    assert observer.used["requests", "user"] == 0
+
+
+async def test_an_engine_is_served_while_users_hold_every_slot_of_theirs() -> None:
+    made, _, clock = shares()
+    for actor in (ALICE, ALICE, BOB):
+        await made.enter(actor)
+    with pytest.raises(ShareExceeded):
+        await made.enter(TRINO)
+    made.recognize(TRINO.id)
+    leases = [await made.enter(TRINO) for _ in range(2)] + [await made.enter(FOR_ALICE)]
+    assert {lease.lane for lease in leases} == {Lane.ENGINE}
+    clock.now += 301
+    assert made.lane_of(TRINO) is Lane.USER, "recognition ends"
+
+
+async def test_an_engine_is_bounded_too() -> None:
+    """A right on one warehouse suffices to be recognized, so no identity may hold the lane, or memory, alone."""
+    made, observer, _ = shares(replace(LIMITS, wait=0.0))
+    made.recognize(TRINO.id)
+    first, second = await made.enter(TRINO), await made.enter(TRINO)
+    with pytest.raises(ShareExceeded, match="concurrent requests"):
+        await made.enter(TRINO)
+    first.take_bytes(60)
+    with pytest.raises(ShareExceeded, match="request bytes"):
+        second.take_bytes(60)
+    await first.ask(200)
+    with pytest.raises(ShareExceeded, match="authorization questions"):
+        await first.ask(100)
+    assert observer.refused == ["requests", "bytes", "questions"]
+
+
+async def test_a_paused_request_leaves_its_slot_to_another_and_keeps_its_bytes() -> None:
+    made, observer, _ = shares(replace(LIMITS, requests=1))
+    slow = await made.enter(ALICE, announced_bytes=60)
+    slow.pause()
+    slow.pause()
+    assert observer.used["requests", "user"] == 0
+    other = await made.enter(ALICE)
+    with pytest.raises(ShareExceeded, match="request bytes"):
+        other.take_bytes(60)
+    with pytest.raises(ShareExceeded, match="concurrent requests"):
+        await slow.resume()
+    other.release()
+    await slow.resume()
+    await slow.resume()
+    assert observer.used["requests", "user"] == 1
+    slow.release()
+    slow.release()
+    await slow.resume()
+    assert observer.used["requests", "user"] == 0, "a request that has ended takes no slot again"
+
+
+async def test_a_request_that_ends_while_it_is_paused_gives_nothing_back_twice() -> None:
+    made, observer, _ = shares()
+    ended, stays = await made.enter(ALICE, announced_bytes=50), await made.enter(ALICE)
+    ended.pause()
+    ended.release()
+    assert observer.used["requests", "user"] == 1
+    stays.take_bytes(100)
+
+
+async def test_users_behind_an_engine_have_a_share_each() -> None:
+    made, _, _ = shares(replace(LIMITS, wait=0.0))
+    made.recognize(TRINO.id)
+    assert len({principal_key(each) for each in (ALICE, TRINO, FOR_ALICE)}) == 3
+    delegated, itself = await made.enter(FOR_ALICE), await made.enter(TRINO)
+    await delegated.ask(20)
+    with pytest.raises(ShareExceeded, match=r"authorization questions \(10 a second"):
+        await delegated.ask(1)
+    await itself.ask(200)
+
+
+async def test_questions_wait_shortly_and_then_tell_when_to_retry() -> None:
+    made, observer, clock = shares(replace(LIMITS, wait=2.0))
+    lease = await made.enter(ALICE)
+    await lease.ask(20)
+    assert clock.now == 1000.0
+    await lease.ask(20)
+    assert clock.now == 1002.0, "it waited as long as twenty questions take"
+    await lease.ask(1_000_000)
+    assert clock.now == 1004.0, "a request that is larger than the burst waits for a full one and is served"
+
+
+async def test_an_ordinary_request_is_charged_one_question() -> None:
+    made, observer, _ = shares(replace(LIMITS, wait=0.0))
+    lease = await made.enter(ALICE)
+    for _ in range(20):
+        await lease.ask(10)
+    with pytest.raises(ShareExceeded):
+        await lease.ask(10)
+    assert observer.refused == ["questions"]
+
+
+async def test_questions_beyond_the_longest_wait_are_refused_and_cost_nothing() -> None:
+    made, observer, clock = shares(replace(LIMITS, wait=0.5))
+    lease = await made.enter(ALICE)
+    await lease.ask(20)
+    with pytest.raises(ShareExceeded) as refused:
+        await lease.ask(20)
+    assert (refused.value.retry_after_s, observer.refused) == (2, ["questions"])
+    clock.now += 2
+    await lease.ask(20)
+
+
+async def test_bytes_of_one_principal_are_bounded_and_a_large_request_alone_is_served() -> None:
+    made, _, _ = shares()
+    with_all = await made.enter(ALICE, announced_bytes=5_000)
+    with pytest.raises(ShareExceeded, match="request bytes"):
+        await made.enter(ALICE, announced_bytes=1)
+    second = await made.enter(ALICE)
+    with pytest.raises(ShareExceeded, match="request bytes"):
+        second.take_bytes(1)
+    (await made.enter(BOB, announced_bytes=100)).release()
+    with_all.release()
+    second.take_bytes(100)
+    second.release()
+    assert (await made.enter(ALICE, announced_bytes=100)).bytes == 100
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.floats(0.1, 50), st.floats(0, 3), st.floats(0, 2)), min_size=1, max_size=60
+    )
+)
+def test_a_bucket_never_gives_more_than_its_rate_and_burst(steps: list[tuple[str, float, float, float]]) -> None:
+    rate, burst = 10.0, 20.0
+    buckets, now, given = TokenBuckets(rate, burst), 0.0, {"a": 0.0, "b": 0.0}
+    latest = 0.0
+    for principal, tokens, passes, longest in steps:
+        now += passes
+        taken, wait = buckets.reserve(principal, tokens, now, longest=longest)
+        assert wait >= 0
+        if taken:
+            assert wait <= longest
+            given[principal] += min(tokens, burst)
+            latest = max(latest, now + wait)
+            assert given[principal] <= burst + rate * (now + wait) + 1e-6
+        else:
+            assert buckets.reserve(principal, tokens, now + wait + 1e-6, longest=longest)[0], "the retry succeeds"
+            return
+
+
+def test_buckets_in_memory_are_bounded() -> None:
+    buckets = TokenBuckets(10.0, 20.0, principals=3)
+    for number in range(10):
+        buckets.reserve(f"user-{number}", 1.0, float(number), longest=0.0)
+        assert len(buckets) <= 3
+    buckets.reserve("user-9", 1.0, 9.0, longest=0.0)
+    assert buckets.level("user-9", 9.0) == 18.0
+    buckets.refund("user-9", 1.0, 9.0)
+    assert buckets.level("user-9", 9.0) == 19.0

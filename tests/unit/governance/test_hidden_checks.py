@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks about oneself cost the same for absent and invisible objects, and little for many questions about one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from gateway.access.operations.checks import BatchCheck, Check
+from gateway.access.ports import Question
+from gateway.access.refs import ObjectType, Ref, TableIdRef, TableRef
+from gateway.access.relations import ACTIONS, Can
+from gateway.access.resolved import Whereabouts
+from gateway.fga.compiled import compiled_model
+from gateway.governance.checks import Checks
+from gateway.governance.hidden_checks import openings
+from gateway.iceberg.identifiers import TableIdentifier
+from tests.access import world
+from tests.access.world import House, Judge, entrance
+
+REFS: dict[ObjectType, Ref] = {
+    ObjectType.NAMESPACE: world.NAMESPACE,
+    ObjectType.TABLE: world.TABLE,
+    ObjectType.VIEW: world.VIEW,
+    ObjectType.GENERIC_TABLE: world.GENERIC_TABLE,
+}
+ABSENT = TableRef(world.WAREHOUSE_ID, TableIdentifier(world.INNER, "absent"))
+MANY = (Can.READ_DATA, Can.WRITE_DATA, Can.COMMIT, Can.DROP, Can.RENAME, Can.GET_METADATA, Can.READ_COLUMNS)
+
+Terms = frozenset[frozenset[str]]
+
+
+def _ways(model: Mapping[str, Any], type: str, relation: str) -> Terms:
+    """The sets of grants, here or above, that each give a relation. A grant is named alike at every level above, and
+    what `but not` takes away counts as given.
+    """
+    definitions = {each["type"]: each for each in model["type_definitions"]}
+
+    def of(name: str, node: Mapping[str, Any]) -> Terms:
+        [(kind, inner)] = node.items()
+        match kind:
+            case "this":
+                return frozenset({frozenset({name})})
+            case "computedUserset":
+                return of(inner["relation"], definitions[type]["relations"][inner["relation"]])
+            case "tupleToUserset":
+                return frozenset({frozenset({f"{inner['computedUserset']['relation']} above"})})
+            case "union":
+                return frozenset(term for child in inner["child"] for term in of(name, child))
+            case "intersection":
+                children = [of(name, child) for child in inner["child"]]
+                return frozenset(frozenset().union(*some) for some in product(*children))
+            case "difference":
+                return of(name, inner["base"])
+        raise AssertionError(kind)
+
+    return of(relation, definitions[type]["relations"][relation])
+
+
+@pytest.mark.parametrize("type", REFS)
+def test_who_holds_a_relation_holds_one_of_its_openings_by_the_model_that_ships(type: ObjectType) -> None:
+    """Otherwise a batch would say no where the door says yes.
+
+    A verb above gives the verbs that it implies above: `selects above` gives `describes above`, as the same definition
+    one level higher says.
+    """
+    model = compiled_model()
+    implied = {"selects above", "modifies above", "creates above", "describes above"}
+    for relation in ACTIONS[type]:
+        ways = openings(relation, REFS[type])
+        assert ways, relation
+        opened = [term for way, _ in ways for term in _ways(model, type.value, way.value)]
+        for term in _ways(model, type.value, relation.value):
+            wider = term | ({"describes above"} if term & implied else set())
+            assert any(each <= wider for each in opened), f"{relation} by {set(term)} opens nothing of {ways}"
+
+
+async def _asked(house: House, checks: list[Check]) -> tuple[list[int], list[int], list[int]]:
+    """(the number of questions in each call to OpenFGA, in each to OPA, of tables in each statement about columns)."""
+    permit = await house.door.admit(entrance(), BatchCheck(tuple(checks)))
+    house.judge.asked.clear()
+    house.rules.asked.clear()
+    answer = await Checks(door=house.door).batch(permit)
+    assert not any(each.allowed for each in answer.results)
+    return (
+        [len(questions) for questions in house.judge.asked],
+        [len(request.questions) for request in house.rules.asked],
+        [len(ids) for ids in house.resolver.looked_for_columns],
+    )
+
+
+def _house() -> House:
+    house = House(judge=Judge(answer=lambda question: False))
+    house.resolver.standing = {"absent": {ABSENT: Whereabouts(world.PROJECT_ID, (world.OUTER_ID, world.INNER_ID))}}
+    return house
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, len(MANY)])
+async def test_absent_and_invisible_tables_get_the_same_calls(count: int) -> None:
+    relations = MANY[-count:]
+    invisible = await _asked(_house(), [Check(world.TABLE, relation) for relation in relations])
+    absent = await _asked(_house(), [Check(ABSENT, relation) for relation in relations])
+    assert absent == invisible
+    assert invisible[0], "something was asked"
+
+
+async def test_many_questions_about_an_invisible_table_are_one_about_its_visibility() -> None:
+    house = _house()
+    assert await _asked(house, [Check(world.TABLE, relation) for relation in MANY]) == ([1], [], [])
+    [[question]] = house.judge.asked
+    assert question.relation is Can.INCLUDE_IN_LIST
+    grants = [Check(world.TABLE, each) for each in (*MANY, Can.GRANT_SELECT, Can.GRANT_DESCRIBE, Can.MANAGE_TAGS)]
+    assert await _asked(_house(), grants) == ([3], [], [])
+
+
+async def test_a_list_of_absent_names_gets_the_same_calls_as_one_of_invisible_names() -> None:
+    ids = [uuid4() for _ in range(12)]
+    names = [TableRef(world.WAREHOUSE_ID, TableIdentifier(world.INNER, str(id))) for id in ids]
+    house = _house()
+    for name in names:
+        house.resolver.rows[name] = world.table_row
+    invisible = await _asked(house, [Check(name, Can.INCLUDE_IN_LIST) for name in names])
+    assert await _asked(_house(), [Check(name, Can.INCLUDE_IN_LIST) for name in names]) == invisible
+
+
+async def test_what_is_held_without_seeing_the_object_is_still_answered() -> None:
+    """Who manages grants may give rights on a table that stays invisible to them."""
+    held = {Can.READ_ASSIGNMENTS, Can.GRANT_SELECT, Can.READ_GRANTS}
+
+    def holds(question: Question) -> bool:
+        return question.relation in held
+
+    house = House(judge=Judge(answer=holds))
+    asked = [Check(world.TABLE, relation) for relation in (*MANY, *held)]
+    permit = await house.door.admit(entrance(), BatchCheck(tuple(asked)))
+    found = (await Checks(door=house.door).batch(permit)).results
+    assert {check.relation for check, each in zip(asked, found, strict=True) if each.allowed} == held
+
+
+async def test_a_visible_table_is_answered_as_before() -> None:
+    house = House()
+    ref = TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)
+    permit = await house.door.admit(entrance(), BatchCheck(tuple(Check(ref, relation) for relation in MANY)))
+    assert all(each.allowed for each in (await Checks(door=house.door).batch(permit)).results)

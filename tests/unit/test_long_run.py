@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of a long run (`tests/long_run.py`): a partial one is visible as such."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.long_run import RESULT, Record, write
+
+_ROOT = Path(__file__).parents[2]
+
+_TESTS = """
+import pytest
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [1, 2])
+def test_long(number):
+    assert number != FAILS
+
+def test_short():
+    raise AssertionError("not selected")
+"""
+
+
+def _run(tmp_path: Path, *options: str, fails: int = 0) -> tuple[int, dict[str, Any]]:
+    test, result = tmp_path / "test_some.py", tmp_path / "result.json"
+    test.write_text(_TESTS.replace("FAILS", str(fails)))
+    plugins = ("-p", "tests.conftest", "-p", "no:schemathesis", "-p", "no:cacheprovider")
+    command = [sys.executable, "-m", "tests.long_run", "--result", result, "--seed", "5", *options, *plugins]
+    done = subprocess.run(
+        [*command, "-c", _ROOT / "pyproject.toml", test], cwd=_ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert "repeat: make test-long SEED=5" in done.stdout, done.stdout + done.stderr
+    return done.returncode, json.loads(result.read_text())
+
+
+def test_a_full_run_is_recorded_with_each_test_and_a_partial_one_does_not_replace_it(tmp_path: Path) -> None:
+    code, found = _run(tmp_path)
+    full = found["last-full"]
+    assert (code, full) == (0, found["latest"])
+    assert (full["complete"], full["seed"], full["selected"], full["counts"]) == (True, 5, 2, {"passed": 2})
+    assert len(full["commit"]) == 40
+    assert {test["outcome"] for test in full["tests"].values()} == {"passed"}
+    code, found = _run(tmp_path, "--minutes", "0")
+    assert code != 0
+    assert (found["latest"]["complete"], found["latest"]["counts"]) == (False, {"passed": 1})
+    assert found["last-full"] == full
+
+
+def test_a_failure_is_recorded_and_the_run_is_red(tmp_path: Path) -> None:
+    code, found = _run(tmp_path, fails=2)
+    assert (code, found["latest"]["counts"]) == (1, {"passed": 1, "failed": 1})
+
+
+def test_the_worst_phase_of_a_test_counts(tmp_path: Path) -> None:
+    record = Record("c", False, 1, "now")
+    for outcome in ("passed", "failed", "passed"):
+        record.note("a", outcome, 1.5)
+    assert record.tests == {"a": ("failed", 4.5)}
+    write(tmp_path / "r.json", record.written())
+    assert json.loads((tmp_path / "r.json").read_text())["last-full"] is None
+
+
+@pytest.mark.parametrize("run", ["last-full", "latest"])
+def test_the_committed_record_says_what_a_run_was(run: str) -> None:
+    found = json.loads(RESULT.read_text())[run]
+    if found is not None:
+        assert {"commit", "complete", "counts", "minutes", "seed", "selected", "started", "tests"} <= set(found)
+        assert found["complete"] == (found["selected"] == len(found["tests"]))

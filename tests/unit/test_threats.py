@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each case of the register of threats (`docs/threats.md`) is named by a test, and each marker by the register."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.threats import NOT_APPLICABLE, OPEN, REGISTER, cases, marked, with_tests
+
+_TEXT = REGISTER.read_text()
+
+#: Cases whose test is still to be written. Only ever remove from it.
+_OPEN = frozenset({"LG-DIS-18"})
+
+
+def test_each_case_that_applies_is_named_by_a_test() -> None:
+    tests = marked()
+    without = {case.id for case in cases(_TEXT) if case.applies and not tests.get(case.id)}
+    assert without == _OPEN
+
+
+def test_each_marker_names_a_case_that_applies() -> None:
+    assert set(marked()) <= {case.id for case in cases(_TEXT) if case.applies}
+
+
+def test_each_id_is_given_once_and_every_row_is_read() -> None:
+    ids = [case.id for case in cases(_TEXT)]
+    assert len(ids) == len(set(ids))
+    # A row that the pattern misses would be a case that nobody tests.
+    assert ids == re.findall(r"^\|\s*(LG-[^ |]+)", _TEXT, re.MULTILINE)
+
+
+def test_a_case_that_does_not_apply_states_why() -> None:
+    for case in cases(_TEXT):
+        if not case.applies:
+            assert len(case.tests.removeprefix(NOT_APPLICABLE)) > 20, case.id
+
+
+def test_published_faults_lead_to_cases_of_the_register() -> None:
+    known = {case.id for case in cases(_TEXT)}
+    named = set(re.findall(r"LG-[A-Z]{3}-\d\d", _TEXT.partition("## Published faults")[2]))
+    assert named
+    assert named <= known
+
+
+def test_the_register_shows_the_tests_that_name_its_cases() -> None:
+    assert with_tests(_TEXT, marked()) == _TEXT, "run: python -m tests.threats"
+
+
+@pytest.mark.parametrize("last", ["", f"{NOT_APPLICABLE}no such thing is served here", OPEN])
+def test_the_tests_of_a_case_are_written_unless_it_does_not_apply(last: str) -> None:
+    row = f"| LG-XXX-01 | An attack. | It is refused. | {last} |"
+    written = cases(with_tests(row, {"LG-XXX-01": ["tests/a.py::test_x"]}))[0].tests
+    assert written == (last if last.startswith(NOT_APPLICABLE) else "`a.py::test_x`")
