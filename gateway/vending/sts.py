@@ -53,6 +53,9 @@ _REASONS: Final = {
     "RegionDisabledException": ("region", "STS is switched off in the profile's region"),
 }
 
+# What proxies and load balancers answer for a server behind them that does not.
+_OUTAGES: Final = frozenset({502, 503, 504})
+
 AnyS3Credential = S3Credential | TemporaryCredential
 LatencyCallback = Callable[[float, str], None]
 
@@ -210,6 +213,8 @@ class Sts:
                 status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
                 failure = _by_code(code, status)
                 again = status >= 500 and status != 501 and code != "NotImplemented"
+                if again and code not in _REASONS:
+                    failure = _unreachable()
                 if 300 <= status < 400:
                     failure = _malformed()
             except (botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError):
@@ -269,6 +274,7 @@ class Sts:
             aws_secret_access_key=static.secret_access_key if static else None,
             aws_session_token=static.session_token if isinstance(static, TemporaryCredential) else None,
         )
+        client.meta.events.register("before-parse.sts.AssumeRole", _drop_text_of_proxies)
         return cast(_StsClient, client)
 
 
@@ -304,6 +310,16 @@ def _by_code(code: str, status: int) -> ShortTermCredentialError | PolicyTooLarg
         unknown = ("refused", "the storage refused the credential or the role")
     reason, text = _REASONS.get(code, unknown)
     return ShortTermCredentialError(f"No temporary credential: {text}", reason)
+
+
+def _drop_text_of_proxies(response_dict: dict[str, Any], **_: object) -> None:
+    """Make the text that a proxy or load balancer gives with 502, 503 or 504 readable for botocore as an outage.
+
+    botocore takes such an answer for an outage only without a body or with HTML; everything else but XML is a fault of
+    its parser, which would be told as "no STS". `gateway.storage.connector` answers 502 with a text, and so do others.
+    """
+    if response_dict["status_code"] in _OUTAGES and not response_dict["body"].lstrip().startswith(b"<"):
+        response_dict["body"] = b""
 
 
 def _unreachable() -> StorageSessionUnavailable:

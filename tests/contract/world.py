@@ -182,21 +182,27 @@ class World:
             raise AttributeError(name) from None
 
     def stranger(self, stem: str = "stranger") -> Person:
-        """Somebody nobody has met, whom the gateway now knows by name and who holds nothing: for one test alone.
-
-        The token is as the stack's provider makes them, for a subject of its own and signed with the provider's key.
-        """
-        subject = unique(stem)
-        issued = joserfc.jws.extract_compact(self.admin.token.encode())
-        claims = json.loads(issued.payload) | {"sub": subject, "client_id": subject, "jti": str(uuid.uuid4())}
-        header = {name: value for name, value in issued.headers().items() if name in ("alg", "kid", "typ")}
-        key = joserfc.jwk.RSAKey.import_key(self.provider_key())
-        token = joserfc.jws.serialize_compact(header, json.dumps(claims).encode(), key)
-        person = Person(subject, f"oidc~{subject}", token, self.base)
-        self._met.append(person)
+        """Somebody nobody has met, whom the gateway now knows by name and who holds nothing: for one test alone."""
+        person = self.person_with(subject := unique(stem))
         user = {"name": subject, "user-type": "human", "update-if-exists": True}
         made = asked_again(lambda: person.post("/management/v1/user", user))
         assert made.status_code in (200, 201), made.text
+        return person
+
+    def person_with(self, subject: str, **claims: object) -> Person:
+        """Return somebody the gateway does not know yet, whom the provider knows by these claims too.
+
+        The token is as the stack's provider makes them, for a subject of its own and signed with the provider's key.
+        """
+        issued = joserfc.jws.extract_compact(self.admin.token.encode())
+        own = {"sub": subject, "client_id": subject, "jti": str(uuid.uuid4())}
+        header = {name: value for name, value in issued.headers().items() if name in ("alg", "kid", "typ")}
+        key = joserfc.jwk.RSAKey.import_key(self.provider_key())
+        body = json.dumps(json.loads(issued.payload) | own | claims)
+        person = Person(
+            subject, f"oidc~{subject}", joserfc.jws.serialize_compact(header, body.encode(), key), self.base
+        )
+        self._met.append(person)
         return person
 
     def provider_key(self) -> bytes:

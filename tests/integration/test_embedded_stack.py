@@ -23,7 +23,7 @@ import pytest_asyncio
 
 from gateway import settings
 from gateway.embedded import account, object_store, ports, stack, toolchain
-from gateway.embedded.errors import ChildFailed, StackError
+from gateway.embedded.errors import StackError
 from gateway.embedded.ports import GRPC_OFFSET, LOOPBACK, Ports
 from gateway.embedded.stack import Plan, Stack
 from tests.processes import at_work, command_line, family, told
@@ -208,7 +208,7 @@ async def test_a_start_that_fails_says_which_part_and_leaves_nothing(
         **{name: getattr(plan.tools, name) for name in plan.tools.__slots__} | {"policies": tmp_path / "policies"}
     )
     before = {process.pid for process in family(psutil.Process())}
-    with pytest.raises(ChildFailed, match="opa ended with exit code"):
+    with pytest.raises(StackError, match="OPA cannot read the policies in"):
         async with stack.running(Plan(data=plan.data, tools=tools, fast=True, with_gateway=False)):
             pass
     assert at_work(process for process in family(psutil.Process()) if process.pid not in before) == []

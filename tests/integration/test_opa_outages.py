@@ -237,6 +237,7 @@ async def test_the_path_is_fixed_whatever_the_question_says_and_the_wire_is_snak
                 "assumed_role": None,
                 "roles": ["r"],
                 "engine": nasty,
+                "subject_proven": True,
                 "asked_by": None,
             },
             "context": {"request_id": "r", "time": "t", "user_agent": nasty, "client_address": None},

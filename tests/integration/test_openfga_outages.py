@@ -257,7 +257,17 @@ async def test_a_refused_write_tells_whether_anything_may_have_happened(
         assert type(raised.value) is kind
 
 
-async def test_chunks_are_asked_at_the_same_time_and_answers_keep_their_order() -> None:
+@pytest.mark.parametrize(
+    ("checks", "max_batch", "expected"),
+    [
+        (45, 20, [5, 20, 20]),  # as large as OpenFGA takes them
+        (220, 50, [10] * 22),  # a large question must leave room for small ones
+        (220, 4, [4] * 55),
+    ],
+)
+async def test_chunks_are_asked_at_the_same_time_and_answers_keep_their_order(
+    checks: int, max_batch: int, expected: list[int]
+) -> None:
     sizes: list[int] = []
     several = asyncio.Event()
 
@@ -265,16 +275,16 @@ async def test_chunks_are_asked_at_the_same_time_and_answers_keep_their_order() 
         asked = await request.json()
         sizes.append(len(asked["checks"]))
         first = int(asked["checks"][0]["tuple_key"]["user"].removeprefix("user:u"))
-        if len(sizes) == 4:
+        if len(sizes) == 3:
             several.set()
         await several.wait()  # none is answered before so many are asked
         await asyncio.sleep(0.3 - first / 1000)
         return await echoing(request)
 
-    async with openfga(later_chunks_first, max_batch=50) as client:
-        answers = await client.batch_check([check(n) for n in range(220)], context=CONTEXT)
-    assert sorted(sizes) == [20, 50, 50, 50, 50]
-    assert answers == [n % 2 == 0 for n in range(220)]
+    async with openfga(later_chunks_first, max_batch=max_batch) as client:
+        answers = await client.batch_check([check(n) for n in range(checks)], context=CONTEXT)
+    assert sorted(sizes) == expected
+    assert answers == [n % 2 == 0 for n in range(checks)]
 
 
 async def test_equal_checks_are_asked_once_and_answered_each() -> None:

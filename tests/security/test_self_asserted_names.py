@@ -7,8 +7,6 @@ import json
 import uuid
 from typing import Any
 
-import joserfc.jwk
-import joserfc.jws
 import pytest
 
 from tests.contract.world import Person, World, unique
@@ -30,22 +28,11 @@ def ids(world: World, text: str) -> list[str]:
     return [each["id"] for each in found(world, text)]
 
 
-def with_claims(world: World, **claims: object) -> Person:
-    """A person whom the provider knows by these claims too."""
-    subject = unique("claimed")
-    issued = joserfc.jws.extract_compact(world.admin.token.encode())
-    body = json.loads(issued.payload) | {"sub": subject, "client_id": subject, "jti": str(uuid.uuid4()), **claims}
-    header = {name: value for name, value in issued.headers().items() if name in ("alg", "kid", "typ")}
-    key = joserfc.jwk.RSAKey.import_key(world._providers_key().read_bytes())
-    token = joserfc.jws.serialize_compact(header, json.dumps(body).encode(), key)
-    return Person(subject, f"oidc~{subject}", token, world.base)
-
-
 @pytest.fixture
 def boss(world: World) -> tuple[Person, str]:
     """Somebody whose address the provider verified, and the address."""
     address = f"{uuid.uuid4().hex}@corp.example"
-    person = with_claims(world, email=address, email_verified=True, name="The Boss")
+    person = world.person_with(unique("claimed"), email=address, email_verified=True, name="The Boss")
     assert person.post(USER, {}).status_code in (200, 201)
     return person, address
 
@@ -88,7 +75,7 @@ def test_an_address_that_the_provider_did_not_verify_is_not_taken_from_a_token(w
         {"email": address, "email_verified": False},
         {"upn": address, "preferred_username": address, "email_verified": True},
     ):
-        person = with_claims(world, **claims)
+        person = world.person_with(unique("claimed"), **claims)
         assert person.post(USER, {"name": "Somebody"}).status_code == 201
         assert "email" not in person.get("/management/v1/whoami").json(), claims
         assert person.id not in ids(world, address), claims

@@ -17,7 +17,7 @@ from gateway.scope.location import Location
 from gateway.scope.profile import Flavor, S3Profile
 from gateway.scope.session_policy import AccessLevel, build_session_policy
 from gateway.vending.cache import VendKey
-from gateway.vending.errors import ShortTermCredentialError
+from gateway.vending.errors import ShortTermCredentialError, StorageSessionUnavailable
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.sts import MAX_CLIENTS, Sts
 from gateway.vending.vendor import Vended, Vendor
@@ -120,7 +120,7 @@ async def test_what_may_pass_is_tried_three_times_at_most(passing: Exception) ->
     assert (await assume(recovering)).access_key_id == "ASIA"
     assert len(recovering.calls) == 3
     lasting = Scripted(passing)
-    with pytest.raises(ShortTermCredentialError):
+    with pytest.raises(StorageSessionUnavailable):
         await assume(lasting)
     assert len(lasting.calls) == 3
 
