@@ -8,7 +8,6 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 PYTHON ?= python3
 PROCESSES ?= 2
-MINUTES ?= 20
 VENV := .venv
 BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
@@ -74,7 +73,7 @@ test-helm: setup ## Render the chart and hold it against Kubernetes' schemas: bu
 	LAKEGATE_TEST_HELM=1 $(BIN)/python -m pytest tests/e2e/test_helm.py
 
 soak: setup ## One abusive principal beside ten normal ones for 20 minutes; make soak MINUTES=3 for less
-	$(BIN)/python -m tests.security.soak --minutes $(MINUTES)
+	$(BIN)/python -m tests.security.soak --minutes $(or $(MINUTES),20)
 
 attackers-day: setup ## Try everything an attacker can try about identity, and print what was refused
 	@$(BIN)/python -m tests.security.attackers_day

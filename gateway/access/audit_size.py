@@ -112,10 +112,18 @@ def _short_text(text: str, limit: int) -> tuple[str, LeftOut]:
     try:
         entries: list[Any] = msgspec.json.decode(text, type=list[Any])
     except (msgspec.MsgspecError, RecursionError):
-        first = text[: limit // 6]  # one character is six bytes at most, escaped
+        first = _first_words(text, limit)
         return first, LeftOut(count=len(text) - len(first), sha256=digest(text))
     kept = _first(entries, limit // 2)  # quotes are escaped once more
     return _encoder.encode(kept).decode(), LeftOut(count=len(entries) - len(kept), sha256=digest(entries))
+
+
+def _first_words(text: str, room: int) -> str:
+    """Return the beginning of a text that encodes to at most `room` bytes, to the end of a word if it has several."""
+    first = text[: max(room - 3, 0)]  # two quotes, and what `_size` adds
+    while first and (excess := _size(first) - room) > 0:
+        first = first[: -max(excess // 6, 1)]  # one character is six bytes at most, escaped
+    return first.rpartition(" ")[0] or first
 
 
 def _first(entries: Sequence[Entry], room: int) -> tuple[Entry, ...]:

@@ -76,6 +76,14 @@ def test_a_list_in_the_details_stays_a_list() -> None:
     assert told["detail"]["where"] == "y" * len(told["detail"]["where"])
 
 
+def test_a_text_of_many_ids_keeps_as_many_whole_ones_as_there_is_room_for() -> None:
+    ids = [str(UUID(int=number)) for number in range(10_000)]
+    told = json.loads(encode_record(record(decision(), namespaces=" ".join(ids))))
+    kept = told["detail"]["namespaces"].split()
+    assert len(kept) > 200 and kept == ids[: len(kept)]
+    assert told["detail_left_out"]["namespaces"]["count"] == 37 * (10_000 - len(kept))
+
+
 def test_what_is_cut_twice_is_counted_once_and_keeps_its_digest() -> None:
     large = record(*(decision(2, name=f"{number}" * 10) for number in range(1_000)))
     once = bounded(large)
