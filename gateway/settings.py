@@ -106,7 +106,8 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(
             description="Networks (CIDR) beyond public addresses that storage profiles may name as `endpoint` and "
-            "`sts-endpoint`: loopback and private ones are refused unless listed, link-local, site-local and metadata ones always."
+            "`sts-endpoint`: loopback and private ones are refused unless listed; link-local, site-local and metadata "
+            "ones always."
         ),
     ] = ()
     metadata_cleanup_window: Annotated[
