@@ -19,6 +19,7 @@ import msgspec
 
 from gateway.access.fair_slots import FairSlots
 from gateway.access.outage import DecisionEngineUnavailable, WriteOutcomeUnknown, first_of
+from gateway.fga.pacing import BATCH, LARGE, Pacing
 from gateway.fga.wire import (
     Answer,
     BatchAnswer,
@@ -39,14 +40,13 @@ MAX_TUPLES_PER_WRITE = 100
 MAX_CONTEXTUAL_TUPLES = 100
 _PAGE_SIZE = 100
 
-# Batches of checks in flight, of the process and of one subject. OpenFGA counts its deadline from when a request
-# arrives, so too many at once make each other fail on a busy machine. Subjects take turns, and a question of more than
-# _LARGE checks goes in small batches: a thousand checks about one user must not delay single checks about others.
-_LARGE = 50
-_LARGE_BATCH = 10
-_LARGE_AT_ONCE, _LARGE_EACH = 4, 1
+# Batches of small questions in flight, of the process and of one subject. OpenFGA counts its deadline from when a
+# request arrives, so too many at once make each other fail on a busy machine. Subjects take turns.
 _SMALL_AT_ONCE, _SMALL_EACH = 32, 8
 _STORE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+
+_Key = tuple[str, str, str]
+"""User, relation and object of a check."""
 
 
 class FgaClient:
@@ -83,7 +83,7 @@ class FgaClient:
         self._withheld: str | None = None
         self._timeout_s = timeout_s
         self._max_batch = max_batch
-        self._large = FairSlots(_LARGE_AT_ONCE, each=_LARGE_EACH)
+        self._pacing = Pacing()
         self._small = FairSlots(_SMALL_AT_ONCE, each=_SMALL_EACH)
         self._session: aiohttp.ClientSession | None = None
 
@@ -115,8 +115,8 @@ class FgaClient:
     ) -> list[bool]:
         """Whether each of `checks` holds, in order. `context` are the values of conditions: always send `current_time`.
 
-        Large questions go in batches, a few at a time for each user. A check that failed only because a condition
-        lacked its context is a no: the tuple does not hold without it.
+        Large questions go in small batches at a pace of their own (`pacing.py`). A check that failed only because a
+        condition lacked its context is a no: the tuple does not hold without it.
         Everything else that is not a yes or a no, for a single one of the checks too, raises DecisionEngineUnavailable.
         """
         if len(contextual) > MAX_CONTEXTUAL_TUPLES:
@@ -125,25 +125,39 @@ class FgaClient:
             raise DecisionEngineUnavailable(self._withheld)
         model_id = self._model_id
         unique = list({(check.user, check.relation, check.object): check for check in checks}.values())
-        large = len(unique) > _LARGE
-        slots, size = (self._large, min(_LARGE_BATCH, self._max_batch)) if large else (self._small, self._max_batch)
-        chunks = [unique[start : start + size] for start in range(0, len(unique), size)]
+        if len(unique) > LARGE:
+            holding = await self._ask_large(model_id, unique, contextual, context)
+        else:
+            holding = await self._ask_small(model_id, unique, contextual, context)
+        return [(check.user, check.relation, check.object) in holding for check in checks]
 
-        async def answered(chunk: Sequence[FgaTuple]) -> dict[tuple[str, str, str], bool]:
-            async with slots.slot(chunk[0].user):
-                try:
-                    async with asyncio.timeout(self._timeout_s):
-                        return await self._check_chunk(model_id, chunk, contextual, context)
-                except TimeoutError:
-                    raise DecisionEngineUnavailable(f"OpenFGA did not answer within {self._timeout_s} s.") from None
+    async def _ask_large(
+        self, model_id: str, unique: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
+    ) -> set[_Key]:
+        """Those that hold, asked in small batches, one after the other and at the user's pace."""
+        holding: set[_Key] = set()
+        pace = self._pacing.of(unique[0].user)
+        for chunk in _chunks(unique, min(BATCH, self._max_batch)):
+            async with pace.batch():
+                holding |= await self._check_chunk(model_id, chunk, contextual, context)
+        return holding
+
+    async def _ask_small(
+        self, model_id: str, unique: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
+    ) -> set[_Key]:
+        """Those that hold, asked in batches as large as the server takes them, all at the same time."""
+
+        async def asked(chunk: Sequence[FgaTuple]) -> set[_Key]:
+            self._pacing.asked_small(chunk[0].user)
+            async with self._small.slot(chunk[0].user):
+                return await self._check_chunk(model_id, chunk, contextual, context)
 
         try:
             async with asyncio.TaskGroup() as together:
-                tasks = [together.create_task(answered(chunk)) for chunk in chunks]
+                tasks = [together.create_task(asked(chunk)) for chunk in _chunks(unique, self._max_batch)]
         except ExceptionGroup as failed:
             raise first_of(failed) from None
-        holding = {key for task in tasks for key, yes in task.result().items() if yes}
-        return [(check.user, check.relation, check.object) in holding for check in checks]
+        return {key for task in tasks for key in task.result()}
 
     async def confirmed(
         self,
@@ -269,7 +283,8 @@ class FgaClient:
 
     async def _check_chunk(
         self, model_id: str, chunk: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
-    ) -> dict[tuple[str, str, str], bool]:
+    ) -> set[_Key]:
+        """Those of one batch that hold. Raises DecisionEngineUnavailable after `timeout_s`."""
         shared: dict[str, Any] = {"context": context}
         if contextual:
             shared["contextual_tuples"] = {"tuple_keys": contextual}
@@ -285,8 +300,9 @@ class FgaClient:
         if len(answer) != len(chunk):
             raise DecisionEngineUnavailable(f"OpenFGA was asked {len(chunk)} checks and answered {len(answer)}.")
         return {
-            (check.user, check.relation, check.object): holds(answer.get(str(number)), check)
+            (check.user, check.relation, check.object)
             for number, check in enumerate(chunk)
+            if holds(answer.get(str(number)), check)
         }
 
     async def _ask(self, method: str, path: str, body: Any) -> bytes:
@@ -319,6 +335,10 @@ class FgaClient:
         data = None if body is None else msgspec.json.encode(body)
         # A redirect would carry the API key to wherever it points.
         return self._session.request(method, self._url + path, data=data, allow_redirects=False)
+
+
+def _chunks(checks: Sequence[FgaTuple], size: int) -> list[Sequence[FgaTuple]]:
+    return [checks[start : start + size] for start in range(0, len(checks), size)]
 
 
 def _require_ulid(name: str, value: str) -> None:

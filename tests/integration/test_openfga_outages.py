@@ -257,17 +257,7 @@ async def test_a_refused_write_tells_whether_anything_may_have_happened(
         assert type(raised.value) is kind
 
 
-@pytest.mark.parametrize(
-    ("checks", "max_batch", "expected"),
-    [
-        (45, 20, [5, 20, 20]),  # as large as OpenFGA takes them
-        (220, 50, [10] * 22),  # a large question must leave room for small ones
-        (220, 4, [4] * 55),
-    ],
-)
-async def test_chunks_are_asked_at_the_same_time_and_answers_keep_their_order(
-    checks: int, max_batch: int, expected: list[int]
-) -> None:
+async def test_chunks_are_asked_at_the_same_time_and_answers_keep_their_order() -> None:
     sizes: list[int] = []
     several = asyncio.Event()
 
@@ -281,10 +271,30 @@ async def test_chunks_are_asked_at_the_same_time_and_answers_keep_their_order(
         await asyncio.sleep(0.3 - first / 1000)
         return await echoing(request)
 
-    async with openfga(later_chunks_first, max_batch=max_batch) as client:
-        answers = await client.batch_check([check(n) for n in range(checks)], context=CONTEXT)
-    assert sorted(sizes) == expected
-    assert answers == [n % 2 == 0 for n in range(checks)]
+    async with openfga(later_chunks_first, max_batch=20) as client:
+        answers = await client.batch_check([check(n) for n in range(45)], context=CONTEXT)
+    assert sorted(sizes) == [5, 20, 20]
+    assert answers == [n % 2 == 0 for n in range(45)]
+
+
+@pytest.mark.parametrize(("max_batch", "expected"), [(50, [10] * 22), (4, [4] * 55)])
+async def test_a_large_question_goes_in_small_batches_one_after_the_other(max_batch: int, expected: list[int]) -> None:
+    sizes: list[int] = []
+    under_way = 0
+
+    async def alone(request: web.Request) -> web.StreamResponse:
+        nonlocal under_way
+        assert under_way == 0
+        under_way += 1
+        await asyncio.sleep(0)
+        sizes.append(len((await request.json())["checks"]))
+        under_way -= 1
+        return await echoing(request)
+
+    async with openfga(alone, max_batch=max_batch) as client:
+        answers = await client.batch_check([check(n) for n in range(220)], context=CONTEXT)
+    assert sizes == expected
+    assert answers == [n % 2 == 0 for n in range(220)]
 
 
 async def test_equal_checks_are_asked_once_and_answered_each() -> None:

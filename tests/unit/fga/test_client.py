@@ -70,11 +70,11 @@ async def test_a_long_question_takes_as_long_as_its_batches_do(monkeypatch: pyte
 
 
 async def test_a_batch_that_hangs_fails_the_question_in_the_time_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def hangs(self: FgaClient, chunk: Sequence[FgaTuple], *_: object) -> dict[tuple[str, str, str], bool]:
+    async def hangs(self: FgaClient, *_: object) -> tuple[int, bytes]:
         await asyncio.sleep(60)
-        return {}
+        return 200, b""
 
-    monkeypatch.setattr(FgaClient, "_check_chunk", hangs)
+    monkeypatch.setattr(FgaClient, "_send", hangs)
     client = FgaClient("http://127.0.0.1:1", "key", ULID, ULID, timeout_s=0.05, max_batch=1)
     async with asyncio.timeout(20):
         with pytest.raises(DecisionEngineUnavailable, match=r"within 0\.05 s"):

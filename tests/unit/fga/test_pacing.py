@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Large questions leave the decision engine to others, and are delayed by a bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.fga.pacing import BURST_SECONDS, LONGEST_DELAY_SECONDS, RATE, Pacing
+
+
+class Clock:
+    """A clock that moves when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+        self.slept = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+    async def sleep(self, seconds: float) -> None:
+        self.at += seconds
+        self.slept += seconds
+
+
+async def ask(pacing: Pacing, clock: Clock, user: str, seconds: float, *, batches: int, others: str | None) -> None:
+    """A large question whose batches take `seconds` together, while small questions about `others` are asked."""
+    pace = pacing.of(user)
+    for _ in range(batches):
+        if others is not None:
+            pacing.asked_small(others)
+        async with pace.batch():
+            clock.at += seconds / batches
+
+
+def paced() -> tuple[Pacing, Clock]:
+    clock = Clock()
+    return Pacing(clock=clock, sleep=clock.sleep), clock
+
+
+@pytest.mark.threat("LG-DIS-19")
+async def test_who_asks_large_questions_all_the_time_gets_a_part_of_the_time_while_others_ask() -> None:
+    pacing, clock = paced()
+    began, busy = clock.at, 0.0
+    while clock.at - began < 500:
+        await ask(pacing, clock, "user:a", 1.0, batches=100, others="user:b")
+        busy += 1.0
+    assert busy <= BURST_SECONDS + (clock.at - began) * RATE * 1.1
+    assert busy >= (clock.at - began) * RATE * 0.9, "and not less"
+
+
+async def test_a_large_question_now_and_then_is_not_delayed() -> None:
+    pacing, clock = paced()
+    for _ in range(20):
+        await ask(pacing, clock, "user:a", 1.0, batches=100, others="user:b")
+        clock.at += 10
+    assert clock.slept == 0
+
+
+@pytest.mark.parametrize("others", [None, "user:a"])
+async def test_who_is_alone_is_never_delayed_and_owes_nothing_later(others: str | None) -> None:
+    pacing, clock = paced()
+    await ask(pacing, clock, "user:a", 500.0, batches=1000, others=others)
+    assert clock.slept == 0
+    await ask(pacing, clock, "user:a", BURST_SECONDS * 0.9, batches=10, others="user:b")
+    assert clock.slept == 0
+
+
+async def test_others_count_for_a_second_also_when_the_user_asks_small_questions_too() -> None:
+    pacing, clock = paced()
+    await ask(pacing, clock, "user:a", 4.0, batches=400, others="user:b")
+    before = clock.slept
+    pacing.asked_small("user:b")
+    pacing.asked_small("user:a")
+    pacing.asked_small("user:a")
+    await ask(pacing, clock, "user:a", 0.5, batches=1, others=None)
+    assert clock.slept > before
+    before = clock.slept
+    clock.at += 1.5
+    await ask(pacing, clock, "user:a", 0.5, batches=1, others="user:a")
+    assert clock.slept == before
+
+
+async def test_one_question_is_delayed_by_a_bounded_time() -> None:
+    pacing, clock = paced()
+    await ask(pacing, clock, "user:a", 60.0, batches=100, others="user:b")
+    assert clock.slept == pytest.approx(LONGEST_DELAY_SECONDS)
+    await ask(pacing, clock, "user:a", 60.0, batches=100, others="user:b")
+    clock.at += BURST_SECONDS / RATE
+    before = clock.slept
+    await ask(pacing, clock, "user:a", 1.0, batches=10, others="user:b")
+    assert clock.slept == before, "what was not delayed is not owed later"
+
+
+async def test_another_users_large_question_has_an_account_of_its_own() -> None:
+    pacing, clock = paced()
+    await ask(pacing, clock, "user:a", 60.0, batches=100, others="user:b")
+    before = clock.slept
+    await ask(pacing, clock, "user:c", 1.0, batches=10, others="user:b")
+    assert clock.slept == before
+
+
+async def test_batches_of_one_user_take_turns_with_those_of_others() -> None:
+    pacing, order = Pacing(), list[str]()
+
+    async def question(user: str) -> None:
+        pace = pacing.of(user)
+        for _ in range(3):
+            async with pace.batch():
+                order.append(user)
+                await asyncio.sleep(0)
+
+    await asyncio.gather(*(question(user) for user in ("user:a", "user:a", "user:b")))
+    assert order.index("user:b") <= 2
+    assert [order.count(user) for user in ("user:a", "user:b")] == [6, 3]
