@@ -6,11 +6,9 @@ Nothing here opens anything. Permits are the door's alone (`door.py`).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Final
 from uuid import UUID
 
 from gateway.access.actor import Actor
@@ -24,15 +22,11 @@ from gateway.access.permit import Permit
 from gateway.access.ports import Pin, Question, Resolver
 from gateway.access.questions import only_warehouse, pin_of, revision_of
 from gateway.access.refs import ObjectKey, Ref
-from gateway.access.refusals import ShareExceeded, unavailable
+from gateway.access.refusals import unavailable
 from gateway.access.relations import Can
 from gateway.access.resolved import Excerpt, ResolvedTable
 from gateway.access.shares import Lane, principal_key
 from gateway.access.suppositions import AT_ONCE, AT_ONCE_EACH, Supposition, questions_about, weigh
-
-#: So many seconds a user's request waits for answers to the user's other requests; engines wait as long as it takes.
-_LONGEST_WAIT: Final = {Lane.USER: 10.0, Lane.ENGINE: None}
-_RETRY_SECONDS: Final = 5
 
 
 class Inquiries:
@@ -89,25 +83,7 @@ class Inquiries:
         # Only an admitted inspector, or an engine that holds `delegate`, comes this far with one of the two.
         inspects = isinstance(permit.operation, BatchCheck) and permit.operation.delegated
         lane = Lane.ENGINE if inspects or permit.actor.engine is not None else Lane.USER
-        return partial(self._slot, lane, principal_key(permit.actor))
-
-    @asynccontextmanager
-    async def _slot(self, lane: Lane, principal: str) -> AsyncIterator[None]:
-        """Hold a slot within the block. Raises ShareExceeded."""
-        slots = self._slots[lane]
-        try:
-            async with asyncio.timeout(_LONGEST_WAIT[lane]):
-                await slots.acquire(principal)
-        except TimeoutError:
-            raise ShareExceeded(
-                "Your requests with many questions are answered one after the other, and those before this one take "
-                f"long. Nothing was done. Retry after {_RETRY_SECONDS} s, with fewer of them at the same time.",
-                retry_after_s=_RETRY_SECONDS,
-            ) from None
-        try:
-            yield
-        finally:
-            slots.release(principal)
+        return partial(self._slots[lane].slot, principal_key(permit.actor))
 
     async def would(self, permit: Permit[Operation], supposed: Sequence[Supposition]) -> list[bool]:
         """What both engines would say if these came to the door now, in order: only for operations that were admitted

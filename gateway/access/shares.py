@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -23,6 +24,8 @@ from gateway.access.token_buckets import TokenBuckets
 
 #: Questions of an ordinary request. They are charged as one, since most of them are answered from the cache.
 _ORDINARY: Final = 10
+#: Requests with more questions are large: a principal's are answered one after the other.
+_LARGE: Final = 50
 _RECOGNIZED_SECONDS: Final = 300.0
 _RECOGNIZED_MOST: Final = 10_000
 #: An engine's own identity asks for all of its users: its questions cost this part of a user's.
@@ -43,6 +46,7 @@ class Share(StrEnum):
 
     REQUESTS = "requests"
     QUESTIONS = "questions"
+    LARGE = "large_requests"
     BYTES = "bytes"
 
 
@@ -105,6 +109,7 @@ class Shares:
                 limits.engine_requests, each=max(1, limits.engine_requests // _ENGINE_PART), waiting=limits.waiting
             ),
         }
+        self._large = FairSlots(sys.maxsize, each=1, waiting=limits.waiting)
         self._buckets = TokenBuckets(limits.questions_per_second, limits.question_burst)
         self._bytes: dict[str, int] = {}
         self._engines: OrderedDict[str, float] = OrderedDict()
@@ -148,6 +153,16 @@ class Shares:
                 raise self.refuse(Share.REQUESTS, lane, 1.0) from None
         self._observer.share_used(Share.REQUESTS, lane, slots.in_use)
 
+    async def _take_large(self, lane: Lane, principal: str) -> None:
+        """Wait until no other large request of the principal is under way. Raises ShareExceeded."""
+        if not self._large.try_acquire(principal):
+            self._observer.share_waited(Share.LARGE, lane)
+            try:
+                async with asyncio.timeout(self.limits.wait):
+                    await self._large.acquire(principal)
+            except (TooManyWaiting, TimeoutError):
+                raise self.refuse(Share.LARGE, lane, self.limits.wait) from None
+
     def _give_slot(self, lane: Lane, principal: str) -> None:
         slots = self._slots[lane]
         slots.release(principal)
@@ -157,7 +172,7 @@ class Shares:
         """Count a refusal and return it. `seconds` is the time until a retry can succeed."""
         self._observer.share_refused(share, lane)
         retry = max(1, math.ceil(seconds))
-        message = f"{_SAID[share].format(self.limits)} Nothing was done. {_RETRY.format(retry)}"
+        message = f"{_SAID[share].format(self.limits)} Nothing was done. {_retry(share, retry)}"
         return ShareExceeded(message, retry_after_s=retry)
 
     def _take_bytes(self, lease: Lease, amount: int) -> None:
@@ -189,11 +204,18 @@ class Shares:
                 raise
 
 
-_RETRY: Final = "Retry after {} s; the operator can raise the limits LAKEGATE__SHARES__*."
+def _retry(share: Share, seconds: int) -> str:
+    if share is Share.LARGE:
+        return f"Retry after {seconds} s, with fewer of them at the same time."
+    return f"Retry after {seconds} s; the operator can raise the limits LAKEGATE__SHARES__*."
+
+
 _SAID: Final = {
     Share.REQUESTS: "Your share of concurrent requests ({0.requests} in this process) is in use.",
     Share.QUESTIONS: "Your share of authorization questions ({0.questions_per_second:g} a second in this process) is "
     "used up.",
+    Share.LARGE: f"Your requests of more than {_LARGE} authorization questions are answered one after the other in this "
+    "process, and the one under way takes long.",
     Share.BYTES: "Your share of request bytes in progress ({0.bytes} in this process) is in use.",
 }
 
@@ -204,12 +226,13 @@ class Lease:
     `pause` gives the slot back while the request waits for its client, and `resume` waits for one again.
     """
 
-    __slots__ = ("_has_slot", "_released", "_shares", "bytes", "is_engine", "lane", "principal")
+    __slots__ = ("_has_slot", "_is_large", "_released", "_shares", "bytes", "is_engine", "lane", "principal")
 
     def __init__(self, shares: Shares, lane: Lane, principal: str, *, is_engine: bool) -> None:
         self._shares = shares
         self._released = False
         self._has_slot = True
+        self._is_large = False
         self.lane = lane
         self.principal = principal
         self.is_engine = is_engine
@@ -226,8 +249,12 @@ class Lease:
     async def ask(self, questions: int) -> None:
         """Charge questions to the decision engines, before they are asked. Waits shortly. Raises ShareExceeded.
 
-        At most ten questions, as an ordinary request has them, are charged as one.
+        At most ten questions, as an ordinary request has them, are charged as one. A large request waits until those
+        before it have ended: before any work for it, and not in the lines of the engines.
         """
+        if questions > _LARGE and not self.is_engine and not self._is_large:
+            await self._shares._take_large(self.lane, self.principal)
+            self._is_large = True
         await self._shares._ask(self, 1 if questions <= _ORDINARY else questions)
 
     def pause(self) -> None:
@@ -247,4 +274,6 @@ class Lease:
         self.pause()
         if not self._released:
             self._released = True
+            if self._is_large:
+                self._shares._large.release(self.principal)
             self._shares._give_bytes(self.principal, self.bytes)

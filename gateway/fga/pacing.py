@@ -26,7 +26,7 @@ BATCH: Final = 10
 
 RATE: Final = 0.1
 BURST_SECONDS: Final = 3.0
-LONGEST_DELAY_SECONDS: Final = 20.0
+LONGEST_DELAY_SECONDS: Final = 15.0
 #: Batches of large questions in flight, of the process and of one user.
 _AT_ONCE, _EACH = 4, 1
 #: For so long after a small question about somebody else, large ones are charged.

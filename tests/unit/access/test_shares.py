@@ -98,6 +98,36 @@ async def test_an_engine_is_served_while_users_hold_every_slot_of_theirs() -> No
     assert made.lane_of(TRINO) is Lane.USER, "recognition ends"
 
 
+@pytest.mark.threat("LG-DIS-19")
+async def test_large_requests_of_one_principal_are_served_one_after_the_other() -> None:
+    made, observer, _ = shares(
+        replace(LIMITS, requests=5, total_requests=9, questions_per_second=9e5, question_burst=9e5)
+    )
+    first, second, third, small = [await made.enter(ALICE) for _ in range(4)]
+    await first.ask(51)
+    await first.ask(900)
+    with pytest.raises(ShareExceeded, match=r"more than 50 .* one after the other .* Retry after 1 s"):
+        await second.ask(51)
+    assert (observer.waited, observer.refused) == (["large_requests"], ["large_requests"])
+    await small.ask(50)
+    await (await made.enter(BOB)).ask(51)
+    waiting = asyncio.create_task(third.ask(51))
+    await asyncio.sleep(0)
+    first.release()
+    first.release()
+    await waiting
+    third.release()
+    await second.ask(51)
+
+
+async def test_an_engine_that_asks_for_all_its_users_waits_for_no_large_request() -> None:
+    made, observer, _ = shares()
+    made.recognize(TRINO.id)
+    for lease in [await made.enter(TRINO) for _ in range(2)]:
+        await lease.ask(100)
+    assert observer.waited == []
+
+
 async def test_an_engine_is_bounded_too() -> None:
     """A right on one warehouse suffices to be recognized, so no identity may hold the lane, or memory, alone."""
     made, observer, _ = shares(replace(LIMITS, wait=0.0))
