@@ -214,8 +214,8 @@ _SAID: Final = {
     Share.REQUESTS: "Your share of concurrent requests ({0.requests} in this process) is in use.",
     Share.QUESTIONS: "Your share of authorization questions ({0.questions_per_second:g} a second in this process) is "
     "used up.",
-    Share.LARGE: f"Your requests of more than {_LARGE} authorization questions are answered one after the other in this "
-    "process, and the one under way takes long.",
+    Share.LARGE: f"Your requests of more than {_LARGE} authorization questions are answered one after the other in "
+    "this process, and the one under way takes long.",
     Share.BYTES: "Your share of request bytes in progress ({0.bytes} in this process) is in use.",
 }
 
