@@ -34,9 +34,11 @@ class Engines:
         self._policies = policies
         self._observer = observer
 
-    async def check(self, actor: Actor, questions: Sequence[Question], now: datetime, pin: Pin | None) -> list[bool]:
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], now: datetime, pin: Pin | None, *, paced: bool = True
+    ) -> list[bool]:
         """OpenFGA alone; whatever is not `True` itself is a no. Raises DecisionEngineUnavailable."""
-        answers = await self._relationships.check(actor, questions, now=now, pin=pin)
+        answers = await self._relationships.check(actor, questions, now=now, pin=pin, paced=paced)
         if len(answers) != len(questions):
             raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
         return [answer is True for answer in answers]

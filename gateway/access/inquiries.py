@@ -58,7 +58,9 @@ class Inquiries:
             Question(relation, key, revision_of(key, within), hint) for key, hint in zip(objects, hints, strict=True)
         ]
         try:
-            return await self._engines.check(actor, questions, permit.resolution.now, _pin(permit, actor))
+            return await self._engines.check(
+                actor, questions, permit.resolution.now, _pin(permit, actor), paced=_lane(permit) is Lane.USER
+            )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
@@ -72,7 +74,11 @@ class Inquiries:
         try:
             async with self._room(permit)():
                 answers = await self._engines.check(
-                    permit.actor, questions_about(supposed, resolution), resolution.now, pin_of(resolution)
+                    permit.actor,
+                    questions_about(supposed, resolution),
+                    resolution.now,
+                    pin_of(resolution),
+                    paced=_lane(permit) is Lane.USER,
                 )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
@@ -80,10 +86,7 @@ class Inquiries:
 
     def _room(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
         """The slots that questions of this request take."""
-        # Only an admitted inspector, or an engine that holds `delegate`, comes this far with one of the two.
-        inspects = isinstance(permit.operation, BatchCheck) and permit.operation.delegated
-        lane = Lane.ENGINE if inspects or permit.actor.engine is not None else Lane.USER
-        return partial(self._slots[lane].slot, principal_key(permit.actor))
+        return partial(self._slots[_lane(permit)].slot, principal_key(permit.actor))
 
     async def would(self, permit: Permit[Operation], supposed: Sequence[Supposition]) -> list[bool]:
         """What both engines would say if these came to the door now, in order: only for operations that were admitted
@@ -99,6 +102,8 @@ class Inquiries:
                 engines=self._engines,
                 pin=pin_of(permit.resolution),
                 room=self._room(permit),
+                # What an engine asks about a user blocks that user's statement, which the engine gives up soon.
+                paced=_lane(permit) is Lane.USER,
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
@@ -134,6 +139,13 @@ class Inquiries:
         """As `GrantedColumns.excerpts`: only for tables and views of which the question was answered with yes."""
         async for each in self._columns.excerpts(ids):
             yield each
+
+
+def _lane(permit: Permit[Operation]) -> Lane:
+    """Where the questions of a request wait."""
+    # Only an admitted inspector, or an engine that holds `delegate`, comes this far with one of the two.
+    inspects = isinstance(permit.operation, BatchCheck) and permit.operation.delegated
+    return Lane.ENGINE if inspects or permit.actor.engine is not None else Lane.USER
 
 
 def _pin(permit: Permit[Operation], actor: Actor) -> Pin | None:

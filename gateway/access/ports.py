@@ -78,12 +78,12 @@ class Relationships(Protocol):
     """Answers who is related to what (OpenFGA)."""
 
     async def check(
-        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         """One answer per question, in order, as things stand at `now`, the database's clock (time-boxed grants).
 
-        Without a `pin` nothing is remembered and nothing remembered is used. Raises DecisionEngineUnavailable rather
-        than guess.
+        Without a `pin` nothing is remembered and nothing remembered is used. Large questions leave room to others only
+        where they are `paced`. Raises DecisionEngineUnavailable rather than guess.
         """
         ...
 

@@ -76,11 +76,13 @@ async def weigh(
     engines: Engines,
     pin: Pin | None,
     room: Callable[[], AbstractAsyncContextManager[None]],
+    paced: bool,
 ) -> list[bool]:
     """One answer per supposition, in order; what does not exist is a no.
 
     Questions about one actor are one array for OPA, and each actor takes a slot of `room`. `pin` is what answers
-    about `asked_by` may be remembered by; what is known of coming expiries is known of nobody else. Raises
+    about `asked_by` may be remembered by; what is known of coming expiries is known of nobody else. `paced` is as for
+    `Relationships.check`. Raises
     DecisionEngineUnavailable rather than guess.
     """
     answers = [False] * len(supposed)
@@ -97,7 +99,9 @@ async def weigh(
             questions = questions_about(some, resolution)
             async with asyncio.TaskGroup() as both:
                 allowing = both.create_task(engines.allowed(request))
-                relating = both.create_task(engines.check(actor, questions, resolution.now, pin if same else None))
+                relating = both.create_task(
+                    engines.check(actor, questions, resolution.now, pin if same else None, paced=paced)
+                )
         for index, policy, holds in zip(indexes, allowing.result(), relating.result(), strict=True):
             there = resolution.get(supposed[index].on) is not None
             # Asked all the same: the time of an answer tells nobody of a warehouse they do not see.

@@ -19,7 +19,7 @@ import msgspec
 
 from gateway.access.fair_slots import FairSlots
 from gateway.access.outage import DecisionEngineUnavailable, WriteOutcomeUnknown, first_of
-from gateway.fga.pacing import BATCH, LARGE, Pacing
+from gateway.fga.pacing import BATCH, LARGE, LONGEST_DELAY_SECONDS, Pacing
 from gateway.fga.wire import (
     Answer,
     BatchAnswer,
@@ -112,11 +112,12 @@ class FgaClient:
         *,
         contextual: Sequence[FgaTuple] = (),
         context: Mapping[str, str],
+        paced: bool = True,
     ) -> list[bool]:
         """Whether each of `checks` holds, in order. `context` are the values of conditions: always send `current_time`.
 
-        Large questions go in small batches at a pace of their own (`pacing.py`). A check that failed only because a
-        condition lacked its context is a no: the tuple does not hold without it.
+        Large questions go in small batches, and at a pace of their own if they are `paced` (`pacing.py`). A check that
+        failed only because a condition lacked its context is a no: the tuple does not hold without it.
         Everything else that is not a yes or a no, for a single one of the checks too, raises DecisionEngineUnavailable.
         """
         if len(contextual) > MAX_CONTEXTUAL_TUPLES:
@@ -126,17 +127,23 @@ class FgaClient:
         model_id = self._model_id
         unique = list({(check.user, check.relation, check.object): check for check in checks}.values())
         if len(unique) > LARGE:
-            holding = await self._ask_large(model_id, unique, contextual, context)
+            holding = await self._ask_large(model_id, unique, contextual, context, paced=paced)
         else:
             holding = await self._ask_small(model_id, unique, contextual, context)
         return [(check.user, check.relation, check.object) in holding for check in checks]
 
     async def _ask_large(
-        self, model_id: str, unique: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
+        self,
+        model_id: str,
+        unique: Sequence[FgaTuple],
+        contextual: Sequence[FgaTuple],
+        context: Mapping[str, str],
+        *,
+        paced: bool,
     ) -> set[_Key]:
-        """Those that hold, asked in small batches, one after the other and at the user's pace."""
+        """Those that hold, asked in small batches, one after the other."""
         holding: set[_Key] = set()
-        pace = self._pacing.of(unique[0].user)
+        pace = self._pacing.of(unique[0].user, longest=LONGEST_DELAY_SECONDS if paced else 0.0)
         for chunk in _chunks(unique, min(BATCH, self._max_batch)):
             async with pace.batch():
                 holding |= await self._check_chunk(model_id, chunk, contextual, context)

@@ -3,7 +3,7 @@
 
 Each user has an account of the time that large questions about the user take. While others ask, a user whose account
 is used up gets `RATE` of each second. While nobody else asks, nothing is charged. A question is delayed by at most
-`LONGEST_DELAY_SECONDS`, however many checks it has.
+`LONGEST_DELAY_SECONDS`, however many checks it has. What engines ask about their users is neither charged nor delayed.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Pacing:
             self._before = self._newest
         self._newest = (user, self._clock())
 
-    def of(self, user: str) -> Pace:
-        """Return the pace of one large question about the user."""
-        return Pace(self, user)
+    def of(self, user: str, *, longest: float = LONGEST_DELAY_SECONDS) -> Pace:
+        """Return the pace of one large question about the user, which is delayed by at most `longest` seconds."""
+        return Pace(self, user, longest)
 
     @asynccontextmanager
     async def turn(self, user: str) -> AsyncIterator[None]:
@@ -92,10 +92,10 @@ class Pacing:
 class Pace:
     """The batches of one large question."""
 
-    def __init__(self, pacing: Pacing, user: str) -> None:
+    def __init__(self, pacing: Pacing, user: str, longest: float) -> None:
         self._pacing = pacing
         self._user = user
-        self._left = LONGEST_DELAY_SECONDS
+        self._left = longest
 
     @asynccontextmanager
     async def batch(self) -> AsyncIterator[None]:

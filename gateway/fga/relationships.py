@@ -46,7 +46,7 @@ class FgaRelationships:
         self._reaches = reaches
 
     async def check(
-        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         """One answer per question, in order, always asked anew. Raises DecisionEngineUnavailable rather than guess.
 
@@ -60,7 +60,7 @@ class FgaRelationships:
         if len(contextual) > MAX_GROUP_ROLES:
             raise too_many_groups()
         contextual = (*contextual, *_places(questions, MAX_CONTEXTUAL_TUPLES - len(contextual)))
-        asked = _Asked(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)})
+        asked = _Asked(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)}, paced)
         names = [object_name(question.object) for question in questions]
         quick = await self._by_hints(asked, questions, names)
         held = await self._by_containers(asked, questions)
@@ -130,9 +130,10 @@ class _Asked:
     subject: str
     contextual: Sequence[FgaTuple]
     context: Mapping[str, str]
+    paced: bool
 
     async def check(self, checks: Sequence[FgaTuple]) -> list[bool]:
-        return await self.client.batch_check(checks, contextual=self.contextual, context=self.context)
+        return await self.client.batch_check(checks, contextual=self.contextual, context=self.context, paced=self.paced)
 
     async def by_hints(self, hints: Set[_Hint]) -> set[_Hint]:
         """The hints that hold: many of a kind are looked for in a list, few or what is left of many is checked."""

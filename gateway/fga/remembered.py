@@ -84,11 +84,11 @@ class RememberedRelationships:
         self._allows: LRUCache[_Key, _Allow] = LRUCache(maxsize=max(entries, 1))
 
     async def check(
-        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         """One answer per question, in order. Raises what asking raises."""
         if pin is None or self._seconds <= 0:
-            return await self._relationships.check(actor, questions, now=now)
+            return await self._relationships.check(actor, questions, now=now, paced=paced)
         circle = _Circle(
             pin.revision,
             pin.time_boxes,
@@ -103,7 +103,7 @@ class RememberedRelationships:
         self._observer.remembered("relationships", hits=len(known), misses=len(unknown))
         if not unknown:
             return [True] * len(questions)
-        answers = await self._relationships.check(actor, unknown, now=now)
+        answers = await self._relationships.check(actor, unknown, now=now, paced=paced)
         if len(answers) != len(unknown):
             # Another number of answers than questions is the caller's to refuse; nothing of it is remembered.
             return answers

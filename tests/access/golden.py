@@ -136,7 +136,7 @@ class Known:
         self._answers = answers
 
     async def check(
-        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         return [self._answers[question] for question in questions]
 

@@ -38,7 +38,7 @@ class ByGuise(Judge):
     guises: list[tuple[Actor, tuple[Question, ...]]] = field(default_factory=list)
 
     async def check(
-        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         self.guises.append((actor, tuple(questions)))
         return [actor.assumed_role is None or self.role_has] * len(questions)

@@ -217,11 +217,13 @@ class Judge:
 
     answer: Callable[[Question], bool] = lambda _: True
     asked: list[tuple[Question, ...]] = field(default_factory=list)
+    paced: list[bool] = field(default_factory=list)
 
     async def check(
-        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         self.asked.append(tuple(questions))
+        self.paced.append(paced)
         return [self.answer(question) for question in questions]
 
 

@@ -86,7 +86,13 @@ def bytes_of_an_allow(entries: int) -> float:
 
     class Always:
         async def check(
-            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
         ) -> list[bool]:
             return [True] * len(questions)
 

@@ -38,7 +38,7 @@ class Asked:
         self.first = [lambda: None]
 
     async def check(
-        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         """The server's own answers, as things stand at `now`."""
         for happens in self.first:

@@ -105,7 +105,13 @@ async def test_what_is_held_as_a_role_ends_with_being_in_it() -> None:
 
     class Leaving(world.Judge):
         async def check(
-            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
         ) -> list[bool]:
             return [question.relation is not Can.ASSUME or now < leaves for question in questions]
 

@@ -109,7 +109,13 @@ async def test_questions_carry_the_revision_of_their_warehouse_and_the_pin_the_s
 
     class Pinned(world.Judge):
         async def check(
-            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
         ) -> list[bool]:
             pins.append(pin)
             return await super().check(actor, questions, now=now)
@@ -151,7 +157,13 @@ async def test_what_is_held_ends_with_the_first_end_that_takes_something_away(
 
     class Ending(world.Judge):
         async def check(
-            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
         ) -> list[bool]:
             assert pin is None or now == world.NOW
             return [question.relation is Can.GET_METADATA or now < lost for question in questions]

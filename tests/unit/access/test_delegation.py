@@ -40,7 +40,7 @@ class ByActor(Judge):
     questions: dict[str, list[Question]] = field(default_factory=dict)
 
     async def check(
-        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         self.pins.setdefault(actor.id, []).append(pin)
         self.questions.setdefault(actor.id, []).extend(questions)
@@ -97,7 +97,13 @@ async def test_a_credential_ends_with_the_engines_grant() -> None:
 
     class Ending(ByActor):
         async def check(
-            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
         ) -> list[bool]:
             return [actor.id != ENGINE or now < end] * len(questions)
 
@@ -150,7 +156,13 @@ async def test_an_engine_learns_by_no_role_to_act_as_who_is_in_it(case: str) -> 
 
     class Members(ByActor):
         async def check(
-            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
         ) -> list[bool]:
             if actor.assumed_role is not None:
                 return [False] * len(questions)

@@ -123,7 +123,9 @@ class Broken:
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
-    async def check(self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None) -> Any:
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
+    ) -> Any:
         return self._given(len(questions))
 
     async def decide(self, request: PolicyRequest) -> Any:
@@ -226,7 +228,13 @@ async def test_both_engines_are_asked_at_the_same_time() -> None:
 
     class Meeting:
         async def check(
-            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
         ) -> list[bool]:
             await both.wait()
             return [True] * len(questions)

@@ -57,7 +57,7 @@ class Asked(Judge):
         self.actors: list[str] = []
 
     async def check(
-        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         self.actors.append(actor.id)
         return [actor.id not in self.no] * len(questions)
@@ -161,7 +161,13 @@ async def test_a_credential_ends_with_the_role_membership_of_the_reader_of_an_ow
 
     class Ending(Asked):
         async def check(
-            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
         ) -> list[bool]:
             return [question.relation is not Can.ASSUME or now < end for question in questions]
 
@@ -225,7 +231,13 @@ async def test_a_credential_ends_when_the_reader_loses_the_view() -> None:
 
     class Ending(Asked):
         async def check(
-            self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
         ) -> list[bool]:
             return [actor.id != "oidc~carol" or now < end] * len(questions)
 

@@ -50,7 +50,7 @@ class Restricted:
     enforces_until: datetime | None = None
 
     async def check(
-        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         self.calls.append(actor.id)
         if actor.id == ENGINE:

@@ -8,7 +8,7 @@ import pytest
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.operations.checks import BatchCheck, Check
 from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
-from gateway.access.refs import TableIdRef
+from gateway.access.refs import ObjectKey, ObjectType, TableIdRef
 from gateway.access.refusals import DecisionUnavailable
 from gateway.access.relations import Can
 from gateway.access.suppositions import Supposition
@@ -53,6 +53,18 @@ async def test_the_circumstances_of_who_asks_are_not_those_of_who_is_asked_about
     told = {asked.actor.id: asked.context for asked in house.rules.asked}
     assert (told[world.BOB_ID].user_agent, told[world.BOB_ID].client_address) == (None, None)
     assert (told[world.ALICE.id].user_agent, told[world.ALICE.id].client_address) == ("trino", "10.0.0.1")
+
+
+async def test_only_what_an_engine_asks_for_its_users_is_answered_without_delay() -> None:
+    house = House()
+    for delegated in (False, True):
+        check = Check(ON, Can.DROP, Principal(PrincipalType.USER, world.BOB_ID))
+        permit = await house.door.admit(entrance(), BatchCheck((check,), delegated=delegated))
+        house.judge.paced.clear()
+        await house.door.inquiries.would(permit, [READ])
+        await house.door.inquiries.holds(permit, [(Can.DROP, ON)])
+        await house.door.inquiries.related(permit, BOB, Can.DROP, [ObjectKey(ObjectType.TABLE, "t")])
+        assert house.judge.paced == [not delegated] * 3
 
 
 async def test_either_engine_can_say_no() -> None:

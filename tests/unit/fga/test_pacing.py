@@ -25,9 +25,18 @@ class Clock:
         self.slept += seconds
 
 
-async def ask(pacing: Pacing, clock: Clock, user: str, seconds: float, *, batches: int, others: str | None) -> None:
+async def ask(
+    pacing: Pacing,
+    clock: Clock,
+    user: str,
+    seconds: float,
+    *,
+    batches: int,
+    others: str | None,
+    longest: float = LONGEST_DELAY_SECONDS,
+) -> None:
     """A large question whose batches take `seconds` together, while small questions about `others` are asked."""
-    pace = pacing.of(user)
+    pace = pacing.of(user, longest=longest)
     for _ in range(batches):
         if others is not None:
             pacing.asked_small(others)
@@ -92,6 +101,13 @@ async def test_one_question_is_delayed_by_a_bounded_time() -> None:
     before = clock.slept
     await ask(pacing, clock, "user:a", 1.0, batches=10, others="user:b")
     assert clock.slept == before, "what was not delayed is not owed later"
+
+
+async def test_a_question_of_an_engine_is_neither_delayed_nor_charged_to_the_user() -> None:
+    pacing, clock = paced()
+    await ask(pacing, clock, "user:a", 60.0, batches=100, others="user:b", longest=0.0)
+    await ask(pacing, clock, "user:a", BURST_SECONDS * 0.9, batches=10, others="user:b")
+    assert clock.slept == 0
 
 
 async def test_another_users_large_question_has_an_account_of_its_own() -> None:

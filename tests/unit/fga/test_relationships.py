@@ -34,7 +34,7 @@ class Recorder:
         self.model_id = "m"
 
     async def batch_check(
-        self, checks: Sequence[FgaTuple], *, contextual: Sequence[FgaTuple], context: Mapping[str, str]
+        self, checks: Sequence[FgaTuple], *, contextual: Sequence[FgaTuple], context: Mapping[str, str], paced: bool
     ) -> list[bool]:
         self.calls.append({"checks": list(checks), "contextual": list(contextual), "context": dict(context)})
         return [True] * len(checks)
@@ -55,9 +55,9 @@ class Lister(Recorder):
         return self._named & objects
 
     async def batch_check(
-        self, checks: Sequence[FgaTuple], *, contextual: Sequence[FgaTuple], context: Mapping[str, str]
+        self, checks: Sequence[FgaTuple], *, contextual: Sequence[FgaTuple], context: Mapping[str, str], paced: bool
     ) -> list[bool]:
-        await super().batch_check(checks, contextual=contextual, context=context)
+        await super().batch_check(checks, contextual=contextual, context=context, paced=paced)
         return [(check.relation, check.object) in self._held for check in checks]
 
 

@@ -39,7 +39,7 @@ class Engine:
     meanwhile: Any = None
 
     async def check(
-        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         self.asked.append(tuple(questions))
         if self.meanwhile is not None:

@@ -31,7 +31,7 @@ class Reader:
     calls: list[int] = field(default_factory=list)
 
     async def check(
-        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         self.calls.append(len(questions))
         return [self._holds(each) for each in questions]
