@@ -9,12 +9,15 @@ import os
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import AsyncMock, patch
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
@@ -23,7 +26,7 @@ from gateway.db.engine import Connection, Database
 from gateway.db.models import SwitchedMeanwhile
 from gateway.embedded.ready import Ready
 from gateway.fga.compiled import MODEL_VERSION, compiled_model, content_hash
-from gateway.fga.model import ModelNotReady
+from gateway.fga.model import ModelNotReady, push_model
 from gateway.settings import Secret, asyncpg_url
 from gateway.tasks.model_changes import Models, NoSuchModel, OpenFgaAddress, TuplesNotWritten, TupleStep
 from tests.contract.lifecycle import until
@@ -291,6 +294,40 @@ def test_tuples_are_written_before_the_switch_and_an_interrupted_migration_goes_
     assert (f"user:{key.subject.id}", "describe") in on_table
     assert ("user:oidc~ghost", "describe") not in on_table, "what no row wants is not written"
     assert loads(*reader) == 200
+
+
+def test_a_store_that_never_served_is_told_of_no_part_of_the_tuples(stack: Ready, ours: str) -> None:
+    """A reconciliation recognizes a new store by holding nothing: else all that is not in it would look revoked."""
+    asked: list[str | None] = []
+
+    async def keys(connection: Connection, after: str | None, limit: int) -> tuple[Sequence[TupleKey], str | None]:
+        asked.append(after)
+        return [], None
+
+    async def migrate() -> None:
+        at = stack.openfga
+        elsewhere = await push_model(at.url, at.token, f"elsewhere-{uuid.uuid4().hex}", ca_bundle=None)
+        assert elsewhere.store_id != at.store_id
+        async with connected(stack, steps={"test-elsewhere": [TupleStep("a step of the test", keys)]}) as (models, db):
+            async with db.transaction() as connection:
+                await rows.record(
+                    connection,
+                    model_id=elsewhere.model_id,
+                    store_id=elsewhere.store_id,
+                    version="test-elsewhere",
+                    content_hash=content_hash(compiled_model()),
+                    by="a test",
+                )
+            switched = AsyncMock()
+            with patch.object(models, "_switch", switched):
+                await models.migrate(by="a test", target=elsewhere.model_id)
+            switched.assert_awaited_once()
+            async with db.transaction() as connection:
+                gone = text("delete from relationship_models where model_id = :id")
+                await connection.execute(gone, {"id": elsewhere.model_id})
+
+    asyncio.run(migrate())
+    assert asked == []
 
 
 def test_a_step_whose_tuples_openfga_refuses_stops_the_switch(
