@@ -99,7 +99,9 @@ def test_lists_have_what_each_may_see(lake: Lake) -> None:
     for person in (lake.owner, lake.reader, lake.other):
         assert lake.schema in listed(person, "show schemas from ice")
     assert {"orders", "lent", "shared"} <= listed(lake.reader, "show tables from {s}")
-    assert listed(lake.other, "show tables from {s}") == {"lent"}
+    # Views of the test of nested views are his to see, and stay until the end.
+    seen = {name for name in listed(lake.other, "show tables from {s}") if not name.startswith("nested_")}
+    assert seen == {"lent"}
 
 
 # ---- Trino acts for its users by tokens that it exchanges ------------------------------------------------------------
