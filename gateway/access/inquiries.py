@@ -142,10 +142,18 @@ class Inquiries:
 
 
 def _lane(permit: Permit[Operation]) -> Lane:
-    """Where the questions of a request wait."""
-    # Only an admitted inspector, or an engine that holds `delegate`, comes this far with one of the two.
-    inspects = isinstance(permit.operation, BatchCheck) and permit.operation.delegated
-    return Lane.ENGINE if inspects or permit.actor.engine is not None else Lane.USER
+    """Return where the questions of a request wait: the lane of engines is for those that are proven to be one."""
+    return Lane.ENGINE if _inspects(permit.operation) or permit.actor.engine is not None else Lane.USER
+
+
+def _inspects(operation: Operation) -> bool:
+    # Anybody may send `delegated` with questions about themselves. One about others is answered to inspectors alone,
+    # and comes this far only after that was decided.
+    return (
+        isinstance(operation, BatchCheck)
+        and operation.delegated
+        and any(each.principal is not None for each in operation.checks)
+    )
 
 
 def _pin(permit: Permit[Operation], actor: Actor) -> Pin | None:

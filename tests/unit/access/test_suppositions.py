@@ -55,16 +55,26 @@ async def test_the_circumstances_of_who_asks_are_not_those_of_who_is_asked_about
     assert (told[world.ALICE.id].user_agent, told[world.ALICE.id].client_address) == ("trino", "10.0.0.1")
 
 
-async def test_only_what_an_engine_asks_for_its_users_is_answered_without_delay() -> None:
+@pytest.mark.threat("LG-DIS-19")
+@pytest.mark.parametrize(
+    ("principal", "delegated", "paced"),
+    [
+        (Principal(PrincipalType.USER, world.BOB_ID), True, False),
+        (Principal(PrincipalType.USER, world.BOB_ID), False, True),
+        (None, True, True),  # anybody may say so of questions about themselves
+        (None, False, True),
+    ],
+)
+async def test_only_what_an_inspector_asks_about_others_is_answered_without_delay(
+    principal: Principal | None, delegated: bool, paced: bool
+) -> None:
     house = House()
-    for delegated in (False, True):
-        check = Check(ON, Can.DROP, Principal(PrincipalType.USER, world.BOB_ID))
-        permit = await house.door.admit(entrance(), BatchCheck((check,), delegated=delegated))
-        house.judge.paced.clear()
-        await house.door.inquiries.would(permit, [READ])
-        await house.door.inquiries.holds(permit, [(Can.DROP, ON)])
-        await house.door.inquiries.related(permit, BOB, Can.DROP, [ObjectKey(ObjectType.TABLE, "t")])
-        assert house.judge.paced == [not delegated] * 3
+    permit = await house.door.admit(entrance(), BatchCheck((Check(ON, Can.DROP, principal),), delegated=delegated))
+    house.judge.paced.clear()
+    await house.door.inquiries.would(permit, [READ])
+    await house.door.inquiries.holds(permit, [(Can.DROP, ON)])
+    await house.door.inquiries.related(permit, BOB, Can.DROP, [ObjectKey(ObjectType.TABLE, "t")])
+    assert house.judge.paced == [paced] * 3
 
 
 async def test_either_engine_can_say_no() -> None:
