@@ -13,8 +13,9 @@ AUDIT_FORMAT = 1
 
 
 class AuditedActor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who asked, and which engine did so in their name; `subject_proven` is false when that engine asserted them. Below
-    a view that is read with its owner's rights, `id` is that owner and `asked_by` who asked.
+    """Name who asked, and the engine that did so for them. `subject_proven` is false when that engine asserted them.
+
+    Below a view that is read with its owner's rights, `id` is that owner and `asked_by` the caller.
     """
 
     kind: str
@@ -69,7 +70,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     actor: AuditedActor
     decisions: tuple[AuditedDecision, ...]
     client_request_id: str | None = None
-    """What the caller sent as `x-request-id`; anybody can send anything, and the same twice."""
+    """Holds what the caller sent as `x-request-id`: any text, and the same one as often as the caller likes."""
     user_agent: str | None = None
     client_address: str | None = None
     detail: Mapping[str, str] = {}

@@ -54,7 +54,7 @@ class Parts:
 
     door: Door
     shares: Shares
-    """What each caller may use of this process at the same time."""
+    """Bounds what each caller may use of this process at the same time."""
     authenticate: Callable[[list[bytes]], Awaitable[Actor]]
     authenticate_provisioner: Callable[[list[bytes]], Awaitable[Actor]]
     """As `authenticate`, for SCIM alone, where tokens for provisioning are taken as well."""

@@ -75,8 +75,9 @@ class TableChange:
         return extent(self.request.updates)
 
     def outcome(self, now_ms: int, limits: Limits, document: bytes) -> CommitOutcome:
-        """What the table becomes that `document` describes. Raises CommitFailedException, and 400 for updates that are
-        not legal.
+        """Return what the table that `document` describes becomes.
+
+        Raises CommitFailedException, and 400 for updates that are not legal.
         """
         outcome = commit_table(
             decode_stored_table_metadata(document),

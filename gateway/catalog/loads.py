@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the answers of a load and of a create depend on. Pure."""
+"""Compute what the answers of a load and of a create depend on. Pure."""
 
 from __future__ import annotations
 

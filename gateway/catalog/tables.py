@@ -214,7 +214,7 @@ class Tables:
         await self._delivery.deliver_or_leave(pending)
 
     async def _owns_its_files(self, table: ResolvedTable) -> bool:
-        """Whether the table's properties let its files be deleted with it; not those of a table that is gone."""
+        """Return True if the table's properties let its files be deleted with it; False for a table that is gone."""
         document = await self._documents.read(table)
         return document is not None and await aside(lambda: owns_its_files(document.text), size=len(document.text))
 

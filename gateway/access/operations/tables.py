@@ -63,7 +63,7 @@ class CreateTable(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """How a client wants a table: which snapshots, whose credentials, and what it has already.
+    """Describe how a client wants a table: which snapshots, whose credentials, and what it has already.
 
     `known` are the tags of `If-None-Match`, None for `*`.
     """

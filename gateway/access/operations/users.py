@@ -122,7 +122,7 @@ class UpdateSelf(_ChangingUser, Operation):
 
 @dataclass(frozen=True)
 class UpdateUser(_ChangingUser, Operation):
-    """What somebody else is called, and the address to show."""
+    """Write the name and the address of another user."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
     email: str | None = None
