@@ -3,56 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import compress
-from typing import Any
 from uuid import UUID
 
 from gateway.access.actor import Actor
-from gateway.access.demand import Fact, Facts
 from gateway.access.door import Door
 from gateway.access.operations.checks import BatchCheck, Check, CheckPermission, hub_of
 from gateway.access.passages import runs_as
 from gateway.access.permit import Permit
-from gateway.access.refs import (
-    GenericTableIdRef,
-    GenericTableRef,
-    NamespaceIdRef,
-    NamespaceRef,
-    ObjectType,
-    ProjectRef,
-    Ref,
-    RoleRef,
-    ServerRef,
-    TableIdRef,
-    TableRef,
-    ViewIdRef,
-    ViewRef,
-    WarehouseRef,
-)
+from gateway.access.refs import Ref
 from gateway.access.refusals import not_found
 from gateway.access.relations import VISIBLE_BY, Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedTable, ResolvedView
 from gateway.access.suppositions import Supposition
-from gateway.access.wire_rights import (
-    MAX_CHECKS,
-    BatchCheckAnswer,
-    BatchCheckRequest,
-    CheckAnswer,
-    CheckRequest,
-    CheckResult,
-    Identity,
-)
-from gateway.governance.errors import CannotInspectPermissions, TooManyChecks
+from gateway.access.wire_rights import BatchCheckAnswer, CheckAnswer, CheckResult
+from gateway.governance.errors import CannotInspectPermissions
 from gateway.governance.hidden_checks import asked_first, hidden
-from gateway.governance.principals import actor_of, principal_of, unless_own
-from gateway.iceberg.errors import BadRequestException
-from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.governance.principals import actor_of
 from gateway.obligations.columns import Inexpressible, columns_of
-
-#: Principals in one batch. Each costs a look-up of their roles and a call to each engine, so this bounds the cost of a
-#: request; the checks themselves are bounded by MAX_CHECKS.
-MAX_PRINCIPALS = 100
 
 
 class Checks:
@@ -224,179 +193,3 @@ def _inspects_somewhere(permit: Permit[BatchCheck]) -> bool:
     """Whether the caller may be told of anybody; also when nobody else is asked about."""
     hubs = {hub_of(check.on) for check in permit.operation.checks if check.principal is not None}
     return not hubs or any(hub is not None and permit.holds(Can.INSPECT, hub) for hub in hubs)
-
-
-def parse_check(request: CheckRequest, *, caller: Actor, default_project_id: str | None) -> CheckPermission:
-    """The operation behind a request body. Raises 400 naming what is wrong in it."""
-    check = _check(request.operation, request.identity, None, caller, default_project_id)
-    if check.or_on is not None:
-        raise BadRequestException("`tabular` is asked in a batch.")
-    return CheckPermission(check)
-
-
-def parse_batch(request: BatchCheckRequest, *, caller: Actor, default_project_id: str | None) -> BatchCheck:
-    """The operation behind a batch. Raises 400 naming what is wrong in it, and TooManyChecks."""
-    if len(request.checks) > MAX_CHECKS:
-        raise TooManyChecks(f"{len(request.checks)} checks; one request may hold {MAX_CHECKS}.")
-    checks = tuple(
-        _check(each.operation, each.identity, each.id, caller, default_project_id) for each in request.checks
-    )
-    if len({check.principal for check in checks}) > MAX_PRINCIPALS:
-        raise TooManyChecks(f"One request may ask about {MAX_PRINCIPALS} principals.")
-    return BatchCheck(checks, request.error_on_not_found, request.delegated)
-
-
-def _check(
-    operation: dict[str, dict[str, Any]],
-    identity: Identity | None,
-    id: str | None,
-    caller: Actor,
-    default_project_id: str | None,
-) -> Check:
-    if len(operation) != 1:
-        raise BadRequestException(f"`operation` names exactly one of {', '.join(_REFS)}.")
-    ((kind, fields),) = operation.items()
-    if kind not in _REFS:
-        raise BadRequestException(f"`operation` cannot be about {kind!r}: possible are {', '.join(_REFS)}")
-    fields = dict(fields)
-    relation, facts = _action(fields.pop("action", None))
-    runs_as_owner = fields.pop("runs-as-owner", False) if kind == "view" else False
-    if not isinstance(runs_as_owner, bool):
-        raise BadRequestException("`operation.view.runs-as-owner` is true or false.")
-    try:
-        other = _view({**fields, "view": fields["name"]}, None) if kind == _TABULAR else None
-        ref = _REFS[kind](fields, default_project_id)
-    except (KeyError, ValueError, TypeError, AttributeError):
-        raise BadRequestException(f"`operation.{kind}` does not name one {kind} by its ids or names.") from None
-    if fields:
-        raise BadRequestException(f"`operation.{kind}` has unknown fields: {', '.join(sorted(fields))}")
-    principal = None if identity is None else unless_own(principal_of(identity), caller)
-    named = _named(ref.type, relation, facts)
-    return Check(ref, relation, principal, named, id=id, or_on=other, runs_as_owner=runs_as_owner)
-
-
-def _action(action: object) -> tuple[Can, Facts]:
-    """(the relation, what policies are told): `"drop"` or `{"action": "drop", "purge": true}`."""
-    context: dict[str, Any] = {}
-    if isinstance(action, dict):
-        context = {key: value for key, value in action.items() if key != "action"}
-        action = action.get("action")
-    if isinstance(action, str):
-        for name in (action, f"can_{action}"):
-            if name in _RELATIONS:
-                return Can(name), {key.replace("-", "_"): _fact(key, value) for key, value in context.items()}
-    raise BadRequestException(f"`action` {action!r} is not an action this server decides.")
-
-
-_RELATIONS = frozenset(Can)
-
-#: What operations call the name of what they create; a question names it `name` (`lakekeeper.md` 3.5).
-_NAME_FACTS = {
-    Can.CREATE_PROJECT: "project_name",
-    Can.CREATE_WAREHOUSE: "warehouse_name",
-    Can.CREATE_TABLE: "table",
-    Can.CREATE_VIEW: "view",
-    Can.CREATE_GENERIC_TABLE: "generic_table",
-}
-
-
-def _named(type: ObjectType, relation: Can, facts: Facts) -> Facts:
-    """The facts under the names that policies know from the operations themselves."""
-    name = _NAME_FACTS.get(relation)
-    named = {name if key == "name" and name is not None else key: value for key, value in facts.items()}
-    if "properties" in named:
-        named["property_names"] = named.pop("properties")
-    return named
-
-
-def _fact(key: str, value: object) -> Fact:
-    """A scalar, a list of texts, or of a map its keys: policies are told which properties are touched, not to what."""
-    if value is None or isinstance(value, (str, int, bool)):
-        return value
-    if isinstance(value, (list, dict)) and all(isinstance(each, str) for each in value):
-        return tuple(sorted(value) if isinstance(value, dict) else value)
-    raise BadRequestException(f"`action.{key}` is a text, a number, true, false, a list of texts or a map.")
-
-
-def _server(fields: dict[str, Any], default: str | None) -> Ref:
-    return ServerRef()
-
-
-def _project(fields: dict[str, Any], default: str | None) -> Ref:
-    return ProjectRef(_text(fields.pop("project-id", None) or default))
-
-
-def _warehouse(fields: dict[str, Any], default: str | None) -> Ref:
-    return WarehouseRef(UUID(fields.pop("warehouse-id")))
-
-
-def _namespace(fields: dict[str, Any], default: str | None) -> Ref:
-    warehouse = fields.pop("warehouse-id", None)
-    if "namespace-id" in fields:
-        return NamespaceIdRef(UUID(fields.pop("namespace-id")))
-    return NamespaceRef(UUID(warehouse), _levels(fields.pop("namespace")))
-
-
-def _table(fields: dict[str, Any], default: str | None) -> Ref:
-    warehouse = UUID(fields.pop("warehouse-id"))
-    if "table-id" in fields:
-        return TableIdRef(warehouse, UUID(fields.pop("table-id")))
-    return TableRef(warehouse, TableIdentifier(_levels(fields.pop("namespace")), _text(fields.pop("table"))))
-
-
-def _view(fields: dict[str, Any], default: str | None) -> Ref:
-    warehouse = UUID(fields.pop("warehouse-id"))
-    if "view-id" in fields:
-        return ViewIdRef(warehouse, UUID(fields.pop("view-id")))
-    return ViewRef(warehouse, TableIdentifier(_levels(fields.pop("namespace")), _text(fields.pop("view"))))
-
-
-def _generic_table(fields: dict[str, Any], default: str | None) -> Ref:
-    """By id or by name, under the names of tables or its own."""
-    warehouse = UUID(fields.pop("warehouse-id"))
-    for id in ("generic-table-id", "table-id"):
-        if id in fields:
-            return GenericTableIdRef(warehouse, UUID(fields.pop(id)))
-    namespace = _levels(fields.pop("namespace"))
-    name = fields.pop("generic-table") if "generic-table" in fields else fields.pop("table")
-    return GenericTableRef(warehouse, TableIdentifier(namespace, _text(name)))
-
-
-def _levels(value: object) -> Namespace:
-    if not isinstance(value, list):
-        raise TypeError("a namespace is a list of names")
-    return Namespace(tuple(_text(level) for level in value))
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("a name is text")
-    return value
-
-
-def _tabular(fields: dict[str, Any], default: str | None) -> Ref:
-    """The table of this name; the view of this name is the other thing that may be meant."""
-    if "table-id" in fields:
-        raise ValueError("a table or view is asked for by its name")
-    fields["table"] = fields.pop("name")
-    return _table(fields, default)
-
-
-def _role(fields: dict[str, Any], default: str | None) -> Ref:
-    return RoleRef(UUID(fields.pop("role-id")))
-
-
-#: A table or a view by its name, whichever there is: an addition of this server, for engines that list names.
-_TABULAR = "tabular"
-
-_REFS: dict[str, Callable[[dict[str, Any], str | None], Ref]] = {
-    "server": _server,
-    "project": _project,
-    "warehouse": _warehouse,
-    "namespace": _namespace,
-    "table": _table,
-    "view": _view,
-    "generic-table": _generic_table,
-    _TABULAR: _tabular,
-    "role": _role,
-}
