@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, TextClause, and_, bindparam, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
@@ -22,6 +22,7 @@ from uuid_utils.compat import uuid7
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType, table_of
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db.grant_ends import Ended, end
 from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.grants import grant_history, grants
 from gateway.db.schema.namespaces import namespaces
@@ -56,16 +57,6 @@ class Change(IntEnum):
     SHORTENED = 2
 
 
-class Ended(StrEnum):
-    """Why a grant is history. What is found expired ended for that reason, whoever finds it."""
-
-    REVOKED = "revoked"
-    EXPIRED = "expired"
-    OBJECT_DELETED = "object deleted"
-    PRINCIPAL_DELETED = "principal deleted"
-    REPLACED = "replaced"
-
-
 async def give(
     connection: AsyncConnection,
     *,
@@ -97,7 +88,7 @@ async def give(
             continue
         if before.live and (before.expires_at, before.reason) == (expires_at, reason):
             return Change.NOTHING
-        await _end(connection, "g.id = :id", {"id": before.id}, because=Ended.REPLACED, by=by)
+        await end(connection, "g.id = :id", {"id": before.id}, because=Ended.REPLACED, by=by)
     if expires_at is not None or on.type is ObjectType.ROLE:
         await _move_time_boxes(connection)
     return _difference(before, expires_at)
@@ -151,7 +142,7 @@ async def take(
         "g.privilege = :privilege and g.principal_type = :principal_type and g.principal_id = :principal_id "
         "and g.object_type = :object_type and g.object_id = :object_id"
     )
-    gone = await _end(connection, where, _key(privilege, principal, on), because=Ended.REVOKED, by=by)
+    gone = await end(connection, where, _key(privilege, principal, on), because=Ended.REVOKED, by=by)
     return any(row.live for row in gone)
 
 
@@ -169,7 +160,7 @@ async def give_users(
         "and g.object_type = :object_type and g.object_id = :object_id and g.granted_by = :giver "
         "and (g.expires_at is not null or g.reason is not null)"
     )
-    await _end(connection, where, {**same, "giver": by}, because=Ended.REPLACED, by=by)
+    await end(connection, where, {**same, "giver": by}, because=Ended.REPLACED, by=by)
     values = [
         {**_key(privilege, Principal(PrincipalType.USER, user), on), "id": uuid7(), "granted_by": by} for user in users
     ]
@@ -187,7 +178,7 @@ async def take_users(
         "and g.object_type = :object_type and g.object_id = :object_id"
     )
     values = {"privilege": privilege.value, "users": list(users), "object_type": on.type.value, "object_id": on.id}
-    await _end(connection, where, values, because=Ended.REVOKED, by=by)
+    await end(connection, where, values, because=Ended.REVOKED, by=by)
 
 
 async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = False) -> Sequence[AnyRow]:
@@ -209,7 +200,7 @@ async def shorten(
         "and (g.expires_at is null or g.expires_at > :until)"
     )
     key = _key(privilege, principal, on)
-    gone = await _end(connection, where, {**key, "until": until}, because=Ended.REPLACED, by=by)
+    gone = await end(connection, where, {**key, "until": until}, because=Ended.REPLACED, by=by)
     values = [
         {**key, "id": uuid7(), "granted_by": row.granted_by, "reason": row.reason, "expires_at": until}
         for row in gone
@@ -325,84 +316,10 @@ async def history(
     return (await connection.execute(statement)).all()
 
 
-async def sweep(
-    connection: AsyncConnection, objects: Sequence[ObjectKey], *, by: str | None = None
-) -> Sequence[AnyRow]:
-    """Remove all grants on objects that go, of tables those on their columns too, and tell what they were."""
-    where = (
-        "g.id in (select o.id from grants o where (o.object_type, o.object_id) in "
-        "(select * from unnest(cast(:types as text[]), cast(:ids as text[]))) "
-        "union all select c.id from grants c where c.object_type = 'column' "
-        "and split_part(c.object_id, '.', 1) = any(cast(:tables as text[])))"
-    )
-    values = {
-        "types": [key.type.value for key in objects],
-        "ids": [key.id for key in objects],
-        "tables": [key.id for key in objects if key.type is ObjectType.TABLE],
-    }
-    return await _end(connection, where, values, because=Ended.OBJECT_DELETED, by=by)
-
-
-async def sweep_principal(connection: AsyncConnection, principal: Principal, *, by: str) -> Sequence[AnyRow]:
-    """Remove all grants to a user or role that goes, and tell what they were."""
-    where = "g.principal_type = :principal_type and g.principal_id = :principal_id"
-    values = {"principal_type": principal.type.value, "principal_id": principal.id}
-    return await _end(connection, where, values, because=Ended.PRINCIPAL_DELETED, by=by)
-
-
-async def sweep_own(connection: AsyncConnection, principal: Principal, *, until: datetime, by: str) -> Sequence[AnyRow]:
-    """As `sweep_principal`, only what a user was given by nobody else `until` then: by creating something."""
-    where = (
-        "g.principal_type = :principal_type and g.principal_id = :principal_id and g.granted_by = :principal_id "
-        "and g.granted_at <= :until"
-    )
-    values = {"principal_type": principal.type.value, "principal_id": principal.id, "until": until}
-    return await _end(connection, where, values, because=Ended.PRINCIPAL_DELETED, by=by)
-
-
-async def sweep_expired(connection: AsyncConnection, *, limit: int) -> Sequence[AnyRow]:
-    """Remove grants whose time is over, some at a time, and tell what they were. Rows in use are left for later."""
-    over = select(grants.c.id).where(grants.c.expires_at <= func.clock_timestamp()).order_by(grants.c.expires_at)
-    ids = (await connection.execute(over.limit(limit).with_for_update(skip_locked=True))).scalars().all()
-    if not ids:
-        return ()
-    return await _end(connection, "g.id = any(:ids)", {"ids": list(ids)}, because=Ended.EXPIRED, by=None)
-
-
 def tuple_of(row: AnyRow) -> TupleKey:
     """The tuple that a row of `grants` wants."""
     principal = Principal(PrincipalType(row.principal_type), row.principal_id)
     return TupleKey(principal, row.privilege, ObjectKey(ObjectType(row.object_type), row.object_id))
-
-
-async def _end(
-    connection: AsyncConnection, where: str, values: Mapping[str, object], *, because: Ended, by: str | None
-) -> Sequence[AnyRow]:
-    """Move rows into the history; them as they were, each with whether it was `live`.
-
-    They are locked in one order first, so that two that end many cannot wait for each other.
-    """
-    values = {**values, "because": because.value, "ended_by": by}
-    return (await connection.execute(_ending(where), values)).all()
-
-
-@cache
-def _ending(where: str) -> TextClause:
-    return text(
-        f"""
-        with held as materialized (select g.id from grants g where {where} order by g.id for update),
-        gone as (delete from grants g using held where g.id = held.id returning {columns_of(grants, "g")}),
-        told as (select *, coalesce(expires_at > clock_timestamp(), true) as live from gone),
-        kept as (
-            insert into grant_history (grant_id, privilege, principal_type, principal_id, object_type, object_id,
-                granted_by, granted_at, reason, expires_at, ended_at, ended_by, ended_because)
-            select id, privilege, principal_type, principal_id, object_type, object_id, granted_by, granted_at, reason,
-                expires_at, case when live then clock_timestamp() else expires_at end,
-                case when live then :ended_by end, case when live then :because else 'expired' end
-            from told order by id)
-        select * from told order by id
-        """  # noqa: S608 - `where` is a literal of this module; every value is a bound parameter
-    )
 
 
 def _difference(before: AnyRow | None, expires_at: datetime | None) -> Change:

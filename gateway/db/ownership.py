@@ -13,7 +13,7 @@ from gateway.access.actor import Actor
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db import grants, managed_access, outbox
+from gateway.db import grant_ends, grants, managed_access, outbox
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
 from gateway.db.wanted import TRAVERSE, following, places, principals_below
@@ -73,7 +73,7 @@ async def record_gone(
     keys = [TupleKey(parent, _EDGE_TO_PARENT.get(gone.type, "parent"), gone)]
     if gone.type in managed_access.FLAGGED:
         keys.extend(managed_access.keys(gone))
-    for row in await grants.sweep(connection, [gone], by=by):
+    for row in await grant_ends.sweep(connection, [gone], by=by):
         keys.extend(following(grants.tuple_of(row), (gone, *above)))
     return await outbox.enqueue(connection, keys, takes_away=True, warehouse_id=warehouse_id)
 
@@ -82,7 +82,7 @@ async def record_principal_gone(connection: AsyncConnection, principal: Principa
     """Sweep all that a user or role that goes was granted, anywhere, and enqueue what its tuples are to become:
     nothing. Call it after the row of the user or role is deleted: then no grant can come after.
     """
-    keys = await _wanted_by(connection, await grants.sweep_principal(connection, principal, by=by))
+    keys = await _wanted_by(connection, await grant_ends.sweep_principal(connection, principal, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
 
@@ -90,7 +90,7 @@ async def record_own_grants_gone(
     connection: AsyncConnection, user: Principal, *, until: datetime, by: str
 ) -> list[Pending]:
     """As `record_principal_gone`, for what the user was given by creating something `until` then."""
-    keys = await _wanted_by(connection, await grants.sweep_own(connection, user, until=until, by=by))
+    keys = await _wanted_by(connection, await grant_ends.sweep_own(connection, user, until=until, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
 
@@ -110,7 +110,7 @@ async def record_expired(connection: AsyncConnection, *, limit: int) -> list[Pen
 
     Nothing is taken away by that: their end did, to the instant, and cached answers died with it.
     """
-    keys = await _wanted_by(connection, await grants.sweep_expired(connection, limit=limit))
+    keys = await _wanted_by(connection, await grant_ends.sweep_expired(connection, limit=limit))
     return await outbox.enqueue_each(connection, keys, takes_away=False)
 
 

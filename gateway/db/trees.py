@@ -22,7 +22,7 @@ from uuid_utils.compat import uuid7
 from gateway.access.refs import ObjectKey, ObjectType, table_of
 from gateway.access.resolved import ResolvedNamespace
 from gateway.access.tuples import TupleKey
-from gateway.db import grants, managed_access, moves, outbox, pending_files
+from gateway.db import grant_ends, grants, managed_access, moves, outbox, pending_files
 from gateway.db import namespaces as spaces
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
@@ -182,7 +182,7 @@ async def _enqueue(connection: AsyncConnection, tree: Tree, by: str) -> list[Pen
             key = ObjectKey(ObjectType(row.kind), str(row.id))
             above[key] = within[row.namespace_id]
             keys[TupleKey(above[key][-1], "parent", key)] = None
-    for row in await grants.sweep(connection, list(above), by=by):
+    for row in await grant_ends.sweep(connection, list(above), by=by):
         granted = grants.tuple_of(row)
         on = table_of(granted.object) if granted.object.type is ObjectType.COLUMN else granted.object
         keys.update(dict.fromkeys(following(granted, above[on])))

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db import grants
+from gateway.db import grant_ends, grants
 from gateway.db.engine import Database
 from gateway.db.grants import Change
 from gateway.embedded.ready import Ready
@@ -182,8 +182,8 @@ async def test_sweeps_say_why(database: Database) -> None:
     async with passing(database) as connection:
         for on in (what, something()):
             await grants.give(connection, privilege=SELECT, principal=who, on=on, by="a")
-        assert len(await grants.sweep(connection, [what, something()])) == 1
-        assert len(await grants.sweep_principal(connection, who, by="c")) == 1
+        assert len(await grant_ends.sweep(connection, [what, something()])) == 1
+        assert len(await grant_ends.sweep_principal(connection, who, by="c")) == 1
         ended = [(row.ended_because, row.ended_by) for row in await grants.history(connection, principal=who, limit=9)]
         assert ended == [("principal deleted", "c"), ("object deleted", None)]
 
@@ -194,7 +194,7 @@ async def test_only_what_is_over_is_swept_as_expired(database: Database) -> None
         ends = [in_seconds(-100), in_seconds(600), None]
         for end in ends:
             await grants.give(connection, privilege=SELECT, principal=who, on=something(), by="a", expires_at=end)
-        swept = [row for row in await grants.sweep_expired(connection, limit=1000) if row.principal_id == who.id]
+        swept = [row for row in await grant_ends.sweep_expired(connection, limit=1000) if row.principal_id == who.id]
         assert [row.expires_at for row in swept] == ends[:1]
         [over] = await grants.history(connection, principal=who, limit=9)
         assert (over.ended_because, over.ended_at) == ("expired", ends[0])
@@ -229,5 +229,5 @@ async def test_of_the_same_grantor_twice_at_once_one_gives_and_the_other_changes
         assert sorted(told) == [Change.NOTHING] * 3 + [Change.GIVEN]
     finally:
         async with database.transaction() as connection:
-            await grants.sweep(connection, [what])
+            await grant_ends.sweep(connection, [what])
             await connection.execute(text("delete from grant_history where object_id = :id").bindparams(id=what.id))

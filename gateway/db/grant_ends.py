@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements that end grants: a row goes into the history in the statement that removes it, so nothing ends untold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from functools import cache
+
+from sqlalchemy import TextClause, func, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal
+from gateway.db.rows import AnyRow, columns_of
+from gateway.db.schema.grants import grants
+
+
+class Ended(StrEnum):
+    """Why a grant is history. What is found expired ended for that reason, whoever finds it."""
+
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    OBJECT_DELETED = "object deleted"
+    PRINCIPAL_DELETED = "principal deleted"
+    REPLACED = "replaced"
+
+
+async def end(
+    connection: AsyncConnection, where: str, values: Mapping[str, object], *, because: Ended, by: str | None
+) -> Sequence[AnyRow]:
+    """Move rows into the history. Return them as they were, each with whether it was `live`.
+
+    `where` is SQL about `g` without any value in it. The rows are locked in one order first, so that two that end many
+    cannot wait for each other.
+    """
+    values = {**values, "because": because.value, "ended_by": by}
+    return (await connection.execute(_ending(where), values)).all()
+
+
+@cache
+def _ending(where: str) -> TextClause:
+    return text(
+        f"""
+        with held as materialized (select g.id from grants g where {where} order by g.id for update),
+        gone as (delete from grants g using held where g.id = held.id returning {columns_of(grants, "g")}),
+        told as (select *, coalesce(expires_at > clock_timestamp(), true) as live from gone),
+        kept as (
+            insert into grant_history (grant_id, privilege, principal_type, principal_id, object_type, object_id,
+                granted_by, granted_at, reason, expires_at, ended_at, ended_by, ended_because)
+            select id, privilege, principal_type, principal_id, object_type, object_id, granted_by, granted_at, reason,
+                expires_at, case when live then clock_timestamp() else expires_at end,
+                case when live then :ended_by end, case when live then :because else 'expired' end
+            from told order by id)
+        select * from told order by id
+        """  # noqa: S608 - `where` is a literal of this module or of `grants`; every value is a bound parameter
+    )
+
+
+async def sweep(
+    connection: AsyncConnection, objects: Sequence[ObjectKey], *, by: str | None = None
+) -> Sequence[AnyRow]:
+    """Remove all grants on objects that go, of tables those on their columns too, and tell what they were."""
+    where = (
+        "g.id in (select o.id from grants o where (o.object_type, o.object_id) in "
+        "(select * from unnest(cast(:types as text[]), cast(:ids as text[]))) "
+        "union all select c.id from grants c where c.object_type = 'column' "
+        "and split_part(c.object_id, '.', 1) = any(cast(:tables as text[])))"
+    )
+    values = {
+        "types": [key.type.value for key in objects],
+        "ids": [key.id for key in objects],
+        "tables": [key.id for key in objects if key.type is ObjectType.TABLE],
+    }
+    return await end(connection, where, values, because=Ended.OBJECT_DELETED, by=by)
+
+
+async def sweep_principal(connection: AsyncConnection, principal: Principal, *, by: str) -> Sequence[AnyRow]:
+    """Remove all grants to a user or role that goes, and tell what they were."""
+    where = "g.principal_type = :principal_type and g.principal_id = :principal_id"
+    values = {"principal_type": principal.type.value, "principal_id": principal.id}
+    return await end(connection, where, values, because=Ended.PRINCIPAL_DELETED, by=by)
+
+
+async def sweep_own(connection: AsyncConnection, principal: Principal, *, until: datetime, by: str) -> Sequence[AnyRow]:
+    """As `sweep_principal`, only what a user was given by nobody else `until` then: by creating something."""
+    where = (
+        "g.principal_type = :principal_type and g.principal_id = :principal_id and g.granted_by = :principal_id "
+        "and g.granted_at <= :until"
+    )
+    values = {"principal_type": principal.type.value, "principal_id": principal.id, "until": until}
+    return await end(connection, where, values, because=Ended.PRINCIPAL_DELETED, by=by)
+
+
+async def sweep_expired(connection: AsyncConnection, *, limit: int) -> Sequence[AnyRow]:
+    """Remove grants whose time is over, some at a time, and tell what they were. Rows in use are left for later."""
+    over = select(grants.c.id).where(grants.c.expires_at <= func.clock_timestamp()).order_by(grants.c.expires_at)
+    ids = (await connection.execute(over.limit(limit).with_for_update(skip_locked=True))).scalars().all()
+    if not ids:
+        return ()
+    return await end(connection, "g.id = any(:ids)", {"ids": list(ids)}, because=Ended.EXPIRED, by=None)
