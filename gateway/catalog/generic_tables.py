@@ -130,7 +130,7 @@ class GenericTables:
             adopted = await self._holds_files(permit, namespace, location)
         document = new_document(request, self._files.limits, adopted=adopted)
         permit.trail.tell(generic_table_id=str(id), location=location.text)
-        await self._insert(permit, namespace, identifier, id, location, document, explicit=explicit, adopted=adopted)
+        await self._insert(permit, namespace, identifier, id, location, document, explicit=explicit)
         handed = await self._credentials.for_creation(permit, vend, location.text)
         return _answer(identifier, request.format, location.text, document, handed)
 
@@ -212,7 +212,6 @@ class GenericTables:
         document: bytes,
         *,
         explicit: bool,
-        adopted: bool,
     ) -> None:
         async with arrival(permit, self._database, namespace, identifier, location, _taken) as connection:
             await claim_location(connection, location, explicit=explicit)

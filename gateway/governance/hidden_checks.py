@@ -2,8 +2,8 @@
 """Find the checks of a batch that need no further question, because the caller does not see their object. Pure.
 
 Many questions about an invisible object are as costly as about a visible one, and answered with no each time. So
-visibility is asked first, of absent objects as of present ones: both get the same questions (threats E01, F04). Which
-objects are asked about so depends on the request alone.
+visibility is asked first, of absent objects as of present ones: both get the same questions (LG-DIS-01, LG-DIS-18).
+Which objects are asked about so depends on the request alone.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class Vendor:
         seconds: int,
         purpose: str,
     ) -> S3Credential | TemporaryCredential:
-        """A credential for the gateway's own work at one place (threat D07): one that reaches nothing else, and the
+        """A credential for the gateway's own work at one place (LG-LOC-24): one that reaches nothing else, and the
         warehouse's own only where its store makes no sessions. `purpose` shows in the session's name.
 
         Raises what `vend` raises.

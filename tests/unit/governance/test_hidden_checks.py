@@ -99,6 +99,7 @@ def _house() -> House:
     return house
 
 
+@pytest.mark.threat("LG-DIS-18")
 @pytest.mark.parametrize("count", [1, 2, 3, len(MANY)])
 async def test_absent_and_invisible_tables_get_the_same_calls(count: int) -> None:
     relations = MANY[-count:]
