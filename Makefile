@@ -58,7 +58,7 @@ test: setup ## All tests but the long ones, in two processes; make test PROCESSE
 	$(BIN)/python -m pytest -m 'not long' -n $(PROCESSES)
 
 test-long: setup ## The tests that take minutes, and all drawn ones with another seed; make test-long SEED=5 repeats one
-	$(BIN)/python -m tests.long_run $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
+	$(BIN)/python -m tests.long_run $(if $(SEED),--seed $(SEED)) $(if $(FAILED),--failed) $(if $(MINUTES),--minutes $(MINUTES))
 
 test-trino: setup ## Statements of several people on a real Trino: fetches 800 MB once, needs Java 24 and Maven
 	LAKEGATE_TEST_TRINO=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_trino.py tests/e2e/test_trino_agreement.py tests/e2e/test_trino_columns.py tests/e2e/test_trino_caches.py

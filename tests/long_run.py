@@ -3,7 +3,8 @@
 
 Long are the tests marked `long`, and all that Hypothesis draws, here with other examples than in `make test`. The
 record (`tests/long_result.json`) is written after each test, so that a run that was stopped shows how far it came. The
-last full run stays in it until the next one is full.
+last full run stays in it until the next one is full. `--failed` runs again what failed in the last full run, with its
+seed, and adds what came of it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,18 +76,23 @@ class Record:
 
 
 class Recorder:
-    """Plugin of pytest. Write the record after each test and begin none after `minutes`."""
+    """Plugin of pytest. Write the record after each test and begin none after `minutes`. `only`: ids, empty for all."""
 
-    def __init__(self, record: Record, result: Path, minutes: float) -> None:
+    def __init__(
+        self, record: Record, store: Callable[[dict[str, Any]], None], minutes: float, only: Sequence[str] = ()
+    ) -> None:
         self._record = record
-        self._result = result
+        self._store = store
+        self._only = only
         self._until = time.monotonic() + 60 * minutes
         self._began = time.monotonic()
         self._selected: set[str] = set()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Put the files that take longest last."""
+        """Leave out what is not to be run, and put the files that take longest last."""
+        if self._only:
+            items[:] = [item for item in items if item.nodeid in self._only]
         items.sort(key=lambda item: item.path.stem in _LAST)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -112,15 +120,40 @@ class Recorder:
 
     def _write(self) -> None:
         self._record.seconds = time.monotonic() - self._began
-        write(self._result, self._record.written())
+        self._store(self._record.written())
 
 
 def write(result: Path, latest: dict[str, Any]) -> None:
-    """Replace the latest run, and the last full one if the latest is full."""
-    before = json.loads(result.read_text()) if result.exists() else {}
-    full = latest if latest["complete"] else before.get("last-full")
+    """Replace the latest run, and the last full one with its repetitions if the latest is full."""
+    before = _read(result)
+    if latest["complete"]:
+        before |= {"last-full": latest, "repeated": []}
+    _replace(result, before | {"latest": latest})
+
+
+def write_repetition(result: Path, repetition: dict[str, Any]) -> None:
+    """Add what ran again of the last full run, or replace what was written of the same repetition."""
+    before = _read(result)
+    others = [each for each in before["repeated"] if each["started"] != repetition["started"]]
+    _replace(result, before | {"repeated": [*others, repetition]})
+
+
+def still_failed(record: dict[str, Any]) -> list[str]:
+    """Return the ids that failed in the last full run and have not passed in a repetition since."""
+    outcomes: dict[str, str] = {}
+    for run in (record["last-full"] or {"tests": {}}, *record["repeated"]):
+        outcomes |= {nodeid: test["outcome"] for nodeid, test in run["tests"].items()}
+    return sorted(nodeid for nodeid, outcome in outcomes.items() if outcome == "failed")
+
+
+def _read(result: Path) -> dict[str, Any]:
+    found = json.loads(result.read_text()) if result.exists() else {}
+    return {"last-full": None, "latest": None, "repeated": []} | found
+
+
+def _replace(result: Path, record: dict[str, Any]) -> None:
     fresh = result.with_suffix(".new")
-    fresh.write_text(json.dumps({"last-full": full, "latest": latest}, indent=1, sort_keys=True) + "\n")
+    fresh.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
     fresh.replace(result)
 
 
@@ -135,13 +168,21 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=None, help="repeat the run with this seed")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="begin no test after so many minutes")
     parser.add_argument("--result", type=Path, default=RESULT, help="write the record to this file")
+    parser.add_argument("--failed", action="store_true", help="run what failed in the last full run, with its seed")
     given, rest = parser.parse_known_args(arguments)
-    seed = secrets.randbelow(2**31) if given.seed is None else given.seed
+    before = _read(given.result)
+    failed = still_failed(before) if given.failed else []
+    if given.failed and not failed:
+        print(f"{given.result} records no failure that has not passed since", flush=True)
+        return 0
+    seed = before["last-full"]["seed"] if failed else given.seed
+    seed = secrets.randbelow(2**31) if seed is None else seed
     changed = [line for line in _git("status", "--porcelain").splitlines() if RESULT.name not in line]
     record = Record(_git("rev-parse", "HEAD"), bool(changed), seed, datetime.now(UTC).isoformat(timespec="seconds"))
     print(f"seed: {seed} (repeat: make test-long SEED={seed})", flush=True)
     options = ["-m", SELECTED, "--timeout", "1200", "--seed", str(seed), "--durations", "25", *rest]
-    code = int(pytest.main(options, plugins=[Recorder(record, given.result, given.minutes)]))
+    store = partial(write_repetition if failed else write, given.result)
+    code = int(pytest.main(options, plugins=[Recorder(record, store, given.minutes, failed)]))
     print(f"seed: {seed}; {'full' if record.complete else 'NOT FULL'}; recorded in {given.result}", flush=True)
     # A run that left tests out has shown less than it was started for.
     return code if record.complete or code else 1

@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.long_run import RESULT, Record, write
+from tests.long_run import RESULT, Record, main, still_failed, write
 
 _ROOT = Path(__file__).parents[2]
 
@@ -56,6 +57,19 @@ def test_a_full_run_is_recorded_with_each_test_and_a_partial_one_does_not_replac
 def test_a_failure_is_recorded_and_the_run_is_red(tmp_path: Path) -> None:
     code, found = _run(tmp_path, fails=2)
     assert (code, found["latest"]["counts"]) == (1, {"passed": 1, "failed": 1})
+
+
+def test_what_failed_is_run_again_with_its_seed_until_it_passes(tmp_path: Path) -> None:
+    full = _run(tmp_path, fails=2)[1]["last-full"]
+    code, found = _run(tmp_path, "--failed", "--seed", "6", fails=2)
+    assert (code, [run["counts"] for run in found["repeated"]]) == (1, [{"failed": 1}])
+    assert found["repeated"][0]["seed"] == full["seed"]
+    time.sleep(1)  # Runs are told apart by the second in which they started.
+    code, found = _run(tmp_path, "--failed")
+    assert (code, [run["counts"] for run in found["repeated"]]) == (0, [{"failed": 1}, {"passed": 1}])
+    assert (found["last-full"], found["latest"], still_failed(found)) == (full, full, [])
+    assert main(["--failed", "--result", str(tmp_path / "result.json")]) == 0
+    assert _run(tmp_path)[1]["repeated"] == []
 
 
 def test_the_worst_phase_of_a_test_counts(tmp_path: Path) -> None:
