@@ -14,13 +14,13 @@ import os
 import typing
 import uuid
 from collections.abc import Mapping
-from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Annotated
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote
 
 from msgspec import Meta
 
+from gateway.postgres_url import is_local, require_no_tls
 from gateway.scope.endpoint import EndpointRules, parse_networks
 from gateway.sections import (
     Audit,
@@ -212,7 +212,7 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
             SettingsError: neither the URL nor every part is set, or the URL says something about TLS.
         """
         if self.pg_database_url_write is not None:
-            _require_no_tls(self.pg_database_url_write, "PG_DATABASE_URL_WRITE")
+            require_no_tls(self.pg_database_url_write, "PG_DATABASE_URL_WRITE")
             return self.pg_database_url_write
         return self._url_from(self.pg_host_w, "PG_HOST_W")
 
@@ -224,7 +224,7 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
         """
         if self.pg_ssl_mode is not None:
             return self.pg_ssl_mode
-        return "prefer" if _is_local(self.write_url()) else "verify-full"
+        return "prefer" if is_local(self.write_url()) else "verify-full"
 
     def read_url(self) -> Secret:
         """The replica's connection URL; the primary's, when no replica is named."""
@@ -323,49 +323,6 @@ def table() -> str:
         f"| `{row.variable}` | {row.description} | {f'`{row.default}`' if row.default else ''} |" for row in rows()
     ]
     return "\n".join([*head, *lines]) + "\n"
-
-
-def _is_local(url: Secret) -> bool:
-    """Return True if all hosts of a PostgreSQL URL are loopback addresses or directories of sockets.
-
-    A URL without a host is not: the driver then reads it from the environment.
-    """
-    parts = urlsplit(url.reveal())
-    named = parts.netloc.rpartition("@")[2].split(",") if parts.netloc else []
-    hosts = [urlsplit(f"//{each}").hostname or "" for each in named if each]
-    for name, value in parse_qsl(parts.query):
-        if name in ("host", "hostaddr"):
-            hosts += [
-                each if each.startswith("/") else urlsplit(f"//{each}").hostname or "" for each in value.split(",")
-            ]
-    return bool(hosts) and all(map(_is_local_host, hosts))
-
-
-def _is_local_host(host: str) -> bool:
-    if host == "localhost" or unquote(host).startswith("/"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _require_no_tls(url: Secret, variable: str) -> None:
-    """Raise SettingsError for a URL with `sslmode` and the like: PG_SSL_MODE is what holds, and a `verify-full` that is
-    read by nobody would be believed.
-    """
-    names = {name for name, _ in parse_qsl(urlsplit(url.reveal()).query, keep_blank_values=True)}
-    if told := sorted(name for name in names if name.lower().startswith("ssl")):
-        raise SettingsError(
-            f"{PREFIX}{variable}: {', '.join(told)} in the URL does not count: set {PREFIX}PG_SSL_MODE, and "
-            f"{PREFIX}PG_SSL_ROOT_CERT for certificates, and take it out of the URL"
-        )
-
-
-def asyncpg_url(url: Secret) -> str:
-    """A PostgreSQL URL in SQLAlchemy's spelling for asyncpg; it holds the password."""
-    scheme, separator, rest = url.reveal().partition("://")
-    return f"postgresql+asyncpg{separator}{rest}" if scheme in ("postgresql", "postgres") else url.reveal()
 
 
 def export_metrics_directory(directory: str) -> None:

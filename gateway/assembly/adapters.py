@@ -30,8 +30,9 @@ from gateway.fga.relationships import to_wire
 from gateway.identity.delegated import KEY_SIGNS_SECONDS, KEY_VERIFIES_SECONDS, DelegatedTokens
 from gateway.identity.own_keys import OwnKeys
 from gateway.opa.decider import OpaDecider
+from gateway.postgres_url import asyncpg_url
 from gateway.scope.endpoint import EndpointRules
-from gateway.settings import Settings, asyncpg_url
+from gateway.settings import Settings
 from gateway.storage.connector import Connector
 from gateway.storage.files import Files
 from gateway.tasks.model_changes import NOTICED_WITHIN, REQUIRED

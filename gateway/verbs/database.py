@@ -21,7 +21,8 @@ def migrate() -> None:
     run twice at once.
     """
     from gateway.db.migrate import SchemaMismatch, run_migrations
-    from gateway.settings import Settings, asyncpg_url
+    from gateway.postgres_url import asyncpg_url
+    from gateway.settings import Settings
 
     settings = settings_for(Settings.write_url)
 
@@ -72,7 +73,7 @@ async def require_our_database(settings: Settings) -> None:
     from gateway.db.migrate import SchemaMismatch, require_current_schema
     from gateway.db.secrets import Sealer, SecretUnreadable
     from gateway.db.servers import RestoredDatabase, require_home
-    from gateway.settings import asyncpg_url
+    from gateway.postgres_url import asyncpg_url
 
     url = asyncpg_url(settings.write_url())
     try:

@@ -99,7 +99,7 @@ def model_rollback(by: str | None) -> None:
 async def opened_models(settings: Settings) -> AsyncIterator[Models]:
     """The verbs on models, on the primary and the OpenFGA of these settings."""
     from gateway.db.engine import Database
-    from gateway.settings import asyncpg_url
+    from gateway.postgres_url import asyncpg_url
     from gateway.tasks.model_changes import Models, OpenFgaAddress
 
     at = settings.openfga

@@ -29,7 +29,7 @@ PLANTED = {
 #: What the contracts name, so that the small house has it.
 _MODULES = (
     *("app", "assembly.adapters", "cli", "verbs.edge", "serving", "sections", "settings"),
-    *("settings_engines", "settings_identity", "variables"),
+    *("settings_engines", "settings_identity", "postgres_url", "variables"),
     *("access._mint", "access.door", "db.engine", "fga.client", "vending.sts", "vending.vendor", "api.tables"),
     *("embedded.demo.keys", "storage.files", "pipeline.run", "tasks.jobs", "opa.decider", "identity.tokens"),
     *("audit.sink", "events.bus", "telemetry.logs", "obligations.merge", "scope.location", "iceberg.types"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway import settings
+from gateway.postgres_url import asyncpg_url
 from gateway.settings import Secret, SettingsError
 
 _ROOT = Path(__file__).parents[2]
@@ -135,7 +136,7 @@ def test_the_replica_is_read_from_only_when_it_is_named() -> None:
 
 @pytest.mark.parametrize("given", ["postgres://u@h/d", "postgresql://u@h/d", "postgresql+asyncpg://u@h/d"])
 def test_a_database_url_is_given_to_the_driver_in_its_own_spelling(given: str) -> None:
-    assert settings.asyncpg_url(Secret(given)) == "postgresql+asyncpg://u@h/d"
+    assert asyncpg_url(Secret(given)) == "postgresql+asyncpg://u@h/d"
 
 
 @pytest.mark.parametrize("said", ["ssl=verify-full", "sslmode=require", "application_name=a&sslrootcert=/ca.pem"])
