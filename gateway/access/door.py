@@ -65,7 +65,7 @@ from gateway.iceberg.errors import CatalogError, ForbiddenException
 Op = TypeVar("Op", bound=Operation)
 Extra = TypeVar("Extra", bound=Operation)
 
-#: Later than the end of any grant (`gateway.governance.grants.LAST_END`).
+#: Later than the end of any grant (`gateway.governance.grant_requests.LAST_END`).
 _FOR_EVER = datetime(9000, 1, 1, tzinfo=UTC)
 
 _DURABILITY_ORDER = (Durability.BUFFERED, Durability.BEFORE_ANSWER, Durability.WITH_CHANGE)

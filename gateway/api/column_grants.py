@@ -22,7 +22,7 @@ from gateway.access.wire_rights import (
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
-from gateway.governance.grants import parse_entries, parse_grants, parse_privileges, require_writable
+from gateway.governance.grant_requests import parse_entries, parse_grants, parse_privileges, require_writable
 
 
 @serves(ReadColumnAssignments)

@@ -47,7 +47,7 @@ from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.api.targets import Target
-from gateway.governance.grants import parse_grants, require_writable
+from gateway.governance.grant_requests import parse_grants, require_writable
 
 
 @serves(ListPrincipalGrants)

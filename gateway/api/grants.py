@@ -30,7 +30,7 @@ from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.api.targets import Target
-from gateway.governance.grants import parse_entries, parse_privileges, require_writable
+from gateway.governance.grant_requests import parse_entries, parse_privileges, require_writable
 
 
 def _serve(reading: type[ReadAssignments], writing: type[WriteAssignments], target: Target) -> None:

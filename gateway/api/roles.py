@@ -42,7 +42,7 @@ from gateway.access.wire_roles import (
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
-from gateway.governance.grants import require_writable
+from gateway.governance.grant_requests import require_writable
 from gateway.governance.roles import parse_member
 from gateway.iceberg.errors import BadRequestException
 

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
@@ -21,8 +20,8 @@ from gateway.access.operations.grant_lists import ChangeGrants
 from gateway.access.operations.grants import Assignment, ReadAssignments, WriteAssignments, WritingGrants
 from gateway.access.operations.roles import ChangeRoleMembers
 from gateway.access.permit import Permit
-from gateway.access.privileges import GRANTABLE, Privilege
-from gateway.access.refs import ObjectKey, ObjectType, Ref, RoleRef, field_of
+from gateway.access.privileges import Privilege
+from gateway.access.refs import ObjectKey, ObjectType, Ref, field_of
 from gateway.access.refusals import not_found
 from gateway.access.resolved import (
     Resolved,
@@ -35,14 +34,7 @@ from gateway.access.resolved import (
     ResolvedWarehouse,
 )
 from gateway.access.tuples import PrincipalType, TupleKey
-from gateway.access.wire_rights import (
-    MAX_ENTRIES,
-    AssignmentEntry,
-    AssignmentsAnswer,
-    GrantDelete,
-    GrantWrite,
-    Identity,
-)
+from gateway.access.wire_rights import AssignmentEntry, AssignmentsAnswer
 from gateway.access.wire_roles import OWN_PROVIDER
 from gateway.db import grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
@@ -55,24 +47,17 @@ from gateway.governance.columns import columns_for, object_of, refuse_another_co
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
     InvalidGrantExpiry,
-    InvalidGrantPrivilege,
     RoleMembershipCycle,
     RoleMembershipDepthExceeded,
     RoleNotManuallyAssignable,
-    SelfAssignment,
-    TooManyEntries,
     TupleAlreadyExists,
     TupleNotFound,
     last_admin_kept,
     pending_when_out,
 )
+from gateway.governance.grant_requests import LAST_END, require_to_come
 from gateway.governance.offices import refuse_higher_office
-from gateway.governance.principals import principal_of
-from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.columns import Columns
-
-#: No grant ends later than this; it is as good as none for people, and far from the ends of all calendars.
-LAST_END = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 class Grants:
@@ -236,81 +221,6 @@ class Grants:
             ):
                 await self._delivery.deliver(taken)
         await self._delivery.deliver_or_leave(given)
-
-
-def parse_entries(entries: Iterable[AssignmentEntry]) -> tuple[Assignment, ...]:
-    """Wire entries as values. Raises InvalidGrantPrivilege and 400 for an entry without exactly one principal."""
-    return tuple(
-        Assignment(known_privilege(entry.type), principal_of(Identity(user=entry.user, role=entry.role)))
-        for entry in entries
-    )
-
-
-def parse_grants(entries: Iterable[GrantWrite | GrantDelete]) -> tuple[Assignment, ...]:
-    """Wire entries of the grants API as values; raises as `parse_entries`."""
-    return tuple(
-        Assignment(known_privilege(entry.privilege), principal_of(entry.principal), entry.reason, entry.expires_at)
-        if isinstance(entry, GrantWrite)
-        else Assignment(known_privilege(entry.privilege), principal_of(entry.principal))
-        for entry in entries
-    )
-
-
-def known_privilege(name: str) -> Privilege:
-    """Raises InvalidGrantPrivilege for what is no privilege anywhere."""
-    try:
-        return Privilege(name)
-    except ValueError:
-        raise InvalidGrantPrivilege(f"{name!r} is no privilege.") from None
-
-
-def parse_privileges(kind: ObjectType, names: Iterable[str]) -> tuple[Privilege, ...]:
-    """The privileges that a list is narrowed to. Raises InvalidGrantPrivilege for one that this type does not have."""
-    return tuple(_privilege(kind, name) for name in dict.fromkeys(names))
-
-
-def require_writable(
-    on: Ref,
-    writes: tuple[Assignment, ...],
-    deletes: tuple[Assignment, ...],
-    *,
-    kind: ObjectType | None = None,
-) -> tuple[tuple[Assignment, ...], tuple[Assignment, ...]]:
-    """(writes, deletes), when they can be done in one piece and mean something. `kind` is the type of what the grants
-    are on, where that is something of `on`.
-
-    Raises InvalidGrantPrivilege, SelfAssignment, InvalidGrantExpiry, TooManyEntries, and 400 for one grant that stands
-    twice in the request.
-    """
-    if len(writes) + len(deletes) > MAX_ENTRIES:
-        raise TooManyEntries(f"{len(writes) + len(deletes)} entries; one request may hold {MAX_ENTRIES}.")
-    if len({entry.key for entry in (*writes, *deletes)}) != len(writes) + len(deletes):
-        raise BadRequestException("The same assignment is in the request twice.")
-    for entry in (*writes, *deletes):
-        _privilege(kind or on.type, entry.privilege)
-        within_roles = on.type is ObjectType.ROLE and entry.principal.type is PrincipalType.ROLE
-        if within_roles and isinstance(on, RoleRef) and entry.principal.id == str(on.role_id):
-            raise SelfAssignment("A role cannot be assigned to itself.")
-        # Compared by the year alone: near the end of the calendar a time cannot even be told in another zone.
-        if entry.expires_at is not None and entry.expires_at.year >= LAST_END.year:
-            raise InvalidGrantExpiry(f"expires-at is before the year {LAST_END.year}; a grant without it does not end.")
-        if within_roles and entry.expires_at is not None:
-            raise InvalidGrantExpiry("A role's membership in a role cannot end by itself; take it away then.")
-    return writes, deletes
-
-
-def _privilege(kind: ObjectType, name: str) -> Privilege:
-    for privilege in GRANTABLE[kind]:
-        if privilege == name:
-            return privilege
-    raise InvalidGrantPrivilege(f"{name!r} cannot be granted on a {kind}: possible are {', '.join(GRANTABLE[kind])}")
-
-
-def require_to_come(entries: Iterable[Assignment], now: datetime) -> None:
-    """Raise InvalidGrantExpiry for an end that is over, by the database's clock."""
-    for entry in entries:
-        if entry.expires_at is not None and entry.expires_at <= now:
-            raise InvalidGrantExpiry(f"expires-at {entry.expires_at.isoformat()} is not in the future.")
 
 
 def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:

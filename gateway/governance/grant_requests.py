@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parsing of requests that change grants: the assignments behind a body, or 400. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from gateway.access.operations.grants import Assignment
+from gateway.access.privileges import GRANTABLE, Privilege
+from gateway.access.refs import ObjectType, Ref, RoleRef
+from gateway.access.tuples import PrincipalType
+from gateway.access.wire_rights import MAX_ENTRIES, AssignmentEntry, GrantDelete, GrantWrite, Identity
+from gateway.governance.errors import InvalidGrantExpiry, InvalidGrantPrivilege, SelfAssignment, TooManyEntries
+from gateway.governance.principals import principal_of
+from gateway.iceberg.errors import BadRequestException
+
+#: No grant ends later than this; it is as good as none for people, and far from the ends of all calendars.
+LAST_END = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+def parse_entries(entries: Iterable[AssignmentEntry]) -> tuple[Assignment, ...]:
+    """Return wire entries as values. Raises InvalidGrantPrivilege, and 400 for an entry that has not one principal."""
+    return tuple(
+        Assignment(_known_privilege(entry.type), principal_of(Identity(user=entry.user, role=entry.role)))
+        for entry in entries
+    )
+
+
+def parse_grants(entries: Iterable[GrantWrite | GrantDelete]) -> tuple[Assignment, ...]:
+    """Return wire entries of the grants API as values; raises as `parse_entries`."""
+    return tuple(
+        Assignment(_known_privilege(entry.privilege), principal_of(entry.principal), entry.reason, entry.expires_at)
+        if isinstance(entry, GrantWrite)
+        else Assignment(_known_privilege(entry.privilege), principal_of(entry.principal))
+        for entry in entries
+    )
+
+
+def _known_privilege(name: str) -> Privilege:
+    """Return the privilege of this name. Raises InvalidGrantPrivilege if no object type has it."""
+    try:
+        return Privilege(name)
+    except ValueError:
+        raise InvalidGrantPrivilege(f"{name!r} is no privilege.") from None
+
+
+def parse_privileges(kind: ObjectType, names: Iterable[str]) -> tuple[Privilege, ...]:
+    """Return the privileges that a list is narrowed to. Raises InvalidGrantPrivilege for one that this type lacks."""
+    return tuple(_privilege(kind, name) for name in dict.fromkeys(names))
+
+
+def require_writable(
+    on: Ref,
+    writes: tuple[Assignment, ...],
+    deletes: tuple[Assignment, ...],
+    *,
+    kind: ObjectType | None = None,
+) -> tuple[tuple[Assignment, ...], tuple[Assignment, ...]]:
+    """Return (writes, deletes) if one transaction can make them and each means something. `kind` is the type of the
+    object that the grants are on, if that is a part of `on` (a column of a table).
+
+    Raises InvalidGrantPrivilege, SelfAssignment, InvalidGrantExpiry, TooManyEntries, and 400 for one grant that stands
+    twice in the request.
+    """
+    if len(writes) + len(deletes) > MAX_ENTRIES:
+        raise TooManyEntries(f"{len(writes) + len(deletes)} entries; one request may hold {MAX_ENTRIES}.")
+    if len({entry.key for entry in (*writes, *deletes)}) != len(writes) + len(deletes):
+        raise BadRequestException("The same assignment is in the request twice.")
+    for entry in (*writes, *deletes):
+        _privilege(kind or on.type, entry.privilege)
+        within_roles = on.type is ObjectType.ROLE and entry.principal.type is PrincipalType.ROLE
+        if within_roles and isinstance(on, RoleRef) and entry.principal.id == str(on.role_id):
+            raise SelfAssignment("A role cannot be assigned to itself.")
+        # Compared by the year alone: near the end of the calendar a time cannot even be told in another zone.
+        if entry.expires_at is not None and entry.expires_at.year >= LAST_END.year:
+            raise InvalidGrantExpiry(f"expires-at is before the year {LAST_END.year}; a grant without it does not end.")
+        if within_roles and entry.expires_at is not None:
+            raise InvalidGrantExpiry("A role's membership in a role cannot end by itself; take it away then.")
+    return writes, deletes
+
+
+def _privilege(kind: ObjectType, name: str) -> Privilege:
+    for privilege in GRANTABLE[kind]:
+        if privilege == name:
+            return privilege
+    raise InvalidGrantPrivilege(f"{name!r} cannot be granted on a {kind}: possible are {', '.join(GRANTABLE[kind])}")
+
+
+def require_to_come(entries: Iterable[Assignment], now: datetime) -> None:
+    """Raise InvalidGrantExpiry for an end that is not after `now`, the time of the database's clock."""
+    for entry in entries:
+        if entry.expires_at is not None and entry.expires_at <= now:
+            raise InvalidGrantExpiry(f"expires-at {entry.expires_at.isoformat()} is not in the future.")
