@@ -13,7 +13,8 @@ from gateway.db.engine import Database
 from gateway.db.tasks import Queue
 from gateway.fga.client import FgaClient
 from gateway.settings import Settings
-from gateway.tasks.drift import DriftKeeper, External
+from gateway.tasks.drift import DriftKeeper
+from gateway.tasks.drift_findings import External
 from gateway.tasks.housekeeping import Housekeeping
 from gateway.tasks.log_cleanup import LogCleanup
 from gateway.tasks.outbox import run_expiry

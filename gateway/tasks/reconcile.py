@@ -24,7 +24,8 @@ from gateway.db.engine import Database
 from gateway.db.tasks import Queue
 from gateway.fga.client import FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
-from gateway.tasks.drift import BATCH, DriftKeeper, Finding, Kind, Mended, a_run
+from gateway.tasks.drift import BATCH, DriftKeeper, a_run
+from gateway.tasks.drift_findings import Finding, Kind, Mended
 from gateway.tasks.visits import admitted
 
 _log = structlog.get_logger("tasks.reconcile")

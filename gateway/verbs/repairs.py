@@ -39,7 +39,7 @@ def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) ->
     """
     from gateway import app
     from gateway.settings import Settings
-    from gateway.tasks.drift import Finding
+    from gateway.tasks.drift_findings import Finding
     from gateway.telemetry.logs import configure_logging
 
     configure_logging(level="WARNING", stream=sys.stderr.buffer)

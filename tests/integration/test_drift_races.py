@@ -19,7 +19,8 @@ from gateway.db.outbox import Pending
 from gateway.db.resolver import DatabaseResolver
 from gateway.fga.relationships import to_wire
 from gateway.tasks import drift
-from gateway.tasks.drift import DriftKeeper, External, Finding, Kind, Mended, a_run
+from gateway.tasks.drift import DriftKeeper, a_run
+from gateway.tasks.drift_findings import External, Finding, Kind, Mended
 from tests.access.world import House
 from tests.integration import test_delivery
 from tests.integration.parts import Parts, running_parts
