@@ -29,7 +29,7 @@ def _client(person: Person) -> httpx.Client:
         base_url=person.http.base_url,
         headers=person.http.headers,
         trust_env=False,
-        verify=False,  # noqa: S501
+        verify=False,  # noqa: S501 - plain HTTP on loopback
     )
 
 
