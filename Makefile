@@ -6,14 +6,17 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
+# Without compiled files every process of a run, each gateway too, compiles the whole tree again.
+export PYTHONDONTWRITEBYTECODE :=
+
 PYTHON ?= python3
-PROCESSES ?= 2
+PROCESSES ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-long test-trino test-keycloak test-browser test-helm check model policies attackers-day soak bench spec-diff lock clean
+.PHONY: help setup demo up test test-unit test-services test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm check model policies attackers-day soak bench spec-diff lock clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -54,8 +57,19 @@ model: setup ## Compile fga_model/ to what the gateway ships with
 policies: setup ## Check and test the relationship model and the Rego policies alone
 	@$(BIN)/python -m gateway.embedded.policies
 
-test: setup ## All tests but the long ones, in two processes; make test PROCESSES=0 for one after the other
-	$(BIN)/python -m pytest -m 'not long' -n $(PROCESSES)
+test: test-unit test-services ## The tests without a stack, then those on a running one; make test PROCESSES=0 for one at a time
+
+test-unit: setup ## The tests that need no stack
+	$(BIN)/python -m tests.stages unit --processes $(PROCESSES)
+
+test-services: setup ## The tests on a running stack: PostgreSQL, OpenFGA, OPA, an object store, an identity provider
+	$(BIN)/python -m tests.stages services --processes $(PROCESSES)
+
+test-engines: setup ## Spark, PyIceberg and DuckDB on a running stack
+	$(BIN)/python -m tests.stages engines --processes $(PROCESSES)
+
+test-chaos: setup ## Kills, outages, metadata bombs and clocks
+	$(BIN)/python -m tests.stages chaos
 
 test-long: setup ## The tests that take minutes, and all drawn ones with another seed; make test-long SEED=5 repeats one
 	$(BIN)/python -m tests.long_run $(if $(SEED),--seed $(SEED)) $(if $(FAILED),--failed) $(if $(MINUTES),--minutes $(MINUTES))

@@ -19,15 +19,10 @@ def _integration(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/integration/test_{name}.py" for name in names)
 
 
-#: The beginnings of the files in each shared lane, in the order in which lanes are taken: those with the stack of
-#: `tests/contract/conftest.py`, with that of `tests/integration/conftest.py`, and with the Spark of
+#: The beginnings of the files in each shared lane, in the order in which lanes are taken: those that
+#: use the stack of `tests/integration/conftest.py`, some of which compare all of it, and those with the Spark of
 #: `tests/e2e/conftest.py`.
 _SHARED = {
-    "contract": (
-        "tests/contract/",
-        "tests/security/",
-        *_integration("deleted_warehouses", "failing_parts", "racing_places", "racing_writers", "shared_turns"),
-    ),
     "integration": _integration(
         "bounded_cost",
         "cli",

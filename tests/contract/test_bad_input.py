@@ -17,7 +17,7 @@ import httpx
 import msgspec
 import pytest
 
-from tests.contract.world import SCHEMA, Table, World, error_of, unique
+from tests.contract.world import SCHEMA, Snapshot, Table, World, error_of, unique
 
 _NUL = "\x00"
 
@@ -40,9 +40,14 @@ def neighbour(world: World, place: str) -> Table:
     return world.table(place)
 
 
+@pytest.fixture(scope="module")
+def before(world: World, table: Table, neighbour: Table) -> Snapshot:
+    """The state before the first bad request. It stays the same, so each test needs a single snapshot: its own."""
+    return world.snapshot()
+
+
 @pytest.fixture(autouse=True)
-def _nothing_changes(world: World, table: Table, neighbour: Table) -> Iterator[None]:
-    before = world.snapshot()
+def _nothing_changes(world: World, before: Snapshot) -> Iterator[None]:
     yield
     assert world.snapshot() == before
 

@@ -26,7 +26,7 @@ from tests.contract.world import SCHEMA, Person, World, unique
 from tests.integration.conftest import _up
 from tests.integration.kills import Killable
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
 
 #: So many readers of each table that the ways above the tree alone (its parent, the warehouse, the project) are more
 #: than a drop takes away of the tree itself before it answers.

@@ -26,6 +26,8 @@ from tests.integration import test_delivery
 from tests.integration.parts import Parts, running_parts
 from tests.integration.test_delivery import Rig
 
+pytestmark = pytest.mark.chaos
+
 SELECT = Privilege.SELECT
 rig = test_delivery.rig
 Change = Callable[[], Awaitable[Any]]

@@ -19,6 +19,8 @@ from gateway.embedded.children import Children, ChildSpec
 from gateway.embedded.errors import ChildFailed
 from tests.processes import at_work, processes, told
 
+pytestmark = pytest.mark.chaos
+
 _GONE_SECONDS = 60.0
 
 # A parent like `lakegate up`: starts a polite child, a stubborn one and one whose grandchild left its process group,

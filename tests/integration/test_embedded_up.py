@@ -20,6 +20,8 @@ import pytest
 from gateway.embedded import account
 from gateway.embedded.ready import Ready
 
+pytestmark = pytest.mark.chaos
+
 StartStack = Callable[..., Ready]
 
 _KEYS = {

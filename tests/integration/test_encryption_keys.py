@@ -26,7 +26,7 @@ WRONG = "a key nobody ever used here"
 KEY, OTHER = "PG_ENCRYPTION_KEY", "PG_ENCRYPTION_KEY_OTHER"
 NOT_YET = 3
 
-pytestmark = pytest.mark.timeout(480)  # several gateways and verbs start, one after the other
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(480)]  # several gateways and verbs start, one after the other
 
 
 @pytest.fixture(scope="module")

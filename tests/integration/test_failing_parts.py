@@ -22,7 +22,7 @@ from tests.integration.toxic import AFTER, BEFORE, GONE, HALF_OPEN, RESET, SILEN
 
 __all__ = ["stack", "world"]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 PARTS = ("postgres", "openfga", "opa", "object-store", "identity-provider")
 

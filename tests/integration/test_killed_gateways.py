@@ -27,7 +27,7 @@ from tests.integration.churn import Churn
 from tests.integration.kills import SOON, Killable, nobody_is_left, soon
 from tests.retries import RETRIES
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from tests.integration.appends import client
 from tests.integration.kills import Killable, nobody_is_left, soon
 from tests.integration.lifecycles import GONE, KEPT, LIVE, Thing, Walker, definite
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ from gateway.fga.relationships import rfc3339, to_wire
 from tests.integration import parts
 from tests.integration.parts import Parts, Proxy, Rows, Seen, all_wanted, delivery, running_parts, seen, store, tuples
 
+pytestmark = pytest.mark.chaos
+
 _TIMEOUT, _LATEST = 0.25, 1.2
 _SETTLE = _TIMEOUT + _LATEST + 3.0
 

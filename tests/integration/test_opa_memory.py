@@ -21,7 +21,7 @@ from tests.integration.test_opa_real import (
     serving,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.chaos, pytest.mark.integration]
 
 MEMORY = "/v1/data/policy_data/memory"
 _TOKENS = {"LAKEGATE_OPA_GATEWAY_TOKEN": GATEWAY, "LAKEGATE_OPA_OPERATOR_TOKEN": OPERATOR}

@@ -28,6 +28,8 @@ from gateway.opa.decider import OpaDecider
 from tests.clock import quickest
 from tests.integration.parts import closed_port
 
+pytestmark = pytest.mark.chaos
+
 TOKEN = "very-secret-token"
 YES = {"allow": True, "reasons": [], "obligations": {}}
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -19,6 +19,8 @@ from gateway.fga.wire import FgaTuple, TuplesRefused
 from tests.clock import quickest
 from tests.integration.parts import closed_port
 
+pytestmark = pytest.mark.chaos
+
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 KEY = "very-secret-key"
 CONTEXT = {"current_time": "2026-03-04T12:00:00Z"}

@@ -22,7 +22,7 @@ from tests.contract.world import SCHEMA, Table, World, error_of, unique
 from tests.integration.conftest import _up
 from tests.processes import family, told
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 _SOON = 60.0
 

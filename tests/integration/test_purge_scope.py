@@ -36,7 +36,7 @@ from tests.integration.test_object_store_scope import (  # noqa: F401 - fixtures
 from tests.integration.toxic import BEFORE, SILENT, WELL, Toxic
 from tests.storage_routes import LOCAL
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.chaos, pytest.mark.integration]
 
 PLACE = Location("s3", BUCKET, ("base", "ns", "purged"))
 INSIDE = ["base/ns/purged/data/a.parquet", "base/ns/purged/metadata/00000-x.metadata.json"]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
 from sqlalchemy import text
 
 from gateway.access.actor import Actor
@@ -21,6 +22,8 @@ from gateway.db.resolver import DatabaseResolver
 from gateway.fga.remembered import RememberedRelationships
 from tests.contract.world import World
 from tests.security.test_revocation import assign, make_role
+
+pytestmark = pytest.mark.chaos
 
 
 class Counted:

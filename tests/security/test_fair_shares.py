@@ -22,6 +22,8 @@ from tests.integration.parts import free_port
 from tests.integration.toxic import second_gateway
 from tests.security.load_generators import abuse, large_batch, load_steadily
 
+pytestmark = pytest.mark.chaos
+
 #: Seconds of latency that other work on the machine may add to a 95th percentile.
 FLOOR = 1.0
 FEW, WAIT = 2, 0.5

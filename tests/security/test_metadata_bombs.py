@@ -21,6 +21,8 @@ import pytest
 from tests.contract.test_register import adopt, adopt_view, foreign
 from tests.contract.world import SCHEMA, Table, World, told, unique
 
+pytestmark = pytest.mark.chaos
+
 MIB = 1024 * 1024
 
 

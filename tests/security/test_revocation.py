@@ -25,6 +25,8 @@ from tests.contract.test_views import body as view_body
 from tests.contract.world import SCHEMA, Person, Table, World, unique
 from tests.integration.toxic import second_gateway
 
+pytestmark = pytest.mark.chaos
+
 _CONNECTIONS = 8
 
 _BOUND = 1.0

@@ -20,6 +20,8 @@ import pytest
 from tests.contract.world import Person, World, error_of, unique
 from tests.integration.toxic import second_gateway
 
+pytestmark = pytest.mark.chaos
+
 HEADERS, SILENCE, WHOLE = 4.0, 3.0, 8.0
 LARGEST = 100_000
 _BUSY = 5.0

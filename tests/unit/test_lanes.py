@@ -56,8 +56,8 @@ def test_a_lane_is_taken_at_once_and_as_a_whole() -> None:
     for file in files:
         turns.setdefault(lane(file), set()).add(turn(file))
     assert all(len(each) == 1 for each in turns.values())
-    assert turn("tests/contract/test_views.py::test_x") < turn("tests/unit/test_lanes.py::test_x")
-    assert turn("tests/unit/test_lanes.py::test_x") < turn("tests/security/test_revocation.py::test_x")
+    assert turn("tests/integration/test_drift.py::test_x") < turn("tests/contract/test_views.py::test_x")
+    assert turn("tests/contract/test_views.py::test_x") < turn("tests/security/test_revocation.py::test_x")
 
 
 class Process:

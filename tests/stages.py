@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run one stage of the suite and record it: `python -m tests.stages NAME`, which the targets of the Makefile call.
+
+The record of a stage is `.lakegate/tests/NAME.json` (outcome and seconds of each test, seed, commit) beside
+`NAME.xml`, its JUnit report. A test that fails runs once more at the end, alone and with a fresh stack. If it passes
+then, the run passes and reports the test as flaky, with its first error. Three such tests are the limit of a run.
+A test of authorization, of an attack or of a race never runs again: one wrong answer is a fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_ROOT = Path(__file__).parent.parent
+PLACE = _ROOT / ".lakegate" / "tests"
+
+#: How many failed tests of a run may pass when they run again.
+FLAKY = 3
+
+_WORST_FIRST = ("failed", "skipped", "passed")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of the suite: its files, the marks it selects, and how many processes of pytest run it."""
+
+    paths: tuple[str, ...]
+    marks: str
+    processes: int = 2
+    options: tuple[str, ...] = ()
+
+
+#: In the order in which `.ci/run` runs them, cheapest first.
+STAGES: Mapping[str, Stage] = {
+    "unit": Stage(("tests/unit", "tests/access", "tests/policies"), "not long"),
+    "services": Stage(("tests/contract", "tests/security", "tests/integration"), "not long and not chaos"),
+    "engines": Stage(("tests/e2e",), "not long"),
+    "chaos": Stage(("tests/security", "tests/integration"), "not long and chaos"),
+}
+
+_NEVER_AGAIN = re.compile(r"^tests/(access|security)/|(?<![a-z])(race|races|racing)(?![a-z])")
+
+
+def may_run_again(nodeid: str) -> bool:
+    """Return False for tests of authorization, attacks and races, whose single failure counts."""
+    return not _NEVER_AGAIN.search(nodeid)
+
+
+@dataclass
+class Record:
+    """What a run did. `tests` maps an id to its outcome and seconds, `causes` a failed id to the line of its error."""
+
+    seed: int | None
+    tests: dict[str, tuple[str, float]] = field(default_factory=dict)
+    causes: dict[str, str] = field(default_factory=dict)
+    flaky: dict[str, str] = field(default_factory=dict)
+
+    def note(self, nodeid: str, outcome: str, seconds: float) -> None:
+        """Add a phase of a test: the worst outcome of its phases counts, and the sum of their durations."""
+        before, spent = self.tests.get(nodeid, ("passed", 0.0))
+        self.tests[nodeid] = (min(before, outcome, key=_WORST_FIRST.index), round(spent + seconds, 3))
+
+    @property
+    def failed(self) -> list[str]:
+        """The ids that failed."""
+        return sorted(nodeid for nodeid, (outcome, _) in self.tests.items() if outcome == "failed")
+
+    def written(self, stage: str, seconds: float) -> dict[str, Any]:
+        """Return the record as it is stored."""
+        return {
+            "stage": stage,
+            "commit": _commit(),
+            "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seed": self.seed,
+            "seconds": round(seconds, 1),
+            "flaky": self.flaky,
+            "failed": [nodeid for nodeid in self.failed if nodeid not in self.flaky],
+            "tests": {nodeid: {"outcome": found[0], "seconds": found[1]} for nodeid, found in self.tests.items()},
+        }
+
+
+class Recorder:
+    """Plugin of pytest: collect outcome, duration and first error line of each test."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Store a phase of a test; with pytest-xdist, in the process that reports."""
+        self._record.note(report.nodeid, report.outcome, report.duration)
+        if report.failed:
+            self._record.causes.setdefault(report.nodeid, cause_of(report))
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Store a file that cannot be collected as a failed test of that name."""
+        if report.failed:
+            self._record.note(report.nodeid, "failed", 0.0)
+
+
+def cause_of(report: pytest.TestReport) -> str:
+    """Return the first line of the error that failed a phase of a test."""
+    text = report.longreprtext
+    errors = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
+    return (errors or text.strip().splitlines() or ["no error was recorded"])[0][:300]
+
+
+def to_run_again(failed: Sequence[str]) -> list[str]:
+    """Return the failed ids that run once more: all of them, or none if one may not or there are too many."""
+    if len(failed) > FLAKY or not all(may_run_again(nodeid) for nodeid in failed):
+        return []
+    return list(failed)
+
+
+def _again(nodeid: str) -> bool:
+    """Run a test in a process and with a stack of its own; return True if it passes."""
+    argv = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", "-q", nodeid]
+    return subprocess.run(argv, cwd=_ROOT, stdin=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def run(name: str, rest: Sequence[str], *, processes: int | None = None, place: Path = PLACE) -> int:
+    """Run a stage and write its record. Return 0 if all passed, at once or when run again, and pytest's code if not."""
+    stage = STAGES[name]
+    began = time.monotonic()
+    place.mkdir(parents=True, exist_ok=True)
+    workers = stage.processes if processes is None else processes
+    options = ["-m", stage.marks, "-n", str(workers), f"--junitxml={place / name}.xml", *stage.options]
+    seed = _seed_in(rest)
+    record = Record(seed)
+    code = int(pytest.main([*stage.paths, *options, *rest], plugins=[Recorder(record)]))
+    if code == pytest.ExitCode.TESTS_FAILED:
+        again = to_run_again(record.failed)
+        record.flaky = {nodeid: record.causes.get(nodeid, "") for nodeid in again if _again(nodeid)}
+        if again and len(record.flaky) == len(again):
+            code = 0
+    _report(record)
+    written = json.dumps(record.written(name, time.monotonic() - began), indent=1, sort_keys=True)
+    (place / f"{name}.json").write_text(written + "\n")
+    print(f"stage {name}: {'passed' if code == 0 else 'FAILED'} in {(time.monotonic() - began) / 60:.1f} minutes")
+    return code
+
+
+def _report(record: Record) -> None:
+    for nodeid, cause in record.flaky.items():
+        print(f"FLAKY {nodeid}: passed when run again; the first time: {cause}", flush=True)
+    for nodeid in record.failed:
+        if nodeid not in record.flaky:
+            print(f"FAILED {nodeid}: {record.causes.get(nodeid, '')}", flush=True)
+
+
+def _seed_in(rest: Sequence[str]) -> int | None:
+    for option, value in zip(rest, rest[1:], strict=False):
+        if option == "--seed":
+            return int(value)
+    return None
+
+
+def _commit() -> str:
+    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=_ROOT, capture_output=True, text=True, check=False)
+    return found.stdout.strip()
+
+
+def main(arguments: list[str]) -> int:
+    """Run the stage that is named first; arguments that are unknown here go to pytest."""
+    parser = argparse.ArgumentParser(prog="python -m tests.stages", description="Run one stage of the suite.")
+    parser.add_argument("stage", choices=list(STAGES))
+    parser.add_argument("--processes", type=int, default=None, help="how many processes of pytest run it")
+    given, rest = parser.parse_known_args(arguments)
+    return run(given.stage, rest, processes=given.processes)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

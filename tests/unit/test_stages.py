@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stages of the suite: each test is in one of them, and only an unstable test of no weight may run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.stages import FLAKY, STAGES, may_run_again, to_run_again
+
+_ROOT = Path(__file__).parents[2]
+
+
+def _project(tmp_path: Path, text: str) -> Path:
+    """Make a checkout with one test file in the directory of each path of the stage `unit`."""
+    for path in STAGES["unit"].paths:
+        (tmp_path / path).mkdir(parents=True)
+    (tmp_path / "tests/unit/test_drawn.py").write_text(text)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    long: minutes\n")
+    return tmp_path
+
+
+def _run(project: Path) -> tuple[int, dict[str, object], str]:
+    """Run the stage `unit` in a project; return the exit code, the record and the output."""
+    (project / "run.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(_ROOT)!r})\nfrom pathlib import Path\nimport tests.stages as stages\n"
+        "stages._ROOT = Path.cwd()\n"
+        "sys.exit(stages.run('unit', [], processes=0, place=Path('record')))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "run.py"],
+        cwd=project,
+        env={**os.environ, "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    record = json.loads((project / "record/unit.json").read_text())
+    assert (project / "record/unit.xml").exists()
+    return done.returncode, record, done.stdout + done.stderr
+
+
+_ONCE = """
+from pathlib import Path
+
+def test_fails_once():
+    seen = Path("seen")
+    first = not seen.exists()
+    seen.touch()
+    assert not first, "the first time"
+"""
+
+
+def test_failure_that_does_not_repeat_passes_and_is_reported_as_flaky(tmp_path: Path) -> None:
+    code, record, output = _run(_project(tmp_path, _ONCE))
+    assert code == 0
+    assert list(record["flaky"]) == ["tests/unit/test_drawn.py::test_fails_once"]  # type: ignore[call-overload]
+    assert record["failed"] == []
+    assert "FLAKY tests/unit/test_drawn.py::test_fails_once: passed when run again" in output
+    assert "the first time" in output
+
+
+def test_failure_that_repeats_fails_the_stage(tmp_path: Path) -> None:
+    code, record, output = _run(_project(tmp_path, "def test_fails(): assert 1 == 2\n"))
+    assert code == 1
+    assert record["failed"] == ["tests/unit/test_drawn.py::test_fails"]
+    assert "FAILED tests/unit/test_drawn.py::test_fails: assert 1 == 2" in output
+
+
+def test_file_that_cannot_be_collected_fails_the_stage(tmp_path: Path) -> None:
+    code, record, _ = _run(_project(tmp_path, "import no_such_module_anywhere\n"))
+    assert code != 0
+    assert record["failed"]
+
+
+def test_more_failures_than_the_limit_run_no_test_again() -> None:
+    failed = [f"tests/contract/test_views.py::test_{number}" for number in range(FLAKY + 1)]
+    assert to_run_again(failed) == []
+    assert to_run_again(failed[:FLAKY]) == failed[:FLAKY]
+
+
+@pytest.mark.parametrize(
+    "nodeid",
+    [
+        "tests/security/test_isolation.py::test_x",
+        "tests/access/test_lock_5_latch.py::test_x",
+        "tests/integration/test_drift_races.py::test_x",
+        "tests/integration/test_racing_writers.py::test_x",
+        "tests/contract/test_commits.py::test_two_commits_race",
+    ],
+)
+def test_attack_authorization_and_race_never_run_again(nodeid: str) -> None:
+    assert not may_run_again(nodeid)
+    assert to_run_again(["tests/contract/test_views.py::test_x", nodeid]) == []
+
+
+def test_other_tests_may_run_again() -> None:
+    assert may_run_again("tests/contract/test_traces.py::test_x")
+    assert may_run_again("tests/integration/test_backup.py::test_braces_are_kept")
+
+
+def test_each_test_file_belongs_to_a_stage() -> None:
+    paths = {path for stage in STAGES.values() for path in stage.paths}
+    for file in sorted((_ROOT / "tests").rglob("test_*.py")):
+        name = file.relative_to(_ROOT).as_posix()
+        assert any(name.startswith(f"{path}/") for path in paths), name
