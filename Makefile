@@ -42,13 +42,13 @@ demo: setup ## Run the pipeline on real data through the door, then show that th
 up: setup ## Run the whole stack on this machine until Ctrl-C
 	@$(BIN)/lakegate up
 
-check: setup ## Format, lint, types, room contracts, relationship model, policies; all of them, even after a failure
+check: setup ## Format, lint, types, room contracts, form of the policies; all of them, even after a failure
 	@failed=0; run() { echo "--- $${*#$(BIN)/}"; "$$@" || { failed=1; echo "failed: $$*" >&2; }; }; \
 	run $(BIN)/ruff format --check; \
 	run $(BIN)/ruff check; \
 	run $(BIN)/mypy --strict gateway; \
 	run $(BIN)/lint-imports --no-cache; \
-	run $(BIN)/python -m gateway.embedded.policies; \
+	run $(BIN)/lakegate policy check; \
 	exit $$failed
 
 model: setup ## Compile fga_model/ to what the gateway ships with

@@ -21,20 +21,20 @@ def _integration(*names: str) -> tuple[str, ...]:
 
 #: The beginnings of the files in each shared lane, in the order in which lanes are taken: those that
 #: use the stack of `tests/integration/conftest.py`, some of which compare all of it, and those with the Spark of
-#: `tests/e2e/conftest.py`.
+#: `tests/e2e/conftest.py`. The files of a lane run in this order: what compares all tuples, while there are few.
 _SHARED = {
     "integration": _integration(
-        "bounded_cost",
-        "cli",
-        "delivery_refusals",
+        "reconcile",
         "drift",
-        "embedded_up",
-        "encryption_keys",
+        "delivery_refusals",
         "grant_rows",
         "grants_rules",
-        "reconcile",
         "server_offices",
+        "cli",
+        "bounded_cost",
         "side_by_side",
+        "encryption_keys",
+        "embedded_up",
     ),
     "engines": ("tests/e2e/",),
 }
@@ -65,13 +65,16 @@ def lane(nodeid: str) -> str:
     return next((name for name, begins in _SHARED.items() if file.startswith(begins)), file)
 
 
-def turn(nodeid: str) -> int:
-    """When the lane of a test is taken, lowest first."""
+def turn(nodeid: str) -> tuple[int, int]:
+    """Return when the lane of a test is taken and when its file runs in it, lowest first."""
     order = [*_SHARED, *_LONG]
     name = lane(nodeid)
     if name == QUIET:
-        return len(order) + 1
-    return order.index(name) if name in order else len(order)
+        return len(order) + 1, 0
+    if name not in order:
+        return len(order), 0
+    within = [number for number, begins in enumerate(_SHARED.get(name, ())) if nodeid.startswith(begins)]
+    return order.index(name), within[0] if within else 0
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ import psutil
 
 from tests.contract.providers import AUDIENCE, StubProvider
 from tests.contract.world import Person, World, asked_again, unique
+from tests.lakegate_command import run_lakegate
 
 USERS, GROUPS = "/scim/v2/Users", "/scim/v2/Groups"
 CORE_USER = "urn:ietf:params:scim:schemas:core:2.0:User"
@@ -107,14 +106,7 @@ class Directory:
 
 def lakegate(process: psutil.Process, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A verb of the command line, by the settings of this gateway."""
-    return subprocess.run(
-        [sys.executable, "-m", "gateway.cli", *arguments],
-        env=process.environ(),
-        cwd=os.sep,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return run_lakegate(*arguments, environment=process.environ())
 
 
 def issued(process: psutil.Process, provider: str, project: str) -> str:

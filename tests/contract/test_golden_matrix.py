@@ -2,13 +2,16 @@
 """The golden table over HTTP: each row's privileges are given over the public API to somebody who held nothing, then
 each cell is tried.
 
+`make test` tries each pair of privileges and column, and each pair of level and column, for both verdicts;
+`make test-long` tries all cells. The model's own tests and the matrix in `tests/access` check all cells in every run.
+
 By the real endpoint wherever one exists. The others, `BY_CHECK`, are asked of `POST /permissions/check`, which answers
 as the door would; nothing is by the model alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -217,8 +220,43 @@ def test_every_row_but_those_nobody_can_be_given_is_tried() -> None:
     assert {row.title for row in ROWS if not _possible(row)} <= {"tag_creator on the project"}
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if _possible(row)], ids=lambda row: row.title)
-def test_who_holds_just_this_may_do_just_that(world: World, row: Row) -> None:
+def _pairwise(rows: Sequence[Row]) -> dict[Row, tuple[Column, ...]]:
+    """Return the columns to try for each row, so that each pair of privileges and column, and each pair of level and
+    column, is tried once for each verdict that the table has for it. Rows without a column of their own are left out.
+    """
+    tried: set[tuple[object, str, bool]] = set()
+    found: dict[Row, tuple[Column, ...]] = {}
+    for row in rows:
+        columns = []
+        for column in COLUMNS:
+            pairs = {(about, column.title, row.holds(column)) for about in (row.privileges, row.on)}
+            if not pairs <= tried:
+                columns.append(column)
+                tried |= pairs
+        if columns:
+            found[row] = tuple(columns)
+    return found
+
+
+def _cases(rows: Sequence[Row]) -> list[Any]:
+    """Return the parameters (row, columns) of a test: the pairs in every run, all cells in a long one."""
+    pairs = [pytest.param(row, columns, id=row.title) for row, columns in _pairwise(rows).items()]
+    complete = [pytest.param(row, COLUMNS, id=f"{row.title}, complete", marks=pytest.mark.long) for row in rows]
+    return [*pairs, *complete]
+
+
+def test_each_pair_of_privileges_and_column_is_tried_in_every_run() -> None:
+    rows = [row for row in ROWS if _possible(row)]
+    tried = _pairwise(rows)
+    for row in rows:
+        for column in COLUMNS:
+            like = [each for each in tried if column in tried[each] and each.holds(column) == row.holds(column)]
+            assert any(each.privileges == row.privileges for each in like), (row.title, column.title)
+            assert any(each.on == row.on for each in like), (row.title, column.title)
+
+
+@pytest.mark.parametrize(("row", "tried_columns"), _cases([row for row in ROWS if _possible(row)]))
+def test_who_holds_just_this_may_do_just_that(world: World, row: Row, tried_columns: tuple[Column, ...]) -> None:
     subject, other = world.contractor, world.steward
     world.strip(subject)
     world.strip(other)
@@ -236,7 +274,7 @@ def test_who_holds_just_this_may_do_just_that(world: World, row: Row) -> None:
         world.grant(privilege, subject, *site.place(row.on))
     try:
         # What drops the table comes last.
-        columns = sorted(COLUMNS, key=lambda column: "drop" in column.title)
+        columns = sorted(tried_columns, key=lambda column: "drop" in column.title)
         wrong = {}
         for column in columns:
             said = {action: row.holds(column) for _, action in row.questions(column)}
@@ -280,9 +318,11 @@ def _keys_of(made: dict[str, Any], world: World, person: Person, path: str, *, w
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in ROWS if row.on in ("N", "T") and _possible(row)], ids=lambda row: row.title
+    ("row", "tried_columns"), _cases([row for row in ROWS if row.on in ("N", "T") and _possible(row)])
 )
-def test_who_holds_just_this_may_do_just_that_with_a_generic_table(world: World, row: Row) -> None:
+def test_who_holds_just_this_may_do_just_that_with_a_generic_table(
+    world: World, row: Row, tried_columns: tuple[Column, ...]
+) -> None:
     """A generic table in the place of T: the table says the same of it, but for commits."""
     person = world.contractor
     world.strip(person)
@@ -314,7 +354,7 @@ def test_who_holds_just_this_may_do_just_that_with_a_generic_table(world: World,
     try:
         wrong = {}
         # What drops the table comes last.
-        for column in sorted(COLUMNS, key=lambda column: "drop" in column.title):
+        for column in sorted(tried_columns, key=lambda column: "drop" in column.title):
             said = row.holds(column)
             found_out = {action: tried[action]() for action in _GENERIC.get(column.title, ())}
             wrong.update({action: got for action, got in found_out.items() if got != said})

@@ -7,7 +7,6 @@ import asyncio
 import copy
 import os
 import subprocess
-import sys
 import threading
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -32,6 +31,7 @@ from gateway.settings import Secret
 from gateway.tasks.model_changes import Models, NoSuchModel, OpenFgaAddress, TuplesNotWritten, TupleStep
 from tests.contract.lifecycle import until
 from tests.contract.world import Person, Table, World, error_of
+from tests.lakegate_command import run_lakegate
 
 STORE = "lakegate"
 
@@ -364,13 +364,7 @@ def _lakegate(ready: Ready, *arguments: str) -> subprocess.CompletedProcess[str]
         "LAKEGATE__OPENFGA__ENDPOINT": ready.openfga.url,
         "LAKEGATE__OPENFGA__API_KEY": ready.openfga.token,
     }
-    return subprocess.run(
-        [sys.executable, "-m", "gateway.cli", *arguments],
-        env=plain | settings,
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
+    return run_lakegate(*arguments, environment=plain | settings, timeout=500)
 
 
 @pytest.mark.timeout(600)  # both models are asked about each of the newest grants, one after the other

@@ -12,7 +12,6 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -30,6 +29,7 @@ import psutil
 from botocore.config import Config
 
 from gateway.embedded.ready import Ready
+from tests.lakegate_command import run_lakegate
 from tests.retries import RETRIES
 
 Answer = TypeVar("Answer")
@@ -358,14 +358,7 @@ class World:
 
     def lakegate(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A verb of the command line, by the settings of the gateway that runs."""
-        return subprocess.run(
-            [sys.executable, "-m", "gateway.cli", *arguments],
-            env=psutil.Process(self.ready.pids["gateway"][0]).environ(),
-            cwd=os.sep,
-            capture_output=True,
-            text=True,
-            timeout=180,
-        )
+        return run_lakegate(*arguments, environment=psutil.Process(self.ready.pids["gateway"][0]).environ())
 
     def sql(self, statement: str, *arguments: object) -> list[Any]:
         """Rows of a statement on the gateway's database."""

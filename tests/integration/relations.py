@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import httpx
 
 from gateway.embedded.ready import Ready
 from tests.contract.world import World
+from tests.lakegate_command import run_lakegate
 
 Tuple = tuple[str, str, str]
 FOREVER = "2199-01-01T00:00:00Z"
@@ -104,13 +104,7 @@ class Relations:
         """`lakegate authz reconcile` with the gateway's own settings, changed by `settings`."""
         plain = {name: value for name, value in os.environ.items() if not name.startswith("LAKEGATE__")}
         changed = {f"LAKEGATE__{name}": value for name, value in settings.items()}
-        return subprocess.run(
-            [sys.executable, "-m", "gateway.cli", "authz", "reconcile", *arguments],
-            env=plain | self.environment | changed,
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
+        return run_lakegate("authz", "reconcile", *arguments, environment=plain | self.environment | changed)
 
     @contextmanager
     def unwatched(self) -> Iterator[None]:

@@ -20,6 +20,7 @@ from gateway.db.secrets import Sealer
 from gateway.embedded.ready import Ready
 from tests.contract.world import World
 from tests.integration.toxic import second_gateway
+from tests.lakegate_command import run_lakegate
 
 NEXT = "the next key, long enough"
 WRONG = "a key nobody ever used here"
@@ -50,14 +51,7 @@ def _environment(world: World, **keys: str) -> dict[str, str]:
 
 def lakegate(world: World, *arguments: str, **keys: str) -> subprocess.CompletedProcess[str]:
     """A verb with the settings of the stack's gateway, but these keys."""
-    return subprocess.run(
-        [sys.executable, "-m", "gateway.cli", *arguments],
-        env=_environment(world, **keys),
-        cwd=os.sep,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return run_lakegate(*arguments, environment=_environment(world, **keys))
 
 
 def sealed(world: World) -> dict[str, bytes]:

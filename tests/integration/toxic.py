@@ -235,11 +235,14 @@ class Shaky:
 
 @contextmanager
 def second_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[tuple[str, psutil.Process]]:
-    """Another gateway process on the same stack, on ports of its own; (its address, its main process)."""
+    """Start another gateway on the same stack, on ports of its own; yield its address and its main process.
+
+    It has a single worker process unless `WORKERS` says otherwise: each one costs seconds to start.
+    """
     main = psutil.Process(ready.pids["gateway"][0])
     port, metrics = free_port(), free_port()
     base = f"http://127.0.0.1:{port}"
-    changed = {"LISTEN_PORT": str(port), "METRICS__PORT": str(metrics), "BASE_URI": base, **settings}
+    changed = {"LISTEN_PORT": str(port), "METRICS__PORT": str(metrics), "BASE_URI": base, "WORKERS": "1", **settings}
     environment = main.environ() | {f"LAKEGATE__{name}": value for name, value in changed.items()}
     with log.open("ab") as output:
         child = subprocess.Popen(

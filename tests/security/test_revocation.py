@@ -67,7 +67,7 @@ def workers_of(port: int) -> set[int]:
 @pytest.fixture(scope="module")
 def other(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a second gateway on the same stack."""
-    with second_gateway(world.ready, tmp_path_factory.mktemp("second") / "gateway.log") as (base, _):
+    with second_gateway(world.ready, tmp_path_factory.mktemp("second") / "gateway.log", WORKERS="2") as (base, _):
         yield base
 
 

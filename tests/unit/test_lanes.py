@@ -54,8 +54,9 @@ def test_a_lane_is_taken_at_once_and_as_a_whole() -> None:
     files = [_nodeid(file) for file in TESTS.rglob("test_*.py")]
     turns: dict[str, set[int]] = {}
     for file in files:
-        turns.setdefault(lane(file), set()).add(turn(file))
+        turns.setdefault(lane(file), set()).add(turn(file)[0])
     assert all(len(each) == 1 for each in turns.values())
+    assert turn("tests/integration/test_reconcile.py::test_x") < turn("tests/integration/test_bounded_cost.py::test_x")
     assert turn("tests/integration/test_drift.py::test_x") < turn("tests/contract/test_views.py::test_x")
     assert turn("tests/contract/test_views.py::test_x") < turn("tests/security/test_revocation.py::test_x")
 
