@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks for every test: seeds, unique ids, counted retries, kept logs, and scheduling (`tests/lanes.py`).
+"""Hooks for every test: seeds, unique ids, counted retries, kept logs, and scheduling (`tests/xdist_scheduling.py`).
 
 No Lakegate setting of the developer's own environment reaches a test.
 """
@@ -66,19 +66,19 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Lanes instead of single tests or files, whatever `--dist` says."""
-    from tests.lanes import Lanes
+    """Distribute groups of files, whatever `--dist` says."""
+    from tests.xdist_scheduling import GroupScheduling
 
-    return Lanes(config, log)
+    return GroupScheduling(config, log)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse ids that several tests share. In one of several processes, put the lanes that take longest first."""
+    """Refuse ids that several tests share. In one of several processes, put long groups first."""
     if hasattr(config, "workerinput"):
-        from tests.lanes import turn
+        from tests.xdist_scheduling import position_of
 
-        items.sort(key=lambda item: turn(item.nodeid))
+        items.sort(key=lambda item: position_of(item.nodeid))
     else:
         _refuse_shared_ids(item.nodeid for item in items)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lanes of a run in several processes name files there are, and every file that shares the stack of a directory."""
+"""The groups that processes of a run take name existing files, and all files that share the stack of a directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import execnet
 import pytest
 
-from tests.lanes import Lanes, lane, turn
+from tests.xdist_scheduling import GroupScheduling, group_of, position_of
 
 TESTS = Path(__file__).parents[1]
 INTEGRATION = sorted(TESTS.glob("integration/test_*.py"))
@@ -36,29 +36,33 @@ def _shares_the_stack(file: Path) -> bool:
 
 
 @pytest.mark.parametrize("file", INTEGRATION, ids=lambda file: file.stem)
-def test_the_files_of_integration_that_share_its_stack_are_in_its_lane_and_no_others(file: Path) -> None:
+def test_group_of_integration_holds_exactly_the_files_that_share_its_stack(file: Path) -> None:
     shares = _shares_the_stack(file)
-    assert (lane(_nodeid(file)) == "integration") == shares, f"tests/lanes.py: name it if {shares}, else do not"
+    assert (group_of(_nodeid(file)) == "integration") == shares, f"tests/xdist_scheduling.py: it shares: {shares}"
 
 
-def test_every_name_in_the_lanes_is_that_of_files_there_are() -> None:
-    from tests import lanes
+def test_each_name_in_a_group_is_that_of_an_existing_file() -> None:
+    from tests import xdist_scheduling
 
     files = [_nodeid(file) for file in TESTS.rglob("test_*.py")]
-    shared = [each for begins in lanes._SHARED.values() for each in begins]
-    for begins in (*shared, *lanes._LONG, *lanes._QUIET):
+    shared = [each for begins in xdist_scheduling._SHARED.values() for each in begins]
+    for begins in (*shared, *xdist_scheduling._LONG, *xdist_scheduling._QUIET):
         assert any(file.startswith(begins) for file in files), begins
 
 
-def test_a_lane_is_taken_at_once_and_as_a_whole() -> None:
+def test_group_is_taken_at_once_and_as_a_whole() -> None:
     files = [_nodeid(file) for file in TESTS.rglob("test_*.py")]
     turns: dict[str, set[int]] = {}
     for file in files:
-        turns.setdefault(lane(file), set()).add(turn(file)[0])
+        turns.setdefault(group_of(file), set()).add(position_of(file)[0])
     assert all(len(each) == 1 for each in turns.values())
-    assert turn("tests/integration/test_reconcile.py::test_x") < turn("tests/integration/test_bounded_cost.py::test_x")
-    assert turn("tests/integration/test_drift.py::test_x") < turn("tests/contract/test_views.py::test_x")
-    assert turn("tests/contract/test_views.py::test_x") < turn("tests/security/test_revocation.py::test_x")
+    assert position_of("tests/integration/test_reconcile.py::test_x") < position_of(
+        "tests/integration/test_bounded_cost.py::test_x"
+    )
+    assert position_of("tests/integration/test_drift.py::test_x") < position_of("tests/contract/test_views.py::test_x")
+    assert position_of("tests/contract/test_views.py::test_x") < position_of(
+        "tests/security/test_revocation.py::test_x"
+    )
 
 
 class Process:
@@ -77,18 +81,18 @@ class Process:
         self.shutting_down = True
 
 
-def test_what_is_kept_by_the_clock_runs_when_every_other_process_has_ended() -> None:
+def test_quiet_group_runs_when_every_other_process_has_ended() -> None:
     quiet = "tests/security/test_revocation.py"
     files = ["tests/contract/test_views.py", "tests/unit/test_one.py", "tests/unit/test_two.py", quiet]
     tests = [f"{file}::test_{number}" for file in files for number in range(4)]
     option = SimpleNamespace(loadscopereorder=True)
     config = SimpleNamespace(option=option, getvalue=lambda _: ["popen", "popen"])
-    lanes = Lanes(config)  # type: ignore[arg-type]  # as much of one as is asked for
+    scheduling = GroupScheduling(config)  # type: ignore[arg-type]  # as much of one as is asked for
     processes = [Process(), Process()]
     for process in processes:
-        lanes.add_node(process)
-        lanes.add_node_collection(process, tests)
-    lanes.schedule()
+        scheduling.add_node(process)
+        scheduling.add_node_collection(process, tests)
+    scheduling.schedule()
     done: list[str] = []
     while any(process.given for process in processes):
         # The second one is much faster.
@@ -100,7 +104,7 @@ def test_what_is_kept_by_the_clock_runs_when_every_other_process_has_ended() -> 
                 [other] = [each for each in processes if each is not process]
                 assert other.shutting_down and not other.given
             done.append(tests[number])
-            lanes.mark_test_complete(process, number)
+            scheduling.mark_test_complete(process, number)
     assert sorted(done) == sorted(tests)
     assert all(process.shutting_down for process in processes)
 
