@@ -371,11 +371,11 @@ def _lakegate(ready: Ready, *arguments: str) -> subprocess.CompletedProcess[str]
 def test_the_verbs_push_compare_switch_and_go_back(stack: Ready, ours: str) -> None:
     pushed = _lakegate(stack, "model", "push", "--by", "the operator")
     assert pushed.returncode == 0, pushed.stderr
-    dry = _lakegate(stack, "model", "migrate", "--to", ours, "--dry-run", "--newest", "50")
+    dry = _lakegate(stack, "model", "migrate", "--to", ours, "--dry-run", "--newest", "15")
     assert dry.returncode == 0, dry.stderr
     assert "0 gained, 0 lost" in dry.stdout
     twin = asyncio.run(recorded(stack, compiled_model(), "test-verbs"))
-    compared = _lakegate(stack, "model", "migrate", "--to", twin, "--dry-run", "--newest", "50")
+    compared = _lakegate(stack, "model", "migrate", "--to", twin, "--dry-run", "--newest", "15")
     assert "0 gained, 0 lost" in compared.stdout
     assert not compared.stdout.startswith("0 questions")
     assert asyncio.run(serving(stack)) == ours

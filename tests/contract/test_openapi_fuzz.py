@@ -69,8 +69,8 @@ OPERATIONS = _operations()
 
 _FUZZ = "tests/contract/test_openapi_fuzz.py::test_no_generated_request_ends_in_a_fault"
 
-#: Requests of each operation; `make test-long` sends five times as many, others with each seed.
-_EXAMPLES = 12 if settings.default.derandomize else 60
+#: Requests of each operation; `make test-long` sends more, others with each seed.
+_EXAMPLES = 8 if settings.default.derandomize else 60
 
 
 @pytest.fixture(scope="module")

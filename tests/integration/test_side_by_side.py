@@ -21,6 +21,8 @@ from gateway.embedded.ready import Ready
 from tests.contract.test_views import body as view_body
 from tests.contract.world import SCHEMA, World, unique
 
+pytestmark = pytest.mark.chaos
+
 #: Several at once and more than once: many connections of the pool are met that prepared their statements before.
 AT_ONCE, TIMES = 4, 3
 
