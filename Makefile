@@ -68,7 +68,7 @@ test-services: setup ## The tests on a running stack: PostgreSQL, OpenFGA, OPA, 
 test-engines: setup ## Spark, PyIceberg and DuckDB on a running stack
 	$(BIN)/python -m tests.stages engines --processes $(PROCESSES)
 
-test-chaos: setup ## Kills, outages, metadata bombs and clocks
+test-chaos: setup ## Kills, outages, races, metadata bombs and clocks
 	$(BIN)/python -m tests.stages chaos
 
 test-long: setup ## The tests that take minutes, and all drawn ones with another seed; make test-long SEED=5 repeats one

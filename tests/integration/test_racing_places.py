@@ -22,7 +22,7 @@ from tests.integration.appends import client
 # The stack that the contract tests use: nothing here breaks it.
 stack, world, ns = shared.stack, shared.world, shared.ns
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 Ask = Callable[[httpx.Client], httpx.Response]
 

@@ -37,7 +37,7 @@ stack, world, ns = shared.stack, shared.world, shared.ns
 
 WRITERS = 16
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 _SHORT_AND_LONG = [
     pytest.param(4.0, id="short"),

@@ -148,6 +148,7 @@ def test_the_time_of_an_answer_does_not_tell_the_invisible_from_the_absent(
     pytest.fail("; ".join(seen))
 
 
+@pytest.mark.chaos
 @pytest.mark.threat("LG-DIS-05")
 def test_a_revocation_is_in_force_with_its_answer_two_hundred_times_on_every_worker(world: World, ns: str) -> None:
     """E05, invariant 4: whichever worker the next request meets, however warm it is."""

@@ -9,11 +9,14 @@ import threading
 import time
 
 import httpx
+import pytest
 
 from tests.contract import warehouses
 from tests.contract.lifecycle import until
 from tests.contract.world import World, told
 from tests.security.test_revocation import Readers, hits, other, readers
+
+pytestmark = pytest.mark.chaos
 
 __all__ = ["other", "readers"]
 

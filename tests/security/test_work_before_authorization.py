@@ -147,6 +147,7 @@ def test_every_load_has_location_document_and_tag_of_one_commit(world: World, ns
 ACTIONS = ("read_data", "write_data", "commit", "drop", "rename", "get_metadata", "grant_select", "manage_tags")
 
 
+@pytest.mark.chaos
 @pytest.mark.threat("LG-DIS-18")
 def test_questions_about_invisible_tables_take_as_long_as_about_absent_ones(world: World, ns: str) -> None:
     """F04: two hundred questions of a stranger about ten tables. Absent ones took 13 ms, invisible ones seconds."""
