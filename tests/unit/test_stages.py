@@ -110,3 +110,18 @@ def test_each_test_file_belongs_to_a_stage() -> None:
     for file in sorted((_ROOT / "tests").rglob("test_*.py")):
         name = file.relative_to(_ROOT).as_posix()
         assert any(name.startswith(f"{path}/") for path in paths), name
+
+
+def test_ci_refuses_an_unknown_stage_and_runs_nothing() -> None:
+    done = subprocess.run(
+        ["bash", str(_ROOT / ".ci/run"), "A", "F"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "There is no stage F; the stages are A B C D E" in done.stderr
+
+
+def test_ci_and_makefile_name_the_same_stages() -> None:
+    script, makefile = (_ROOT / ".ci/run").read_text(), (_ROOT / "Makefile").read_text()
+    for name in STAGES:
+        assert f"make test-{name}" in script, name
+        assert f"tests.stages {name}" in makefile, name
