@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -36,6 +37,7 @@ _LEFT_OUT = {"Bootstrap", "GetHealth"}
 _HEADERS_LEFT_OUT = {"x-assume-role", "x-project-id", "projectId"}
 
 
+@cache
 def _document() -> dict[str, Any]:
     document = json.loads(json.dumps(openapi_document()))
     for path, item in list(document["paths"].items()):
