@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks for every test: seeds, unique ids, counted retries, kept logs, and scheduling (`tests/xdist_scheduling.py`).
+"""Hooks for every test: seeds, goldens, unique ids, retries, kept logs, scheduling (`tests/xdist_scheduling.py`).
 
 No Lakegate setting of the developer's own environment reaches a test.
 """
@@ -17,7 +17,8 @@ from typing import Any
 import httpx._transports.default as httpx_transport
 import pytest
 
-from tests import kept_logs, seeds
+from tests import golden_files, kept_logs, seeds
+from tests.golden_files import Golden
 from tests.kept_logs import FAILURES
 from tests.retries import BUDGET, RETRIES
 
@@ -42,6 +43,7 @@ httpx_transport.create_ssl_context = _ssl_context
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     seeds.add_option(parser)
+    golden_files.add_option(parser)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -51,6 +53,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return seeds.header(config)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Return what compares golden files, or writes them with `--update-goldens`."""
+    return Golden(update=request.config.getoption("--update-goldens"))
 
 
 @pytest.fixture(autouse=True)

@@ -36,11 +36,12 @@ class Reached(Exception):
 
 @dataclass
 class Spy:
-    """Stands for every use case: remembers the permit it was called with, does nothing and answers nothing, except with
-    the operation that comes next.
+    """Stands for every use case: remembers the permit it was called with and raises `failure`, or answers with the
+    operation that comes next.
     """
 
     calls: list[str] = field(default_factory=list)
+    failure: Exception = field(default_factory=Reached)
 
     def __getattr__(self, name: str) -> Any:
         async def called(permit: Any, *_: Any, **__: Any) -> Any:
@@ -52,7 +53,7 @@ class Spy:
             if isinstance(operation, FindTask):
                 table = KeptTableRef(operation.warehouse.warehouse_id, world.TABLE_ID)
                 return GetTask(operation.warehouse, FoundTask(world.TABLE_ID, table), False)
-            raise Reached
+            raise self.failure
 
         return called
 

@@ -13,11 +13,6 @@ from gateway.access.operation import OPERATIONS
 from gateway.api.serves import SERVED
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Writing the matrix anew is a flag, so that it is never written by accident."""
-    parser.addoption("--update-matrix", action="store_true", help="write tests/access/matrix.md anew")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Litestar 2 announces how handlers are to be written in version 3: ours are written so."""
     config.addinivalue_line("filterwarnings", r"error:\[paths=:DeprecationWarning")

@@ -241,7 +241,7 @@ def _grouped(names: Sequence[str]) -> str:
 _HEAD = """\
 # Who may do what
 
-Made by `python -m pytest tests/access/test_lock_6_matrix.py --update-matrix`; a test compares it. Do not edit it: read
+Made by `python -m pytest tests/access/test_lock_6_matrix.py --update-goldens`; a test compares it. Do not edit it: read
 its differences.
 
 Each row is a person who holds exactly one grant, on a level of: server - project - warehouse - outer namespace -

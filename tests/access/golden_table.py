@@ -218,7 +218,7 @@ def _tuples(row: Row) -> Iterator[tuple[str, str, str]]:
 _FGA_HEAD = """\
 # SPDX-License-Identifier: Apache-2.0
 #
-# Generated from tests/access/golden_table.py by `python -m pytest tests/access/test_golden_table.py --update-matrix`.
+# Generated from tests/access/golden_table.py by `python -m pytest tests/access/test_golden_table.py --update-goldens`.
 # Each row is held by a user and by a role, which has an owner and another role with a member in it.
 name: golden
 model_file: ../fga.mod"""

@@ -11,6 +11,7 @@ from gateway.access.privileges import GRANTABLE
 from gateway.fga.compiled import actions_of, compiled_model
 from tests.access import golden_table
 from tests.access.golden_table import COLUMNS, OBJECTS, ROWS
+from tests.golden_files import Golden
 
 _ROOT = Path(__file__).parents[2]
 FGA = _ROOT / "fga_model" / "tests" / "golden.fga.yaml"
@@ -18,24 +19,21 @@ DOCUMENT = _ROOT / "docs" / "relationship-model.md"
 BEGIN, END = "<!-- golden table: generated -->\n", "<!-- end of the golden table -->\n"
 
 
-def _within(text: str) -> str:
+def _around(text: str) -> tuple[str, str]:
+    """Return what comes before the marks of the table and what comes after them."""
     assert text.count(BEGIN) == text.count(END) == 1, "the marks around the table"
-    return text.split(BEGIN)[1].split(END)[0]
+    return text.split(BEGIN)[0], text.split(END)[1]
 
 
-def test_the_models_own_tests_are_the_golden_table(request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--update-matrix", default=False):
-        FGA.write_text(golden_table.render_fga())
-    assert FGA.read_text() == golden_table.render_fga(), "run again with --update-matrix if the change is meant"
+@pytest.mark.golden
+def test_the_models_own_tests_are_the_golden_table(golden: Golden) -> None:
+    golden.compare(FGA, golden_table.render_fga())
 
 
-def test_the_documented_table_is_the_golden_table(request: pytest.FixtureRequest) -> None:
-    text = DOCUMENT.read_text()
-    if request.config.getoption("--update-matrix", default=False):
-        _within(text)
-        text = text.split(BEGIN)[0] + BEGIN + golden_table.render_markdown() + END + text.split(END)[1]
-        DOCUMENT.write_text(text)
-    assert _within(text) == golden_table.render_markdown(), "run again with --update-matrix if the change is meant"
+@pytest.mark.golden
+def test_the_documented_table_is_the_golden_table(golden: Golden) -> None:
+    before, after = _around(DOCUMENT.read_text())
+    golden.compare(DOCUMENT, before + BEGIN + golden_table.render_markdown() + END + after)
 
 
 def test_every_cell_is_filled_and_asks_the_model_something() -> None:

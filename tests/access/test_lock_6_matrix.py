@@ -17,7 +17,8 @@ import pytest
 from gateway.access.operation import OPERATIONS
 from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
-from tests.access import golden
+from tests.access import golden as matrix
+from tests.golden_files import Golden
 from tests.integration.parts import free_port
 
 MATRIX = Path(__file__).with_name("matrix.md")
@@ -84,16 +85,14 @@ async def _computed(endpoint: str) -> Rows:
     pushed = await push_model(endpoint, KEY, "matrix")
     client = FgaClient(endpoint, KEY, pushed.store_id, pushed.model_id, timeout_s=90, max_batch=10)
     try:
-        return await golden.compute(client)
+        return await matrix.compute(client)
     finally:
         await client.aclose()
 
 
-def test_the_matrix_is_as_it_was(rows: Rows, request: pytest.FixtureRequest) -> None:
-    now = golden.render(rows)
-    if request.config.getoption("--update-matrix", default=False):
-        MATRIX.write_text(now)
-    assert now == MATRIX.read_text(), "look at the difference, and run again with --update-matrix if it is meant"
+@pytest.mark.golden
+def test_the_matrix_is_as_it_was(rows: Rows, golden: Golden) -> None:
+    golden.compare(MATRIX, matrix.render(rows))
 
 
 def test_the_matrix_can_be_read_in_a_review() -> None:
@@ -101,19 +100,19 @@ def test_the_matrix_can_be_read_in_a_review() -> None:
 
 
 def test_every_operation_is_in_the_matrix() -> None:
-    shown = {column.operation.__name__ for heads in golden.columns().values() for column in heads}
+    shown = {column.operation.__name__ for heads in matrix.columns().values() for column in heads}
     assert set(OPERATIONS) - shown - set(EXEMPT) == set(), "these are not covered"
     assert set(EXEMPT) & shown == set(), "these need no exemption"
 
 
 def _cells(rows: Rows, table: str, holder: str) -> dict[str, str]:
-    heads = golden.columns()[table]
+    heads = matrix.columns()[table]
     return dict(zip((head.title for head in heads), rows[table][holder], strict=True))
 
 
 def _closed(rows: Rows, table: str, holder: str) -> set[str]:
     """The cells of the operations that are not open to everybody."""
-    heads = golden.columns()[table]
+    heads = matrix.columns()[table]
     return {cell for head, cell in zip(heads, rows[table][holder], strict=True) if not head.example.operation.open}
 
 
@@ -161,7 +160,7 @@ def test_a_server_admin_holds_no_right_on_data_and_an_operator_every_one(rows: R
 
 
 def test_owners_hand_out_everything_and_data_admins_nothing(rows: Rows) -> None:
-    given = [head.title for head in golden.columns()["table"] if head.title.startswith("give ")]
+    given = [head.title for head in matrix.columns()["table"] if head.title.startswith("give ")]
     assert {_cells(rows, "table", "table: ownership")[title] for title in given} == {"✓"}
     assert {_cells(rows, "table", "project: data_admin")[title] for title in given} == {"✗"}
     assert _cells(rows, "table", "project: data_admin")["commit"] == "✓"

@@ -8,14 +8,12 @@ cannot be written down.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.demand import Demand
-from gateway.access.door import Door
 from gateway.access.entrance import Entrance
 from gateway.access.operation import OPERATIONS, UNROUTED, Durability, Operation
 from gateway.access.operations.credentials import VendCredentials
@@ -33,22 +31,9 @@ from tests.access.world import SERVER, House
 _WRITES = (Can.WRITE_DATA,)
 
 
-@dataclass
-class Closed(House):
-    """A house in read-only maintenance."""
-
-    made: list[Door] = field(default_factory=list)
-
-    @property
-    def door(self) -> Door:
-        return Door(
-            resolver=self.resolver,
-            relationships=self.judge,
-            policies=self.rules,
-            audit=self.audit,
-            observer=self.watcher,
-            read_only=True,
-        )
+def _closed() -> House:
+    """Return a house in read-only maintenance."""
+    return House(read_only=True)
 
 
 @pytest.fixture
@@ -58,7 +43,7 @@ def fresh(registers: None) -> Iterator[None]:
 
 
 async def test_whatever_changes_anything_is_refused_in_time_and_all_else_goes_on() -> None:
-    house = Closed()
+    house = _closed()
     async with running(house) as app:
         for example in EXAMPLES:
             app.spy.calls.clear()
@@ -89,7 +74,7 @@ async def test_whatever_changes_anything_is_refused_in_time_and_all_else_goes_on
 
 async def test_without_a_token_maintenance_is_not_told_of() -> None:
     changing = next(example for example in EXAMPLES if example.operation.changes())
-    async with running(Closed()) as app:
+    async with running(_closed()) as app:
         assert (await app.send(changing, subject=None)).status_code == 401
 
 
@@ -99,14 +84,14 @@ def test_nothing_that_is_worth_waiting_for_is_refused_for_good() -> None:
 
 async def test_an_idempotency_key_is_not_claimed() -> None:
     keyed = next(example for example in EXAMPLES if type(example.operation).__name__ == "DropTable")
-    async with running(Closed()) as app:
+    async with running(_closed()) as app:
         answer = await app.send(keyed, **{"idempotency-key": "6f2a9d0e-0000-4000-8000-000000000001"})
         assert (answer.status_code, app.spy.calls) == (429, [])
 
 
 async def test_a_key_that_writes_is_not_even_asked_for() -> None:
     vend = next(example.operation for example in EXAMPLES if isinstance(example.operation, VendCredentials))
-    open_house, closed = House(), Closed()
+    open_house, closed = House(), _closed()
     entered = Entrance(actor=world.ALICE, request_id="r")
     assert (await open_house.door.admit(entered, vend)).holds(Can.WRITE_DATA, vend.table)
     permit = await closed.door.admit(Entrance(actor=world.ALICE, request_id="r"), vend)
@@ -127,9 +112,9 @@ def test_what_does_not_change_anything_and_may_hand_out_a_way_to_write_marks_it(
 async def test_tasks_that_change_things_pause_and_drift_is_mended() -> None:
     purge = PurgeTable(world.WAREHOUSE, world.WAREHOUSE.warehouse_id, "s3://bucket/t")
     with pytest.raises(CatalogError, match="read-only maintenance"):
-        await Closed().door.admit(Entrance(actor=Actor.system("tabular_purge"), request_id="r"), purge)
+        await _closed().door.admit(Entrance(actor=Actor.system("tabular_purge"), request_id="r"), purge)
     repair = RepairDrift(tuples=("user:x select table:y",), kinds=("unwanted",))
-    assert await Closed().door.admit(Entrance(actor=Actor.system("watch_drift"), request_id="r"), repair)
+    assert await _closed().door.admit(Entrance(actor=Actor.system("watch_drift"), request_id="r"), repair)
     going_on = {
         operation.__name__ for operation in UNROUTED.values() if operation.changes() and operation.goes_on_because
     }
@@ -196,6 +181,6 @@ async def test_the_database_takes_no_change_under_a_permit_that_says_there_is_no
 
 async def test_who_comes_for_the_first_time_is_served_and_not_registered() -> None:
     config = next(example for example in EXAMPLES if type(example.operation).__name__ == "GetConfig")
-    async with running(Closed()) as app:
+    async with running(_closed()) as app:
         await app.send(config, subject="a-stranger")
         assert app.spy.calls == ["GetConfig"]

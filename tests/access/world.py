@@ -280,13 +280,14 @@ class Watcher:
 
 @dataclass
 class House:
-    """A door with everything behind it in memory."""
+    """A door with everything behind it in memory; `read_only` puts it into read-only maintenance."""
 
     resolver: TableResolver = field(default_factory=TableResolver)
     judge: Judge = field(default_factory=Judge)
     rules: Rules = field(default_factory=Rules)
     audit: MemoryAudit = field(default_factory=MemoryAudit)
     watcher: Watcher = field(default_factory=Watcher)
+    read_only: bool = False
 
     @property
     def door(self) -> Door:
@@ -296,6 +297,7 @@ class House:
             policies=self.rules,
             audit=self.audit,
             observer=self.watcher,
+            read_only=self.read_only,
         )
 
 

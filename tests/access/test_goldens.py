@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients, policies and operators rely on is as the golden files have it (ARCHITECTURE.md, "Golden files").
+
+The golden matrix and the golden table of the relationship model have tests of their own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.access import (
+    golden_errors,
+    golden_log_events,
+    golden_messages,
+    golden_metrics,
+    golden_openapi,
+    golden_operations,
+    golden_source,
+)
+from tests.access.app import running
+from tests.golden_files import Golden
+
+GOLDENS = Path(__file__).with_name("goldens")
+
+#: Imported while tests are collected, so that no test takes the time of it.
+MODULES = golden_source.modules()
+
+pytestmark = pytest.mark.golden
+
+
+async def _served(api: str) -> Any:
+    async with running() as app:
+        answer = await app.client.get(f"/api-docs/{api}/v1/openapi.json")
+    assert answer.headers["content-type"].split(";")[0] == "application/json"
+    return answer.json()
+
+
+@pytest.mark.parametrize("api", ["catalog", "management"])
+async def test_the_served_openapi_document_is_the_golden_one(api: str, golden: Golden) -> None:
+    golden.compare(GOLDENS / f"openapi-{api}.json", golden_openapi.contract(await _served(api)))
+
+
+async def test_the_texts_of_the_openapi_documents_are_the_golden_ones(golden: Golden) -> None:
+    documents = [await _served("catalog"), await _served("management")]
+    golden.compare(GOLDENS / "openapi-texts.json", golden_openapi.texts(documents))
+
+
+async def test_policies_and_audit_receive_the_golden_operations(golden: Golden) -> None:
+    golden.compare(GOLDENS / "operations.md", await golden_operations.render())
+
+
+async def test_errors_are_answered_with_the_golden_types_statuses_and_texts(golden: Golden) -> None:
+    golden.compare(GOLDENS / "errors.md", await golden_errors.render())
+
+
+def test_errors_have_the_golden_messages(golden: Golden) -> None:
+    golden.compare(GOLDENS / "error-messages.md", golden_messages.render())
+
+
+def test_the_golden_events_are_logged_with_the_golden_fields(golden: Golden) -> None:
+    golden.compare(GOLDENS / "log-events.md", golden_log_events.render())
+
+
+def test_metrics_have_the_golden_names_types_and_labels(golden: Golden) -> None:
+    golden.compare(GOLDENS / "metrics.md", golden_metrics.render())
