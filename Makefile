@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-services test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm check model policies attackers-day soak bench spec-diff lock clean
+.PHONY: help setup demo up test test-unit test-services test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm check docs model policies attackers-day soak bench spec-diff lock clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -42,14 +42,18 @@ demo: setup ## Run the pipeline on real data through the door, then show that th
 up: setup ## Run the whole stack on this machine until Ctrl-C
 	@$(BIN)/lakegate up
 
-check: setup ## Format, lint, types, room contracts, form of the policies; all of them, even after a failure
+check: setup ## Format, lint, types, room contracts, form of the policies, documentation; all of them, even after a failure
 	@failed=0; run() { echo "--- $${*#$(BIN)/}"; "$$@" || { failed=1; echo "failed: $$*" >&2; }; }; \
 	run $(BIN)/ruff format --check; \
 	run $(BIN)/ruff check; \
 	run $(BIN)/mypy --strict gateway; \
 	run $(BIN)/lint-imports --no-cache; \
 	run $(BIN)/lakegate policy check; \
+	run $(BIN)/python -m tests.docs_site; \
 	exit $$failed
+
+docs: setup ## Build the documentation as a site in build/docs/site; a broken link fails
+	@$(BIN)/python -m tests.docs_site
 
 model: setup ## Compile fga_model/ to what the gateway ships with
 	@$(BIN)/python -m gateway.fga.compile
@@ -108,5 +112,5 @@ lock: ## Resolve the dependencies anew (needs uv)
 	$(COMPILE) --upgrade requirements-go.in -o requirements-go.lock
 
 clean: ## Remove what was made in this checkout; the cache in the home directory stays
-	rm -rf $(VENV) .lakegate build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .lakegate build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

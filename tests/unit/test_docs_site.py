@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documentation site: every fault of a page fails the build (`tests/docs_site.py`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs_site import BuildFailed, build, faults_of, pages_of, shallow_lines
+
+_CONFIG = """
+site_name: test
+docs_dir: build/source
+site_dir: build/site
+use_directory_urls: false
+theme: {name: material, font: false}
+validation: {invalid_links: true, invalid_link_anchors: true}
+nav:
+  - README.md
+  - More: [docs/more.md]
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with two pages that link to each other and to a file."""
+    (tmp_path / "mkdocs.yml").write_text(_CONFIG)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "code.py").write_text("pass\n")
+    (tmp_path / "README.md").write_text("# Start\n\n[more](docs/more.md#a-part) [code](code.py) `[no](link)`\n")
+    (tmp_path / "docs" / "more.md").write_text("# More\n\n## A part\n\n[back](../README.md)\n")
+    return tmp_path
+
+
+def test_a_site_holds_every_page_and_every_linked_file(root: Path) -> None:
+    site = build(root)
+    assert (site / "index.html").is_file()
+    assert (site / "docs" / "more.html").is_file()
+    assert (site / "code.py").read_text() == "pass\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[gone](docs/gone.md)", "page does not exist"),
+        ("[gone](docs/more.md#gone)", "anchor does not exist"),
+        ("[gone](#gone)", "anchor does not exist"),
+        ("[gone](gone.py)", "README.md: the link gone.py leads to no file"),
+        ("[out](../outside.py)", "README.md: the link ../outside.py leads to no file"),
+        ("1. a step\n\n   ```\n   code\n   ```", "by four spaces, lines \\[5\\]"),
+        ("A list:\n- an item", "index.html: Markdown became text"),
+        ("![a picture](https://example.com/a.png)", "index.html: loads https://example.com/a.png"),
+    ],
+)
+def test_a_faulty_page_fails_the_build(root: Path, text: str, fault: str) -> None:
+    (root.parent / "outside.py").write_text("pass\n")
+    (root / "README.md").write_text(f"# Start\n\n{text}\n")
+    with pytest.raises(BuildFailed, match=fault):
+        build(root)
+
+
+@pytest.mark.parametrize("page", ["NEW.md", "docs/new.md"])
+def test_a_page_without_a_place_in_the_navigation_fails_the_build(root: Path, page: str) -> None:
+    (root / page).write_text("# New\n")
+    with pytest.raises(BuildFailed, match=f"{page}: add it to the navigation"):
+        build(root)
+
+
+def test_a_page_of_the_navigation_that_is_missing_fails_the_build(root: Path) -> None:
+    (root / "docs" / "more.md").unlink()
+    with pytest.raises(BuildFailed, match=r"docs/more.md does not exist"):
+        build(root)
+
+
+def test_pages_are_found_at_every_depth_of_the_navigation() -> None:
+    assert pages_of([{"Start": "a.md"}, {"Part": ["b.md", {"Deep": [{"C": "c.md"}]}]}]) == ["a.md", "b.md", "c.md"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("- a\n  - b\n", [2]),
+        ("1. a\n   | b |\n", [2]),
+        ("- a\n    - b\n", []),
+        ("```\n  - code\n```\n", []),
+        ("- a\n\n  ```\n  - code\n  ```\n  - b\n", [3, 6]),
+    ],
+)
+def test_a_block_inside_of_a_list_needs_four_spaces(text: str, lines: list[int]) -> None:
+    assert shallow_lines(text) == lines
+
+
+@pytest.mark.parametrize(
+    ("html", "fault"),
+    [
+        ('<script src="https://cdn.example.com/x.js"></script>', "loads https://cdn.example.com/x.js"),
+        ('<link rel="stylesheet" href="//fonts.example.com/x.css">', "loads //fonts.example.com/x.css"),
+        ('<pre class="mermaid">graph</pre>', "loads the script for diagrams"),
+    ],
+)
+def test_a_page_that_loads_from_another_server_is_faulty(html: str, fault: str) -> None:
+    assert faults_of(html) == [fault]
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<a href="https://example.com">a link to click</a>',
+        '<link rel="canonical" href="https://example.com/">',
+        "<p><code>- </code> is code</p>",
+        "<p>the answer is\n404. The next sentence</p>",
+    ],
+)
+def test_a_page_without_a_fault_has_none(html: str) -> None:
+    assert faults_of(html) == []
