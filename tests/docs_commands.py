@@ -13,6 +13,7 @@ import shlex
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -94,6 +95,13 @@ def inline() -> tuple[tuple[str, str], ...]:
     return tuple(
         (page, code) for page in pages() for code in _INLINE.findall(_BLOCK.sub("", (ROOT / page).read_text()))
     )
+
+
+def run_python(text: str, **names: Any) -> Any:
+    """Run an example with these names and return the value of its last line."""
+    *before, last = text.rstrip().splitlines()
+    exec(compile("\n".join(before), "documentation", "exec"), names)  # noqa: S102 - the repository's own text
+    return eval(last, names)  # noqa: S307
 
 
 def commands(script: str) -> list[list[str]]:
