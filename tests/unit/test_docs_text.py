@@ -94,7 +94,7 @@ def test_every_named_setting_exists() -> None:
         if not name.endswith("_")
     }
     unknown = {(page, name) for page, name in named if name not in known and not _of_a_provider(name, known)}
-    assert {each for each in unknown if not any(full.startswith(each[1]) for full in known)} == set()
+    assert {each for each in unknown if not any(full.startswith(f"{each[1]}__") for full in known)} == set()
 
 
 def _of_a_provider(name: str, known: set[str]) -> bool:
