@@ -12,6 +12,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import ForbiddenError
 
 from tests.contract.world import World, unique
+from tests.docs_commands import block, run_python
 from tests.e2e.lake import catalog_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -37,17 +38,10 @@ def test_a_catalogs_tables_are_adopted_with_the_catalog_property(world: World, t
         plain.register_table((*outer, "t"), old.load_table((*outer, "t")).metadata_location)
     new = catalog_of(world, world.admin, **{"header.X-Lakegate-Adopt": "true"})
 
-    def move(parent: tuple[str, ...] = ()) -> None:
-        for namespace in old.list_namespaces(parent):
-            new.create_namespace_if_not_exists(namespace)
-            for name in old.list_tables(namespace):
-                if not new.table_exists(name):
-                    new.register_table(name, old.load_table(name).metadata_location)
-            move(namespace)
-
     new.create_namespace(inner[:1])
-    move()
-    move()
+    recipe = block("docs/operator.md", "def move(").text
+    for _ in range(2):
+        run_python(recipe[recipe.index("def move(") :], old=old, new=new)
     for namespace in (outer, inner):
         table = plain.load_table((*namespace, "t"))
         assert table.location() == old.load_table((*namespace, "t")).location()

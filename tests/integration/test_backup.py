@@ -24,6 +24,7 @@ from gateway.embedded import account
 from gateway.embedded.postgres import programs_directory
 from gateway.embedded.ready import Ready
 from tests.contract.world import Loop, Person, Table, World
+from tests.docs_commands import blocks, commands
 from tests.integration.conftest import StartStack
 from tests.integration.relations import soon
 from tests.integration.toxic import second_gateway
@@ -32,6 +33,20 @@ DIFFERS = 3
 DATABASE = "PG_DATABASE_URL_WRITE"
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
+
+
+def documented(program: str, *, restored: str = "", dump: Path | None = None) -> list[str]:
+    """Return the words of the one command of docs/operator.md that calls `program`, with names of the test."""
+    own = {"$DATABASE_URL": "lakegate", "restored": restored, "lakegate.dump": str(dump)}
+    found = [
+        words
+        for block in blocks()
+        if block.page == "docs/operator.md"
+        for words in commands(block.script)
+        if words[0] == program
+    ]
+    [words] = found
+    return [own.get(word, word) for word in words]
 
 
 @dataclass(frozen=True)
@@ -61,8 +76,8 @@ class Site:
 
     def restored(self, dump: Path, name: str) -> str:
         """The URL of a new database with what is in the dump."""
-        self.program("createdb", "--owner", "lakegate", name, url=self.superuser())
-        self.program("pg_restore", "--exit-on-error", "--no-owner", "--dbname", name, str(dump))
+        self.program(*documented("createdb", restored=name), url=self.superuser())
+        self.program(*documented("pg_restore", restored=name, dump=dump))
         return self.ready.postgres.rsplit("/", 1)[0] + f"/{name}"
 
     def lakegate(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -148,7 +163,7 @@ def test_a_restored_database_serves_when_the_operator_has_said_what_holds(
     before = loads(world, world.base, table)
     assert before == {"admin": 200, "analyst": 200, "steward": 200, "carol": 404}
     dump = tmp_path / "lakegate.dump"
-    site.program("pg_dump", "--format", "custom", "--file", str(dump), "lakegate")
+    site.program(*documented("pg_dump", dump=dump))
     world.revoke("select", world.steward, "table", table.uuid)
     world.grant("select", world.carol, "table", table.uuid)
     later = world.table(namespace)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The requests and queries of the documentation, sent as they are written: only names and ids are filled in.
+
+`docs/guide.md` has a test of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.contract.lifecycle import deleted, soft_world
+from tests.contract.world import Person, World, told
+from tests.docs_commands import Block, block, blocks
+
+_STATUS = "\n======== %{http_code}\n"
+
+#: Blocks with `curl` or in the form of a request, by the text that tells them apart, and the test that sends each.
+_TESTED = {
+    ("docs/data-engineer.md", "deleted-tabulars"): "test_a_dropped_table_is_listed_and_restored",
+    ("docs/operator.md", "endpoint-statistics"): "test_calls_are_counted",
+    ("docs/operator.md", "/bootstrap"): "test_a_bootstrapped_server_refuses_the_bootstrap",
+    ("deploy/README.md", "/bootstrap"): "test_a_bootstrapped_server_refuses_the_bootstrap",
+    ("docs/policy-author.md", "policy_data/contractors"): "test_an_operator_replaces_policy_data",
+    ("docs/policy-author.md", "columns/{column}/grants"): "test_a_column_is_granted",
+    ("docs/trino.md", "inspector"): "test_a_program_gets_its_privilege",
+    ("docs/token-exchange.md", '"delegate"'): "test_a_program_gets_its_privilege",
+}
+#: Requests that no test of this module sends, and why.
+_NOT_HERE = {
+    ("deploy/README.md", "docker compose up"): "needs Docker; /health is in tests/integration/test_embedded_up.py",
+    ("deploy/README.md", "openid-connect/auth/device"): "needs Keycloak: tests/e2e/test_keycloak.py",
+    ("docs/token-exchange.md", "grant_type="): "the form is sent by tests/contract/test_token_exchange.py",
+}
+_REQUEST = re.compile(r"^(?:GET|POST|PUT|DELETE) /", re.MULTILINE)
+
+
+def _requests() -> list[Block]:
+    return [
+        each
+        for each in blocks()
+        if each.page != "docs/guide.md" and ("curl " in each.script or _REQUEST.match(each.text))
+    ]
+
+
+@pytest.mark.parametrize("found", _requests(), ids=str)
+def test_every_documented_request_has_a_test(found: Block) -> None:
+    named = [
+        told for (page, holding), told in (_TESTED | _NOT_HERE).items() if page == found.page and holding in found.text
+    ]
+    assert len(named) == 1, f"{found}: name the test that sends it"
+    assert named[0] in globals() or named[0] in _NOT_HERE.values()
+
+
+def _sent(script: str, **variables: str) -> list[tuple[str, str]]:
+    """Run the block with these variables; (status, body) of each answer."""
+    # The first line shows the status of each answer, which a person at a terminal does not need.
+    shell = f"curl() {{ command curl -sS -w '{_STATUS}' \"$@\"; }}\n{script}"
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **variables}
+    ran = subprocess.run(
+        ["bash", "-eu", "-c", shell], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return [(status, body) for body, status in re.findall(r"(.*?)\n======== (\d+)\n", ran.stdout, re.DOTALL)]
+
+
+def _written(found: Block, person: Person, path: str, **names: str) -> httpx.Response:
+    """Send a request in the form of its first line and its body, with the path of this test."""
+    line, _, body = found.text.partition("\n")
+    method, documented = line.split(" ", 1)
+    assert re.fullmatch(re.sub(r"\\?\{[^}]*\}|<[^>]*>", "[^/]+", documented), path), (documented, path)
+    for name, value in names.items():
+        assert name in body
+        body = body.replace(name, value)
+    return person.ask(method, path, json=json.loads(body))
+
+
+@pytest.fixture(scope="module")
+def soft(world: World) -> Iterator[World]:
+    """A warehouse that keeps dropped tables."""
+    soft = soft_world(world)
+    yield soft
+    soft.close()
+
+
+def test_a_dropped_table_is_listed_and_restored(soft: World) -> None:
+    table = soft.table(soft.namespace())
+    assert soft.admin.delete(table.path).status_code == 204
+    [row] = [each for each in deleted(soft.admin, soft).values() if each["name"] == table.name]
+    script = block("docs/data-engineer.md", "deleted-tabulars").script
+    assert "<id from the list>" in script
+    answers = _sent(
+        script.replace("<id from the list>", row["id"]),
+        TOKEN=soft.admin.token,
+        GATEWAY=soft.base,
+        WAREHOUSE=soft.warehouse,
+    )
+    assert [status for status, _ in answers] == ["200", "204"]
+    assert row["id"] in {each["id"] for each in json.loads(answers[0][1])["tabulars"]}
+    assert soft.admin.head(table.path).status_code == 204
+
+
+def test_calls_are_counted(world: World) -> None:
+    script = block("docs/operator.md", "endpoint-statistics").script
+    [(status, body)] = _sent(script, TOKEN=world.admin.token, GATEWAY=world.base)
+    assert status == "200"
+    assert {"timestamps", "next-page-token", "previous-page-token"} <= set(json.loads(body))
+
+
+@pytest.mark.parametrize(
+    ("page", "gateway"), [("docs/operator.md", "https://lake.example"), ("deploy/README.md", "http://localhost:8181")]
+)
+def test_a_bootstrapped_server_refuses_the_bootstrap(world: World, page: str, gateway: str) -> None:
+    found = block(page, "/bootstrap")
+    assert gateway in found.script
+    script = found.script.replace("lakegate migrate && lakegate serve", "").replace(gateway, world.base)
+    [(status, body)] = _sent(script, TOKEN=world.admin.token)
+    assert (status, json.loads(body)["error"]["type"]) == ("400", "CatalogAlreadyBootstrapped")
+
+
+def test_an_operator_replaces_policy_data(world: World, tmp_path: Path) -> None:
+    shipped = Path(__file__).parents[2] / "policies" / "policy_data" / "contractors" / "data.json"
+    (tmp_path / "contractors.json").write_bytes(shipped.read_bytes())
+    opa = world.ready.opa
+    path = f"{opa.url}/v1/data/policy_data/contractors"
+    operator = {"Authorization": f"Bearer {opa.token}"}
+    before = httpx.get(path, headers=operator, trust_env=False).json().get("result")
+    script = block("docs/policy-author.md", "policy_data/contractors").script
+    try:
+        [(status, body)] = _sent(f"cd {tmp_path}\n{script}", OPA_OPERATOR_TOKEN=opa.token, OPA=opa.url)
+        assert (status, body) == ("204", "")
+    finally:
+        if before is not None:
+            httpx.put(path, headers=operator, json=before, trust_env=False).raise_for_status()
+
+
+def test_a_column_is_granted(world: World, ns: str) -> None:
+    table = world.table(ns)
+    reader = world.stranger()
+    path = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/columns/id/grants"
+    found = block("docs/policy-author.md", "columns/{column}/grants")
+    granted = _written(found, world.admin, path, **{"oidc~carol": reader.id})
+    assert granted.status_code == 204, granted.text
+    [grant] = world.admin.get(path).json()["grants"]
+    assert (grant["privilege"], grant["reason"]) == ("select", "monthly report")
+
+
+@pytest.mark.parametrize(
+    ("page", "privilege", "name"),
+    [
+        ("docs/trino.md", "inspector", "oidc~<subject of the client>"),
+        ("docs/token-exchange.md", "delegate", "oidc~trino"),
+    ],
+)
+def test_a_program_gets_its_privilege(world: World, page: str, privilege: str, name: str) -> None:
+    program = world.stranger("program")
+    path = world.grants_path("warehouse", world.warehouse)
+    granted = _written(block(page, f'"{privilege}"'), world.admin, path, **{name: program.id})
+    assert granted.status_code == 204, granted.text
+    assert {"type": privilege, "user": program.id} in world.admin.get(path).json()["assignments"]
+    world.revoke(privilege, program, "warehouse", world.warehouse)
+
+
+@pytest.mark.parametrize("found", [each for each in blocks() if each.page == "docs/auditor.md"], ids=str)
+def test_a_query_for_auditors_finds_its_rows(world: World, ns: str, found: Block) -> None:
+    table = world.table(ns)
+    reader = world.stranger()
+    world.grant("describe", reader, "table", table.uuid)
+    assert told(reader.delete(table.path))[:2] == (403, "TableActionForbidden")
+    assert world.admin.get(table.path).status_code == 200
+    statement, arguments = found.text.rstrip(";\n"), []
+    if ":id" in statement:
+        [row] = world.sql(
+            "select id, now() + interval '1 minute' as soon from tables where table_uuid::text = $1", table.uuid
+        )
+        arguments = [str(row["id"]), row["soon"]]
+        statement = statement.replace(":id", "$1").replace(":moment", "$2")
+    rows = world.sql(statement, *arguments)
+    if arguments:
+        assert (reader.id, "describe") in {(each["principal_id"], each["privilege"]) for each in rows}
+    elif "failure" in found.text:
+        assert (reader.id, "ActionForbidden") in {(each["actor_id"], each["failure"]) for each in rows}
+    else:
+        assert any(
+            table.location.startswith(str(each["prefix"])) or str(each["prefix"]).startswith(table.location)
+            for each in rows
+        )

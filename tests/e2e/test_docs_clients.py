@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of the documentation for PyIceberg and DuckDB, run as written: only address and token differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from tests.contract.world import World, asked_again
+from tests.docs_commands import block, run_python
+from tests.e2e.lake import catalog_of
+from tests.e2e.test_duckdb import _extension
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+
+_ADDRESS = "http://127.0.0.1:8181/catalog"
+_DOWNLOAD = "INSTALL {name}; LOAD {name}"
+
+
+@pytest.fixture(scope="module")
+def rows(world: World) -> Iterator[pa.Table]:
+    """The rows of the table of the examples."""
+    asked_again(lambda: world.admin.post(f"{world.root}/namespaces", {"namespace": ["gold"]}))
+    found = pa.table({"origin": ["EWR", "JFK"], "destination": ["ORD", "LAX"], "on_time_share": [0.5, 0.75]})
+    catalog = catalog_of(world, world.admin)
+    catalog.create_table("gold.route_punctuality", schema=found.schema).append(found)
+    yield found
+    catalog.drop_table("gold.route_punctuality")
+
+
+@pytest.fixture(autouse=True)
+def environment(world: World, rows: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the examples read from the environment."""
+    monkeypatch.setenv("CATALOG_URI", world.ready.catalog_uri)
+    monkeypatch.setenv("TOKEN", world.admin.token)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/data-engineer.md"])
+def test_the_example_for_pyiceberg_reads_the_table(world: World, rows: pa.Table, page: str) -> None:
+    text = block(page, "load_table(").text.replace(_ADDRESS, world.ready.catalog_uri)
+    read = run_python(text, TOKEN=world.admin.token)
+    assert isinstance(read, pa.Table)
+    assert read.to_pylist() == rows.to_pylist()
+
+
+def test_the_statements_for_duckdb_read_the_table(world: World, rows: pa.Table) -> None:
+    text = block("README.md", "CREATE SECRET").text
+    assert _ADDRESS in text
+    connection = duckdb.connect()
+    for name in ("avro", "httpfs", "aws", "iceberg"):
+        connection.execute(f"LOAD '{_extension(name)}'")
+    connection.execute(text.replace(_ADDRESS, world.ready.catalog_uri).replace("<bearer token>", world.admin.token))
+    assert connection.fetchall() == [tuple(row.values()) for row in rows.to_pylist()]
+    connection.close()
+
+
+def test_the_example_for_duckdb_reads_the_table(rows: pa.Table) -> None:
+    text = block("docs/data-engineer.md", "duckdb.connect").text
+    assert _DOWNLOAD in text
+    # The example names this way itself: nothing is downloaded by a test.
+    text = text.replace(f'f"{_DOWNLOAD}"', "f\"LOAD '{extension(name)}'\"")
+    read = run_python(text, extension=_extension)
+    assert isinstance(read, duckdb.DuckDBPyRelation)
+    assert read.fetchall() == [tuple(row.values()) for row in rows.to_pylist()]

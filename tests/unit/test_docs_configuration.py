@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration that the documentation shows is the one that the gateway, the pipeline and the engines read."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gateway import settings
+from gateway.embedded import guide
+from gateway.pipeline.config import PipelineConfig, RestCatalog, parse_config
+from gateway.pipeline.session import catalog_options
+from gateway.scope.profile import decode_profile
+from tests.docs_commands import Block, block, blocks
+from tests.e2e import trino
+
+_PREFIX = "spark.sql.catalog."
+_OWN = ("uri", "warehouse", "token")
+
+
+def _properties(text: str) -> dict[str, str]:
+    """Read lines of a name and a value, apart by `=` or spaces."""
+    return dict(re.split(r"\s*=\s*|\s+", line, maxsplit=1) for line in text.strip().splitlines())
+
+
+def _without_own(properties: dict[str, str], catalog: str) -> dict[str, str]:
+    """The properties of a catalog that do not depend on the stack and its user."""
+    own = {f"{_PREFIX}{catalog}.{name}" for name in _OWN}
+    return {
+        name.replace(f"{_PREFIX}{catalog}", _PREFIX): value for name, value in properties.items() if name not in own
+    }
+
+
+def test_the_readme_shows_the_spark_settings_that_lakegate_up_prints() -> None:
+    shown = _properties(block("README.md", "spark.sql.extensions").text)
+    assert _without_own(shown, "lakegate") == _without_own(_properties(guide._SPARK), "lakegate")
+
+
+def test_the_example_for_spark_has_the_settings_that_the_pipeline_runs_with() -> None:
+    text = block("docs/data-engineer.md", "SparkSession").text
+    compile(text, "documentation", "exec")
+    shown = {
+        f"{_PREFIX}lake{name}": value
+        for name, value in re.findall(r'^    (?:f"\{lake\}|lake)([\w.-]*)"?: "([^"]*)",', text, re.MULTILINE)
+    }
+    used = catalog_options(RestCatalog(uri="u", warehouse="w", token="t"))
+    prefix = next(name for name, value in used.items() if value.endswith("SparkCatalog"))
+    expected = {
+        f"{_PREFIX}lake{name.removeprefix(prefix)}": value for name, value in used.items() if name.startswith(prefix)
+    }
+    assert _without_own(shown, "lake") == _without_own(expected, "lake")
+
+
+_CATALOG = trino._CATALOG.format(
+    catalog="http://127.0.0.1:8181/catalog",
+    warehouse="demo",
+    token="<Trino's own token>",
+    endpoint="<address of the object store>",
+    region="us-east-1",
+)
+_ACCESS = trino._ACCESS.format(opa="http://127.0.0.1:8282", key="…")
+
+
+@pytest.mark.parametrize(
+    ("page", "holding", "tested"),
+    [("README.md", "connector.name=iceberg", _CATALOG), ("docs/trino.md", "access-control.name=opa", _ACCESS)],
+)
+def test_trino_is_tested_with_the_documented_properties(page: str, holding: str, tested: str) -> None:
+    shown, used = _properties(block(page, holding).text), _properties(tested)
+    caches = _properties(block("docs/trino.md", "iceberg.metadata-cache.enabled").text)
+    assert shown.items() <= (used | caches).items()
+
+
+def _settings() -> list[Block]:
+    return [each for each in blocks() if each.text.startswith(settings.PREFIX)]
+
+
+@pytest.mark.parametrize("shown", _settings(), ids=str)
+def test_documented_settings_are_read(shown: Block) -> None:
+    settings.load(_properties(shown.text))
+
+
+def test_there_are_blocks_of_settings() -> None:
+    assert len(_settings()) == 2
+
+
+def test_the_documented_configuration_of_the_pipeline_is_read(tmp_path: Path) -> None:
+    text = block("docs/data-engineer.md", '"work_dir"').text
+    for jar in json.loads(text)["engine"]["jars"]:
+        (tmp_path / Path(jar).name).touch()
+    parse_config(text.replace("/path", str(tmp_path)).encode(), PipelineConfig)
+
+
+def test_the_documented_storage_profile_is_read() -> None:
+    profile = decode_profile(block("deploy/README.md", '"sts-role-arn"').text.encode())
+    assert profile.sts_enabled
+
+
+@pytest.mark.parametrize("shown", [each for each in blocks() if each.language in ("json", "yaml")], ids=str)
+def test_every_block_of_json_or_yaml_can_be_parsed(shown: Block) -> None:
+    if shown.language == "yaml":
+        assert yaml.safe_load(shown.text)
+    elif shown.text.strip():
+        json.loads(shown.text)
+
+
+@pytest.mark.parametrize("shown", [each for each in blocks() if each.language == "python"], ids=str)
+def test_every_block_of_python_can_be_compiled(shown: Block) -> None:
+    compile(shown.text, str(shown), "exec")

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of the documentation: what it names exists, what it cites can be opened, and actors have names."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import gateway.api.build  # noqa: F401 - importing it is what declares every operation
+from gateway import settings
+from gateway.access.operation import OPERATIONS
+from tests.docs_commands import ROOT, inline, pages
+
+#: Pages and parts that are made from the text of the code.
+_GENERATED = {"docs/settings.md", "tests/access/matrix.md"}
+_TABLE_OF_OPERATIONS = re.compile(r"^\| `\w+` \| (?:all|authenticated|self) \|.*$", re.MULTILINE)
+_TESTS_OF_CASES = re.compile(r"`[\w/]+\.py::\w+`")
+
+_PATH = re.compile(r"^[\w./-]+\.(?:py|md|fga|rego|toml|txt|json|yaml|yml|in|lock)$")
+#: Where a path in the text may begin.
+_ROOTS = (
+    "",
+    "gateway/",
+    "tests/",
+    "tests/contract/",
+    "tests/integration/",
+    "policies/",
+    "fga_model/",
+    "deploy/",
+    "docs/",
+)
+#: Names of files that readers make, or that lie beside an example.
+_EXAMPLES = {"pipeline.json", "contractors.json", "/tmp/ready.json"}
+
+_SETTING = re.compile(r"LAKEGATE__\w+(?:<ID>\w*)*")
+_REMOVED = {"LAKEGATE__TRUSTED_ENGINES__<ID>__IDENTITIES__<ID>__AUDIENCES"}
+_REQUEST = re.compile(r"^(GET|HEAD|POST|PUT|PATCH|DELETE) (/(?:catalog|management|scim|lakekeeper|health)[^ `?]*)")
+_METRIC = re.compile(r"lakegate_[a-z_]+(?=\{|$)")
+
+_ACTORS = re.compile(
+    r"\b(?:whoever|whomever|somebody|someone|nobody|everybody|everyone|anybody|anyone|oneself)\b", re.I
+)
+_PRIVATE = re.compile(
+    r"\b(?:code-style|lakekeeper|infrastructure|engines|iceberg-rest|design|plain-english)\.md\b"
+    r"|\breference/|\bdecision \d+\b|section \d+ of the design|\breference system\b"
+)
+_FENCED = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
+
+
+def _written(page: str) -> str:
+    """Return the text of a page that is written by hand, without blocks."""
+    text = _FENCED.sub("", (ROOT / page).read_text())
+    return _TESTS_OF_CASES.sub("", _TABLE_OF_OPERATIONS.sub("", text))
+
+
+_BY_HAND = [page for page in pages() if page not in _GENERATED]
+
+
+@pytest.mark.parametrize("page", _BY_HAND)
+def test_actors_have_names(page: str) -> None:
+    text = re.sub(r"`[^`\n]*`", "", _written(page))
+    if page == "CONTRIBUTING.md":
+        # The rule names the words that it forbids.
+        text = "".join(
+            line for line in text.splitlines(keepends=True) if not line.startswith(("2. Actors", "    everybody"))
+        )
+    assert _ACTORS.findall(text) == []
+
+
+@pytest.mark.parametrize("page", _BY_HAND)
+def test_only_documents_that_a_reader_has_are_cited(page: str) -> None:
+    assert _PRIVATE.findall(_written(page)) == []
+
+
+@pytest.mark.parametrize("page", _BY_HAND)
+def test_every_named_file_exists(page: str) -> None:
+    named = {code for of, code in inline() if of == page and _PATH.match(code)} - _EXAMPLES
+    missing = {
+        name
+        for name in named
+        if not any((ROOT / start / name).exists() for start in _ROOTS)
+        and not ("/" not in name and any(ROOT.glob(f"gateway/*/{name}")) or list(ROOT.glob(f"policies/**/{name}")))
+    }
+    assert missing == set()
+
+
+def test_every_named_setting_exists() -> None:
+    known = {row.variable for row in settings.rows()} | _REMOVED
+    named = {
+        (page, name)
+        for page in pages()
+        for name in _SETTING.findall((ROOT / page).read_text())
+        if not name.endswith("_")
+    }
+    unknown = {(page, name) for page, name in named if name not in known and not _of_a_provider(name, known)}
+    assert {each for each in unknown if not any(full.startswith(f"{each[1]}__") for full in known)} == set()
+
+
+def _of_a_provider(name: str, known: set[str]) -> bool:
+    """`…__KEYCLOAK__URI` is the setting of a provider with the id `keycloak`."""
+    return any(re.fullmatch(re.escape(each).replace("<ID>", "[A-Z0-9_]+"), name) for each in known if "<ID>" in each)
+
+
+def test_every_named_request_is_served() -> None:
+    served = {
+        (operation.endpoint.split()[0], re.compile(re.sub(r"\\{[^/]*?\\}", "[^/]+", re.escape(path))))
+        for operation in OPERATIONS.values()
+        for path in (operation.endpoint.split()[1], *operation.also_at)
+    }
+    named = {
+        (page, *found.groups())
+        for page, code in inline()
+        if (found := _REQUEST.match(code)) and "…" not in found[2] and "|" not in found[2]
+    }
+    assert len(named) > 20
+    unknown = {
+        (page, method, path)
+        for page, method, path in named
+        if not any(method == its and pattern.fullmatch(path) for its, pattern in served)
+    }
+    assert unknown == set()
+
+
+def test_every_named_metric_is_exported() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "gateway" / "telemetry").glob("*.py"))
+    named = {name for _, code in inline() for name in _METRIC.findall(code)}
+    assert len(named) > 15
+    assert {name for name in named if name.removesuffix("_total") not in source} == set()
