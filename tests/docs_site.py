@@ -24,6 +24,7 @@ import yaml
 ROOT = Path(__file__).parent.parent
 CONFIG = "mkdocs.yml"
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CODE = re.compile(r"^( *)(```|~~~).*?^\1\2 *$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 #: Markdown that Python-Markdown left as text, because its block began without an empty line or four spaces.
@@ -162,8 +163,9 @@ def build(root: Path = ROOT) -> Path:
         check=False,
     )
     if ran.returncode:
+        output = _COLOUR.sub("", ran.stdout + ran.stderr)
         # Zensical explains the faults, and ends with a traceback of its own that explains nothing.
-        raise BuildFailed((ran.stdout + ran.stderr).partition("Traceback (most recent call last)")[0].strip())
+        raise BuildFailed(output.partition("Traceback (most recent call last)")[0].strip() or output)
     faults = [
         f"{page.relative_to(site)}: {fault}"
         for page in sorted(site.rglob("*.html"))
