@@ -21,7 +21,8 @@ from urllib.parse import quote
 from msgspec import Meta
 
 from gateway.postgres_url import is_local, require_no_tls
-from gateway.scope.endpoint import EndpointRules, parse_networks
+from gateway.scope.endpoint import parse_networks
+from gateway.scope.rules import StorageRules
 from gateway.sections import (
     Audit,
     Count,
@@ -194,14 +195,14 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
     limits: Limits = Limits()
     embedded: Embedded = Embedded()
 
-    def storage_endpoint_rules(self) -> EndpointRules:
-        """The networks that storage profiles may name.
+    def storage_rules(self) -> StorageRules:
+        """What storage profiles may name.
 
         Raises:
             SettingsError: an entry is no network.
         """
         try:
-            return parse_networks(self.storage_endpoint_networks)
+            return StorageRules(endpoints=parse_networks(self.storage_endpoint_networks))
         except ValueError as wrong:
             raise SettingsError(f"{PREFIX}STORAGE_ENDPOINT_NETWORKS: {wrong}") from None
 
@@ -286,7 +287,7 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
             wrong.append(f"{PREFIX}UI__OPENID_PROVIDER_URI names none of the providers whose tokens are accepted here")
         if told := [*missing, *wrong]:
             raise SettingsError("\n".join(told))
-        self.storage_endpoint_rules()
+        self.storage_rules()
         self.write_url()
 
 

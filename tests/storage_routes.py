@@ -1,11 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The route to object stores on loopback, which only an operator's setting opens."""
+"""Clients of object stores on loopback, which only an operator's setting opens."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from gateway.scope.endpoint import ANY_NETWORK, RouteTo
+from gateway.storage.clients import StorageClients
 from gateway.storage.connector import Connector
+from gateway.storage.files import Files
+from gateway.storage.object_files import ObjectFiles
+from gateway.storage.provider import FileClient, StorageClient
+from gateway.storage.s3.client import S3Sessions
+from gateway.storage.s3.stores import OwnRole, S3Stores
+from gateway.storage.s3.sts import Sts
 
 LOCAL: Final[RouteTo] = Connector(ANY_NETWORK).route
+
+
+def object_files(
+    *,
+    route: RouteTo | None = LOCAL,
+    own_role: OwnRole | None = None,
+    certificates: str | None = None,
+    connect_seconds: float = 2.0,
+    request_seconds: float = 15.0,
+    total_seconds: float = 30.0,
+) -> ObjectFiles:
+    """Return the files of S3 stores, which reach what `route` leads to."""
+    stores = S3Stores(
+        own_role=own_role,
+        system_identities=False,
+        connect_seconds=connect_seconds,
+        request_seconds=request_seconds,
+        certificates=certificates,
+        route=route,
+    )
+    return ObjectFiles(stores, total_seconds=total_seconds)
+
+
+def clients(sts: Sts | Any = None, files: FileClient | Any = None) -> StorageClients:
+    """Return clients whose S3 sessions are those of `sts`."""
+    s3 = StorageClient(files=files or object_files(), sessions=S3Sessions(sts), close=lambda: None)
+    return StorageClients({"s3": s3})
+
+
+def files_of(**more: Any) -> Files:
+    """Return the files of warehouses on S3; `more` is for `object_files`."""
+    return Files(clients(files=object_files(**more)))

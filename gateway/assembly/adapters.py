@@ -31,16 +31,17 @@ from gateway.identity.delegated import KEY_SIGNS_SECONDS, KEY_VERIFIES_SECONDS, 
 from gateway.identity.own_keys import OwnKeys
 from gateway.opa.decider import OpaDecider
 from gateway.postgres_url import asyncpg_url
-from gateway.scope.endpoint import EndpointRules
+from gateway.scope.rules import StorageRules
 from gateway.settings import Settings
+from gateway.storage.clients import StorageClients, open_clients
 from gateway.storage.connector import Connector
 from gateway.storage.files import Files
+from gateway.storage.provider import ClientOptions
 from gateway.tasks.model_changes import NOTICED_WITHIN, REQUIRED
 from gateway.tasks.models import ModelWatch
 from gateway.telemetry.metrics import Metrics
 from gateway.trust import Trust, for_postgres
 from gateway.vending.cache import CredentialCache, RememberedCredentials, uncached
-from gateway.vending.sts import Sts
 from gateway.vending.vendor import Vendor
 
 
@@ -150,10 +151,10 @@ class Stores:
     """What reaches object stores, shared by requests and background tasks."""
 
     storage: StorageCredentials
-    sts: Sts
+    clients: StorageClients
     files: Files
     vendor: Vendor
-    endpoints: EndpointRules
+    rules: StorageRules
     sealer: Sealer
 
 
@@ -161,20 +162,24 @@ def open_stores(
     settings: Settings, trust: Trust, metrics: Metrics, database: Database, sealer: Sealer, stack: AsyncExitStack
 ) -> Stores:
     """What reaches object stores; `require_right_key` of its storage is yet to be asked."""
-    endpoints = settings.storage_endpoint_rules()
-    connector = Connector(endpoints)
+    rules = settings.storage_rules()
+    connector = Connector(rules.endpoints)
     stack.callback(connector.close)
-    sts = Sts(
-        on_latency=lambda seconds, outcome: metrics.sts_took(outcome, seconds),
-        ca_bundle=trust.bundle,
-        route=connector.route,
+    clients = open_clients(
+        ClientOptions(
+            route=connector.route,
+            certificates=trust.pem,
+            ca_bundle=trust.bundle,
+            on_session=lambda seconds, outcome: metrics.session_took(outcome, seconds),
+        )
     )
+    stack.callback(clients.close)
     return Stores(
         storage=StorageCredentials(database, sealer),
-        sts=sts,
-        files=Files(own_role=sts.assume_own_role, certificates=trust.pem, route=connector.route),
-        vendor=Vendor(sts, cache=_credential_cache(settings, metrics)),
-        endpoints=endpoints,
+        clients=clients,
+        files=Files(clients),
+        vendor=Vendor(clients, cache=_credential_cache(settings, metrics)),
+        rules=rules,
         sealer=sealer,
     )
 

@@ -121,9 +121,8 @@ def join(
         documents=documents,
     )
     trials = StorageTrials(
-        files=stores.files,
-        sts=stores.sts,
-        endpoints=stores.endpoints,
+        clients=stores.clients,
+        rules=stores.rules,
         skip=settings.skip_storage_validation,
         request_seconds=settings.max_request_time,
     )

@@ -35,7 +35,7 @@ from gateway.iceberg.updates import TableUpdate
 from gateway.iceberg.wire import CommitTableRequest
 from gateway.scope.location import Location
 from gateway.scope.places import require_inside
-from gateway.scope.profile import stored_profile
+from gateway.storage.registry import parse_location, stored_profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class TableChange:
             limits=limits,
         )
         if outcome.changed:
-            location = Location.parse(self.table.location, escapes_known=True)
+            location = parse_location(self.table.location)
             _check_places(self.warehouse, location, self.request.updates, outcome)
         return outcome
 

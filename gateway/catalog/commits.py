@@ -43,8 +43,7 @@ from gateway.iceberg.errors import (
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.updates import SetLocation
 from gateway.iceberg.wire import CommitTableRequest, CommitTableResponse
-from gateway.scope.location import Location
-from gateway.scope.profile import stored_profile
+from gateway.storage.registry import parse_location, stored_profile
 
 AnyCommit = Permit[CommitTable] | Permit[CommitTableCreation] | Permit[CommitTransaction]
 Moved = tuple[Change, CommitOutcome, Written]
@@ -271,7 +270,7 @@ def _expired(moved: Sequence[Moved]) -> list[str]:
         file
         for change, outcome, _ in moved
         if isinstance(change, TableChange)
-        for file in own_files(Location.parse(change.table.location, escapes_known=True), outcome.expired_metadata_files)
+        for file in own_files(parse_location(change.table.location), outcome.expired_metadata_files)
     ]
 
 

@@ -32,11 +32,11 @@ from gateway.db.standing import require_standing
 from gateway.iceberg.errors import ForbiddenException
 from gateway.iceberg.identifiers import SEPARATOR, TableIdentifier
 from gateway.iceberg.wire import LoadCredentialsResponse, StorageCredential
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile, stored_profile
-from gateway.scope.session_policy import AccessLevel, build_session_policy
+from gateway.scope.profile import Downscoping, StorageProfile, longest_life
+from gateway.storage.registry import parse_location, stored_profile
 from gateway.vending.errors import BelowCredentialFloor
-from gateway.vending.properties import client_properties
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vendor
 
@@ -101,7 +101,7 @@ class Credentials:
         table = permit.table(ref)
         level = load_level(permit)
         profile = stored_profile(table.warehouse.profile)
-        location = Location.parse(table.location, escapes_known=True)
+        location = parse_location(table.location)
         whole = permit.restriction(ref) is None
         refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if whole else None
         handed = await self._hand_out(permit, table.warehouse, location, level, refresh)
@@ -131,7 +131,7 @@ class Credentials:
         if vend is None:
             return _plain(profile, "the caller may not have credentials for what it creates")
         level = creation_level(vend)
-        location = Location.parse(table_location, escapes_known=True)
+        location = parse_location(table_location)
         asked = vend.operation
         generic = isinstance(asked, VendGenericTableCreationCredentials)
         name = asked.generic_table if isinstance(asked, VendGenericTableCreationCredentials) else asked.table
@@ -151,7 +151,7 @@ class Credentials:
         ref = permit.operation.table
         row = permit.generic_table(ref)
         level = _level(permit.holds(Can.WRITE_DATA, ref), append_only=permit.obligations.append_only)
-        location = Location.parse(row.location, escapes_known=True)
+        location = parse_location(row.location)
         refresh = refresh_endpoint(row.warehouse.id, ref.identifier, generic=True)
         handed = await self._hand_out(permit, row.warehouse, location, level, refresh)
         permit.trail.tell(**dict(handed.told))
@@ -203,7 +203,7 @@ class Credentials:
             return _nothing(vended.reason)
         if ends is not None and vended.expires_at > ends:
             return _nothing("the store took so long that the credential would outlive the grant behind it")
-        properties = client_properties(profile, vended.temporary, refresh_endpoint=refresh)
+        properties = profile.client_properties(vended.temporary, refresh_endpoint=refresh)
         told = (
             ("vended", vended.level.value),
             ("prefix", vended.prefix),
@@ -216,13 +216,13 @@ class Credentials:
     async def _life(
         self,
         permit: Vending,
-        profile: S3Profile,
+        profile: StorageProfile,
         standing_on: Resolution,
     ) -> tuple[int, datetime | None]:
         """(how many seconds a credential may live, the end of the grants behind it if that comes into question): the
         shortest of what warehouse, policies and grants leave (decision 17 of the design).
         """
-        bounds = [profile.sts_token_validity_seconds]
+        bounds = [longest_life(profile)]
         if permit.obligations.max_credential_seconds is not None:
             bounds.append(permit.obligations.max_credential_seconds)
         now = standing_on.now
@@ -236,20 +236,15 @@ class Credentials:
         return min(bounds), ends
 
 
-def require_vendable(profile: S3Profile, location: Location) -> None:
+def require_vendable(profile: StorageProfile, location: Location) -> None:
     """Raise PolicyTooLarge or InvalidLocation for a place that no credential could ever be made for.
 
     Asked of every new table before anything of it is written, whoever makes it and whatever it asks for now: afterwards
     the table is there, and nobody could read it. The widest level has the longest policy.
     """
-    if profile.sts_enabled:
-        build_session_policy(
-            location,
-            AccessLevel.READ_WRITE_DELETE,
-            escapes_known=profile.escapes_known,
-            kms_key_arn=profile.aws_kms_key_arn,
-            partition=profile.partition,
-        )
+    downscoping = profile.downscoping
+    if isinstance(downscoping, Downscoping):
+        downscoping.policy(location, AccessLevel.READ_WRITE_DELETE)
 
 
 def load_level(permit: Permit[VendCredentials]) -> AccessLevel:
@@ -282,9 +277,9 @@ def _nothing(reason: str) -> Handed:
     return Handed({}, (), reason, (("vended", "nothing"), ("reason", reason)))
 
 
-def _plain(profile: S3Profile, reason: str) -> Handed:
+def _plain(profile: StorageProfile, reason: str) -> Handed:
     """Where the store is, without any key."""
-    return Handed(client_properties(profile, None, refresh_endpoint=None), (), reason)
+    return Handed(profile.client_properties(None, refresh_endpoint=None), (), reason)
 
 
 def _level(may_write: bool, *, append_only: bool) -> AccessLevel:

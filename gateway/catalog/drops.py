@@ -25,7 +25,7 @@ from gateway.iceberg.errors import (
     ProtectedTabularDeletionWithoutForce,
 )
 from gateway.iceberg.identifiers import TableIdentifier
-from gateway.scope.location import Location
+from gateway.storage.registry import parse_location
 
 
 class Files(StrEnum):
@@ -61,7 +61,7 @@ async def let_go(
         raise _gone(dropped, asked)
     if now.protected and not force:
         raise ProtectedTabularDeletionWithoutForce.of(dropped.key.type.value, asked)
-    location = Location.parse(now.location, escapes_known=True)
+    location = parse_location(now.location)
     last = own_files(location, [now.metadata_location]) if files is Files.LAST else []
     then: Mapping[str, str] = {"files": files.value, **({"last_file": last[0]} if last else {})}
     warehouse = dropped.warehouse

@@ -21,8 +21,8 @@ import gateway
 from gateway.iceberg import errors
 from gateway.iceberg.errors import BadRequestException, CatalogError, MetadataTooLarge, TooManyRequests
 from gateway.iceberg.limits import Limits, refuse_large_document
-from gateway.scope.examine import SECONDS, Answer, Examined, Kind, Question, Refused, examine
 from gateway.scope.location import Location
+from gateway.storage.examine import SECONDS, Answer, Examined, Kind, Question, Refused, examine
 
 SMALL_BYTES: Final = 1024 * 1024
 """A document up to this size takes 10 to 40 ms, hostile ones included."""
@@ -72,7 +72,7 @@ async def _asked_elsewhere(question: Question) -> Answer:
         sys.executable,
         "-P",
         "-m",
-        "gateway.scope.examine",
+        "gateway.storage.examine",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

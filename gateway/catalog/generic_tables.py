@@ -55,7 +55,7 @@ from gateway.iceberg.generic_tables import (
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.properties import GC_ENABLED, flag
 from gateway.scope.location import Location
-from gateway.scope.profile import stored_profile
+from gateway.storage.registry import stored_profile
 
 _KIND = ObjectType.GENERIC_TABLE.value
 

@@ -23,7 +23,7 @@ from gateway.db.ownership import owner_of_new
 from gateway.iceberg.errors import InvalidLocation, NamespaceActionForbidden
 from gateway.scope.layout import FullHierarchyLayout
 from gateway.scope.location import Location
-from gateway.scope.profile import stored_profile
+from gateway.storage.registry import parse_location, stored_profile
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
@@ -102,7 +102,7 @@ async def _recorded(connection: Connection, permit: Registering, file: Location,
     warehouse_id = permit.operation.namespace.warehouse_id
     if place is None or place.warehouse_id != warehouse_id or not place.files_remain:
         return None
-    location = Location.parse(place.location, escapes_known=True)
+    location = parse_location(place.location)
     # Keys for the store are made from the exact text of the location, not from its folded one.
     if not location.contains(file, strict=True):
         return None

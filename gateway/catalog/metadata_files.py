@@ -24,12 +24,18 @@ from gateway.iceberg.limits import Limits
 from gateway.iceberg.metadata import TableMetadata, encode_table_metadata
 from gateway.iceberg.metadata_file import compress, decompress, next_metadata_location, uses_gzip
 from gateway.iceberg.views import ViewMetadata, encode_view_metadata
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.profile import stored_profile
-from gateway.scope.session_policy import AccessLevel
-from gateway.storage.errors import FileMissing, StorageDenied, StorageEndpointRefused, StorageUnavailable
+from gateway.scope.profile import longest_life
+from gateway.storage.errors import (
+    FileMissing,
+    ShortTermCredentialError,
+    StorageDenied,
+    StorageEndpointRefused,
+    StorageUnavailable,
+)
 from gateway.storage.files import Files
-from gateway.vending.errors import ShortTermCredentialError
+from gateway.storage.registry import parse_location, stored_profile
 from gateway.vending.vendor import Vendor
 
 _log = structlog.get_logger("catalog.metadata_files")
@@ -124,7 +130,7 @@ class MetadataFiles:
             credential=own,
             location=folder,
             level=AccessLevel.READ,
-            seconds=profile.sts_token_validity_seconds,
+            seconds=longest_life(profile),
             purpose="register",
         )
         try:
@@ -182,7 +188,7 @@ def _missing(file: Location) -> NotFoundException:
 
 def _lies_in(location: Location, file: str) -> bool:
     try:
-        return location.contains(Location.parse(file, escapes_known=True))
+        return location.contains(parse_location(file))
     except InvalidLocation:
         return False
 

@@ -39,7 +39,7 @@ from gateway.iceberg.errors import (
 from gateway.iceberg.identifiers import validate_new_namespace
 from gateway.iceberg.limits import MAX_NAMESPACE_PROPERTY_BYTES, Limits, property_bytes
 from gateway.iceberg.wire import ListNamespacesResponse, NamespaceResponse, UpdateNamespacePropertiesResponse
-from gateway.scope.profile import stored_profile
+from gateway.storage.registry import stored_profile
 
 #: How many tuples a drop makes OpenFGA forget before it answers; a larger one leaves the rest to the background, but
 #: nothing of what shows the way to the tree.

@@ -32,7 +32,7 @@ from gateway.iceberg.errors import (
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.scope.layout import FullHierarchyLayout, default_location
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile
+from gateway.scope.profile import StorageProfile
 
 Told: TypeAlias = Callable[[str, TableIdentifier], CatalogError]
 """What is said to who wants a name that something of this kind has."""
@@ -114,7 +114,9 @@ async def owned(
     )
 
 
-def place(profile: S3Profile, namespace: ResolvedNamespace, name: str, id: UUID, requested: str | None) -> Location:
+def place(
+    profile: StorageProfile, namespace: ResolvedNamespace, name: str, id: UUID, requested: str | None
+) -> Location:
     """Where a new table lies: where its creator wants it below the base, or the default, which contains its UUID."""
     if requested is not None:
         return profile.parse_location(requested)
@@ -123,7 +125,7 @@ def place(profile: S3Profile, namespace: ResolvedNamespace, name: str, id: UUID,
     return default_location(profile.base_location(), profile.storage_layout, path, name, id)
 
 
-def refuse_chosen_location(profile: S3Profile, location: Location) -> None:
+def refuse_chosen_location(profile: StorageProfile, location: Location) -> None:
     """Raise InvalidLocation where namespaces are folders: whoever took the folder of one would keep everybody from
     creating in it, and whoever had keys for a place in it would have them for what others create there later (K8).
     """

@@ -46,9 +46,10 @@ from gateway.iceberg.errors import (
 from gateway.iceberg.identifiers import TableIdentifier, fold, validate_new_name
 from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.iceberg.wire import LoadTableResult, LoadViewResult, UnregisterTableResult
-from gateway.scope.examine import Examined, Kind
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile, stored_profile
+from gateway.scope.profile import StorageProfile
+from gateway.storage.examine import Examined, Kind
+from gateway.storage.registry import parse_location, stored_profile
 
 
 class Registrations:
@@ -87,7 +88,7 @@ class Registrations:
         # that comes after this finds another version of the table in `_take_away`.
         await self._files.refuse_superfluous(file)
         found = await self._examined(Kind.TABLE, namespace, file, folder)
-        location = Location.parse(found.location, escapes_known=True)
+        location = parse_location(found.location)
         claim.require_same(location)
         require_vendable(profile, location)
         check_format_version(found.format_version, frozenset(namespace.warehouse.allowed_format_versions))
@@ -123,7 +124,7 @@ class Registrations:
         await self._files.keep(file)
         found = await self._examined(Kind.VIEW, namespace, file, folder)
         self._views.owners.require(permit.actor, decode_stored_view_metadata(found.document))
-        location = Location.parse(found.location, escapes_known=True)
+        location = parse_location(found.location)
         claim.require_same(location)
         id = uuid7()
         permit.trail.tell(view_id=str(id), location=location.text)
@@ -255,7 +256,7 @@ class Registrations:
         return await owned(connection, permit.actor, ObjectType.TABLE, id, namespace, owner=owner)
 
 
-def _file_and_folder(profile: S3Profile, text: str) -> tuple[Location, Location]:
+def _file_and_folder(profile: StorageProfile, text: str) -> tuple[Location, Location]:
     """The metadata file's place and its folder. Raises InvalidLocation unless the folder lies below the base."""
     file = profile.parse_location(text)
     folder = file.ancestors()[-1]

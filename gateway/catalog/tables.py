@@ -52,7 +52,7 @@ from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult
 from gateway.scope.location import Location
 from gateway.scope.places import require_inside
-from gateway.scope.profile import stored_profile
+from gateway.storage.registry import parse_location, stored_profile
 
 #: How long a staged table waits for the commit that makes it.
 STAGED_SECONDS = 24 * 3600.0
@@ -180,7 +180,7 @@ class Tables:
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
-        location = Location.parse(remembered.detail["location"], escapes_known=True)
+        location = parse_location(remembered.detail["location"])
         async with self._database.read() as connection:
             row = await tables.find_staged(
                 connection, UUID(remembered.detail["table_id"]), location_key=location.overlap_key

@@ -56,7 +56,7 @@ from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.iceberg.wire import CommitViewRequest, ListTablesResponse, LoadViewResult
 from gateway.scope.location import Location
 from gateway.scope.places import require_inside
-from gateway.scope.profile import stored_profile
+from gateway.storage.registry import parse_location, stored_profile
 
 
 class Views:
@@ -254,7 +254,7 @@ class Views:
         must lie inside it.
         """
         profile = stored_profile(view.warehouse.profile)
-        location = Location.parse(view.location, escapes_known=True)
+        location = parse_location(view.location)
         if outcome.metadata.location != view.location:
             location = profile.parse_location(outcome.metadata.location)
             if location.text != view.location:
@@ -280,7 +280,7 @@ async def _note_superfluous(connection: Connection, view: ResolvedView) -> None:
     """Leave the view's file to the sweeper: a view keeps no log of its files, so nothing names the last one any more.
     That of a registered view may lie elsewhere and is not this view's to delete.
     """
-    last = own_files(Location.parse(view.location, escapes_known=True), [view.metadata_location])
+    last = own_files(parse_location(view.location), [view.metadata_location])
     if last:
         await pending_files.add(connection, view.warehouse.id, last)
 

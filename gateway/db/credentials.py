@@ -9,14 +9,14 @@ import asyncio
 from collections import OrderedDict
 from uuid import UUID
 
-import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.resolved import ResolvedWarehouse
 from gateway.db import secrets
 from gateway.db.engine import Database
 from gateway.db.secrets import Sealer, SecretUnreadable
-from gateway.scope.credential import S3Credential, decode_credential
+from gateway.scope.credential import Credential
+from gateway.storage.registry import decode_credential, encode_credential, stored_profile
 
 _KEPT = 500
 _LOOKED_AT = 100
@@ -30,14 +30,13 @@ class StorageCredentials:
     def __init__(self, database: Database, sealer: Sealer) -> None:
         self._database = database
         self._sealer = sealer
-        self._opened: OrderedDict[UUID, S3Credential] = OrderedDict()
+        self._opened: OrderedDict[UUID, Credential] = OrderedDict()
 
-    async def keep(self, connection: AsyncConnection, credential: S3Credential | None) -> UUID | None:
+    async def keep(self, connection: AsyncConnection, credential: Credential | None) -> UUID | None:
         """Store a credential, sealed, in the transaction of the warehouse that gets it; its id, None for none."""
         if credential is None:
             return None
-        plain = msgspec.json.encode({"type": "s3", **msgspec.to_builtins(credential)})
-        return await secrets.store(connection, self._sealer, plain)
+        return await secrets.store(connection, self._sealer, encode_credential(credential))
 
     async def require_right_key(self) -> None:
         """Raise SecretUnreadable when there are credentials and the newest hundred can all not be opened: the key is
@@ -51,11 +50,11 @@ class StorageCredentials:
                 "this database was used with."
             )
 
-    async def of(self, warehouse: ResolvedWarehouse) -> S3Credential | None:
-        """The warehouse's credential, None when it has none. Raises SecretUnreadable."""
+    async def of(self, warehouse: ResolvedWarehouse) -> Credential | None:
+        """The warehouse's credential, None when it needs one and has none. Raises SecretUnreadable."""
         id = warehouse.credential_id
         if id is None:
-            return None
+            return stored_profile(warehouse.profile).own_access
         if id not in self._opened:
             async with self._database.read() as connection:
                 plain = await secrets.load(connection, self._sealer, id)

@@ -34,7 +34,7 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import Namespace, validate_new_namespace
 from gateway.scope.layout import FullHierarchyLayout
-from gateway.scope.profile import stored_profile
+from gateway.storage.registry import stored_profile
 
 
 class NamespaceMoves:

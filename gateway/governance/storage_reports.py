@@ -21,12 +21,12 @@ from gateway.governance.storage_validation import (
     ValidationReport,
     validate_warehouse_storage,
 )
-from gateway.iceberg.errors import BadRequestException, CatalogError
-from gateway.scope.credential import S3AccessKey, S3Credential, decode_credential
-from gateway.scope.endpoint import EndpointRules
-from gateway.scope.profile import S3Profile, decode_profile
-from gateway.storage.files import Files
-from gateway.vending.sts import Sts
+from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import Credential
+from gateway.scope.profile import StorageProfile
+from gateway.scope.rules import StorageRules
+from gateway.storage.clients import StorageClients
+from gateway.storage.registry import decode_credential, decode_profile, require_fitting
 
 #: The checks that need no store, in the order of the report.
 RULES: Final = (
@@ -53,44 +53,40 @@ class StorageTrials:
     """Reads profiles and credentials by the operator's rules, and tries them on their store."""
 
     def __init__(
-        self, *, files: Files, sts: Sts, endpoints: EndpointRules, skip: bool, request_seconds: float = 30.0
+        self, *, clients: StorageClients, rules: StorageRules, skip: bool, request_seconds: float = 30.0
     ) -> None:
         """`request_seconds`: the longest time of a request; a trial ends before it, so that its report arrives."""
         self._total_seconds = request_seconds * _SHARE
-        self._files = files
-        self._sts = sts
-        self._endpoints = endpoints
+        self._clients = clients
+        self._rules = rules
         self._skip = skip
 
-    def profile(self, raw: bytes) -> S3Profile:
+    def profile(self, raw: bytes) -> StorageProfile:
         """A profile as a client gives it. Raises InvalidStorageProfile, StorageTypeNotSupported, InvalidLocation."""
-        return decode_profile(raw, endpoints=self._endpoints)
+        return decode_profile(raw, rules=self._rules)
 
-    @staticmethod
-    def credential(raw: bytes) -> S3Credential | None:
-        """A credential as a client gives it; None for none. Raises 400, and never tells a value."""
+    def credential(self, raw: bytes, profile: StorageProfile) -> Credential | None:
+        """A credential for `profile` as a client gives it; None for none. Raises 400, and never tells a value."""
         if raw in (b"", b"null"):
             return None
-        credential = decode_credential(raw)
-        if not isinstance(credential, S3AccessKey):
-            raise BadRequestException("System identities are not enabled on this server: give an access key.")
+        credential = decode_credential(raw, rules=self._rules)
+        require_fitting(profile, credential)
         return credential
 
-    async def tried(self, profile: S3Profile, credential: S3Credential | None) -> ValidationReport:
+    async def tried(self, profile: StorageProfile, credential: Credential | None) -> ValidationReport:
         """Every check of the store, or that none is made."""
         if self._skip:
             return _skipped(_SWITCHED_OFF)
         return await validate_warehouse_storage(
             profile,
-            credential,
-            files=self._files,
-            sts=self._sts,
-            endpoints=self._endpoints,
+            credential or profile.own_access,
+            clients=self._clients,
+            rules=self._rules,
             total_seconds=self._total_seconds,
         )
 
     async def report(
-        self, rules: dict[str, Rule], subject: Callable[[], tuple[S3Profile, S3Credential | None]]
+        self, rules: dict[str, Rule], subject: Callable[[], tuple[StorageProfile, Credential | None]]
     ) -> ValidationAnswer:
         """All checks. `subject` gives what the store is tried with, once no rule is broken."""
         checks: list[ValidationCheck] = []

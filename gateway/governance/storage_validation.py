@@ -24,15 +24,22 @@ from uuid import uuid4
 import msgspec
 
 from gateway.iceberg.errors import CatalogError
-from gateway.scope.credential import S3Credential, TemporaryCredential
-from gateway.scope.endpoint import DEFAULT_RULES, EndpointRules, check_endpoint
+from gateway.scope.credential import Credential, TemporaryCredential
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile
-from gateway.scope.session_policy import AccessLevel
-from gateway.storage.files import FileMissing, Files, StorageDenied, StorageEndpointRefused, StorageUnavailable
-from gateway.vending.errors import ShortTermCredentialError
+from gateway.scope.profile import NoVending, StorageProfile
+from gateway.scope.rules import STRICTEST, StorageRules
+from gateway.storage.clients import StorageClients
+from gateway.storage.errors import (
+    FileMissing,
+    ShortTermCredentialError,
+    StorageCheckFailed,
+    StorageDenied,
+    StorageEndpointRefused,
+    StorageUnavailable,
+)
+from gateway.storage.files import Files
 from gateway.vending.session_name import SessionIdentity
-from gateway.vending.sts import Sts
 from gateway.vending.vendor import FLOOR_SECONDS, NoCredentials, Vendor
 
 __all__ = ["STORAGE_CHECKS", "Check", "CheckStatus", "ValidationReport", "validate_warehouse_storage"]
@@ -76,12 +83,11 @@ class ValidationReport(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"
 
 
 async def validate_warehouse_storage(
-    profile: S3Profile,
-    credential: S3Credential | None,
+    profile: StorageProfile,
+    credential: Credential | None,
     *,
-    files: Files,
-    sts: Sts,
-    endpoints: EndpointRules = DEFAULT_RULES,
+    clients: StorageClients,
+    rules: StorageRules = STRICTEST,
     total_seconds: float = TOTAL_SECONDS,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> ValidationReport:
@@ -91,7 +97,7 @@ async def validate_warehouse_storage(
     answers. The checks take `total_seconds` at most, and removing the folder half as long again. The first contact with
     an endpoint takes `patience_seconds` at most, and exactly that long when it fails.
     """
-    probe = _Probe(profile, credential, files, sts, endpoints, patience_seconds)
+    probe = _Probe(profile, credential, clients, rules, patience_seconds)
     try:
         async with asyncio.timeout(total_seconds):
             await probe.run()
@@ -104,29 +110,24 @@ async def validate_warehouse_storage(
     return ValidationReport(valid=all(check.status is not CheckStatus.FAILED for check in checks), checks=checks)
 
 
-class _NotProven(CatalogError, code=400, type="StorageCheckFailed"):
-    """A promise the storage has to keep was seen broken, or could not be seen kept."""
-
-
 class _Probe:
     """One run. Checks build on each other: what depends on a failed one is skipped, and says so."""
 
     def __init__(
         self,
-        profile: S3Profile,
-        credential: S3Credential | None,
-        files: Files,
-        sts: Sts,
-        endpoints: EndpointRules,
+        profile: StorageProfile,
+        credential: Credential | None,
+        clients: StorageClients,
+        rules: StorageRules,
         patience_seconds: float,
     ) -> None:
         self._patience = patience_seconds
         self.checks: list[Check] = []
         self._profile = profile
         self._credential = credential
-        self._files = files
-        self._sts = sts
-        self._endpoints = endpoints
+        self._files = Files(clients)
+        self._clients = clients
+        self._rules = rules
         self._wrote = False
         self._running: str | None = None
         self._folder = profile.base_location().child(f"lakegate-check-{uuid4().hex}")
@@ -146,8 +147,8 @@ class _Probe:
             return self._skip_rest("lakekeeper-read-write", because="there is no storage client")
         if not await self._check("lakekeeper-read-write", self._own_read_write):
             return self._skip_rest(because="the gateway itself cannot read and write")
-        if not self._profile.sts_enabled:
-            return self._skip_rest(because="sts-enabled is false: this warehouse vends no credentials")
+        if isinstance(self._profile.downscoping, NoVending):
+            return self._skip_rest(because=self._profile.downscoping.skipped)
         if not await self._first_contact("vended-credentials-issued", self._issue):
             return self._skip_rest(*_AFTER_ISSUED, because="no credentials were issued", all_vended=False)
         await self._check("vended-credentials-read-write", self._inside)
@@ -177,14 +178,12 @@ class _Probe:
     # -- the checks, each raising what went wrong ----------------------------------------------------------------------
 
     async def _address(self) -> None:
-        """Judge endpoints as they are written, without a connection. Names are judged when they are connected to."""
-        for field, url in (("endpoint", self._profile.endpoint), ("sts-endpoint", self._profile.sts_endpoint)):
-            if url is not None:
-                check_endpoint(url, field, self._endpoints)
+        """Judge what the profile names as it is written, without a connection."""
+        self._profile.check(self._rules)
 
     async def _client(self) -> None:
         if self._credential is None:
-            raise _NotProven("The warehouse has no storage credential")
+            raise StorageCheckFailed("The warehouse has no storage credential")
         await self._files.list_keys(self._profile, self._credential, self._folder, 1)
 
     async def _own_read_write(self) -> None:
@@ -206,7 +205,7 @@ class _Probe:
         vended = _issued(self._read_write)
         await self._round_trip(vended, self._table.child("data", "inside.txt"))
         if not await self._files.list_keys(self._profile, vended, self._table, 1):
-            raise _NotProven("A vended credential does not see the objects of its own table")
+            raise StorageCheckFailed("A vended credential does not see the objects of its own table")
 
     async def _outside(self) -> None:
         vended, profile, files = _issued(self._read_write), self._profile, self._files
@@ -227,11 +226,9 @@ class _Probe:
         await self._not_deleted(vended, known, "delete with read access")
 
     async def _no_second_role(self) -> None:
-        if await self._sts.reassumes(self._profile, _issued(self._read_write)):
-            raise _NotProven(
-                "A vended credential can assume the role again without a session policy: let the role's trust policy "
-                "name the gateway's own principal only"
-            )
+        sessions = self._clients.of(self._profile).sessions
+        if sessions is not None:
+            await sessions.require_confined(self._profile, _issued(self._read_write))
 
     # -- helpers -------------------------------------------------------------------------------------------------------
 
@@ -240,14 +237,14 @@ class _Probe:
 
         async def guarded() -> None:
             ends_at = time.monotonic() + self._patience
-            failure: CatalogError = _NotProven(_NO_STORE)
+            failure: CatalogError = StorageCheckFailed(self._profile.no_contact)
             try:
                 async with asyncio.timeout(self._patience):
                     return await action()
             except TimeoutError:
                 pass
             except CatalogError as raised:
-                if isinstance(raised, _NotProven | StorageDenied) or _is_stores_own(raised):
+                if isinstance(raised, StorageCheckFailed | StorageDenied) or _is_stores_own(raised):
                     failure = raised
             await asyncio.sleep(ends_at - time.monotonic())
             raise failure
@@ -284,10 +281,10 @@ class _Probe:
         for name in (*names, *(("vended-credentials-issued", *_AFTER_ISSUED) if all_vended else ())):
             self.checks.append(Check(name=name, status=CheckStatus.SKIPPED, reason=because))
 
-    async def _round_trip(self, credential: S3Credential | TemporaryCredential, place: Location) -> None:
+    async def _round_trip(self, credential: Credential, place: Location) -> None:
         await self._files.write(self._profile, credential, place.text, _PROBE)
         if await self._files.read(self._profile, credential, place.text, max_bytes=1024) != _PROBE:
-            raise _NotProven("The storage gave back other bytes than were written")
+            raise StorageCheckFailed("The storage gave back other bytes than were written")
         await self._files.delete(self._profile, credential, [place.text])
 
     async def _not_deleted(self, vended: TemporaryCredential, text: str, what: str) -> None:
@@ -297,11 +294,11 @@ class _Probe:
         try:
             await self._files.read(self._profile, self._own(), text, max_bytes=1024)
         except FileMissing:
-            raise _NotProven(_LETS.format(what)) from None
+            raise StorageCheckFailed(_LETS.format(what)) from None
 
     async def _vend(self, level: AccessLevel) -> TemporaryCredential:
         # Through the same vendor as every table, so that what is tried here is what is handed out.
-        vended = await Vendor(self._sts).vend(
+        vended = await Vendor(self._clients).vend(
             profile=self._profile,
             profile_version="check",
             credential=self._credential,
@@ -311,18 +308,18 @@ class _Probe:
             session=SessionIdentity(principal="system~storage-check"),
         )
         if isinstance(vended, NoCredentials):
-            raise _NotProven(vended.reason)
+            raise StorageCheckFailed(vended.reason)
         return vended.temporary
 
     async def _remove(self) -> None:
         keys = await self._files.list_keys(self._profile, self._own(), self._folder, _MAX_PROBES)
         await self._files.delete_below(self._profile, self._own(), self._folder, keys)
         if not await self._files.is_empty(self._profile, self._own(), self._folder):
-            raise _NotProven(f"Objects below {self._folder.prefix_text!r} could not be removed")
+            raise StorageCheckFailed(f"Objects below {self._folder.prefix_text!r} could not be removed")
 
-    def _own(self) -> S3Credential:
+    def _own(self) -> Credential:
         if self._credential is None:
-            raise _NotProven("The warehouse has no storage credential")
+            raise StorageCheckFailed("The warehouse has no storage credential")
         return self._credential
 
 
@@ -348,15 +345,8 @@ STORAGE_CHECKS: Final = (
 _LETS: Final = "The storage lets a vended credential {}: it does not enforce session policies"
 
 
-_NO_STORE: Final = (
-    "The storage cannot be used at its endpoint: the name cannot be resolved, the address is in no network that this "
-    "server's operator allows (LAKEGATE__STORAGE_ENDPOINT_NETWORKS), nothing answers in time, or what answers is no "
-    "such store or has no such bucket"
-)
-
-
 def _is_stores_own(error: CatalogError) -> bool:
-    """Return True for errors that only an STS service gives, or that were raised before anything was sent."""
+    """Return True for errors that only a store's own service gives, or that were raised before anything was sent."""
     if isinstance(error, ShortTermCredentialError):
         return error.reason not in _REASONS_OF_CONNECTIONS
     return not isinstance(error, StorageUnavailable | StorageEndpointRefused | FileMissing)
@@ -367,7 +357,7 @@ _REASONS_OF_CONNECTIONS: Final = frozenset({"unreachable", "malformed", "incompl
 
 def _issued(credential: TemporaryCredential | None) -> TemporaryCredential:
     if credential is None:
-        raise _NotProven("No credential was issued")
+        raise StorageCheckFailed("No credential was issued")
     return credential
 
 
@@ -377,7 +367,9 @@ async def _refused(attempt: Awaitable[object], what: str, *, nothing_is_fine: bo
     except StorageDenied:
         return
     except CatalogError:
-        raise _NotProven(f"Whether the storage refuses a vended credential to {what} could not be seen") from None
+        raise StorageCheckFailed(
+            f"Whether the storage refuses a vended credential to {what} could not be seen"
+        ) from None
     if nothing_is_fine and not answer:
         return
-    raise _NotProven(_LETS.format(what))
+    raise StorageCheckFailed(_LETS.format(what))

@@ -11,6 +11,7 @@ from gateway.access.actor import Actor
 from gateway.access.wire import CredentialType, Warehouse
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import DefaultFormatVersionNotAllowed, WarehouseManaged
+from gateway.storage.registry import stored_profile
 
 #: `managed-by` of a warehouse that only instance admins may change.
 INSTANCE_ADMIN = "instance-admin"
@@ -37,7 +38,8 @@ def warehouse_answer(row: AnyRow) -> Warehouse:
     """A row of `warehouses`, without its secrets."""
     kind = None
     if row.secret_id is not None:
-        kind = CredentialType(type="s3", credential_type="access-key")
+        profile = stored_profile(row.profile)
+        kind = CredentialType(type=profile.provider, credential_type=profile.credential_kind)
     return Warehouse(
         warehouse_id=row.id,
         id=row.id,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Use cases of a warehouse's storage: another profile or credential, and whether they do what they have to.
 
-What names the place of the warehouse stays (bucket, key prefix): its tables lie there. So an update can make no two
-warehouses overlap, and only their creation has to look (`db/warehouses.claim_base`).
+What names the place of the warehouse stays: its tables lie there. So an update can make no two warehouses overlap, and
+only their creation has to look (`db/warehouses.claim_base`).
 
 An update counts for every request that begins afterwards, in every process: each reads the warehouse's row, whose
 profile version and credential id are part of what keys and opened credentials are remembered under.
@@ -34,8 +34,9 @@ from gateway.db.rows import AnyRow
 from gateway.governance.errors import StorageProfileImmutable
 from gateway.governance.storage_reports import ONLY_CREATION, Rule, StorageTrials, require_valid
 from gateway.governance.warehouse_answers import require_manager, warehouse_answer
-from gateway.scope.credential import S3Credential
-from gateway.scope.profile import S3Profile, stored_profile
+from gateway.scope.credential import Credential
+from gateway.scope.profile import StorageProfile
+from gateway.storage.registry import stored_profile
 
 _AS_IT_IS = "The storage is tried as it is."
 
@@ -55,7 +56,7 @@ class WarehouseStorage:
         ref, request = permit.operation.warehouse, permit.operation.request
         await self._require_manager(permit.actor, ref)
         profile = self._trials.profile(request.storage_profile)
-        credential = self._trials.credential(bytes(request.storage_credential))
+        credential = self._trials.credential(bytes(request.storage_credential), profile)
         _require_compatible(stored_profile(permit.warehouse(ref).profile), profile)
         require_valid(await self._trials.tried(profile, credential))
         async with self._database.change(permit) as connection:
@@ -71,8 +72,9 @@ class WarehouseStorage:
         ref = permit.operation.warehouse
         await self._require_manager(permit.actor, ref)
         resolved = permit.warehouse(ref)
-        credential = self._trials.credential(bytes(permit.operation.request.new_storage_credential))
-        require_valid(await self._trials.tried(stored_profile(resolved.profile), credential))
+        profile = stored_profile(resolved.profile)
+        credential = self._trials.credential(bytes(permit.operation.request.new_storage_credential), profile)
+        require_valid(await self._trials.tried(profile, credential))
         async with self._database.change(permit) as connection:
             row = await self._locked(connection, permit.actor, ref)
             permit.trail.tell(**_endpoints(stored_profile(row.profile)), credential="replaced")
@@ -84,19 +86,19 @@ class WarehouseStorage:
         ref, request = permit.operation.warehouse, permit.operation.request
         now = stored_profile(permit.warehouse(ref).profile)
 
+        def subject() -> tuple[StorageProfile, Credential | None]:
+            profile = self._trials.profile(request.storage_profile)
+            return profile, self._trials.credential(bytes(request.storage_credential), profile)
+
         async def well_formed() -> None:
-            self._trials.profile(request.storage_profile)
-            self._trials.credential(bytes(request.storage_credential))
+            subject()
 
         async def compatible() -> None:
             _require_compatible(now, self._trials.profile(request.storage_profile))
 
         return await self._trials.report(
             self._rules(permit.actor, ref, {"profile-well-formed": well_formed, "profile-compatible": compatible}),
-            lambda: (
-                self._trials.profile(request.storage_profile),
-                self._trials.credential(bytes(request.storage_credential)),
-            ),
+            subject,
         )
 
     async def validate_credential(self, permit: Permit[ValidateWarehouseStorageCredential]) -> ValidationAnswer:
@@ -106,11 +108,11 @@ class WarehouseStorage:
         given = bytes(permit.operation.request.new_storage_credential)
 
         async def well_formed() -> None:
-            self._trials.credential(given)
+            self._trials.credential(given, now)
 
         rules: dict[str, Rule] = {"profile-well-formed": well_formed, "profile-compatible": _AS_IT_IS}
         return await self._trials.report(
-            self._rules(permit.actor, ref, rules), lambda: (now, self._trials.credential(given))
+            self._rules(permit.actor, ref, rules), lambda: (now, self._trials.credential(given, now))
         )
 
     async def validate_access(self, permit: Permit[ValidateWarehouseStorageAccess]) -> ValidationAnswer:
@@ -134,7 +136,7 @@ class WarehouseStorage:
             **rules,
         }
 
-    async def _require_alone(self, id: UUID, profile: S3Profile) -> None:
+    async def _require_alone(self, id: UUID, profile: StorageProfile) -> None:
         async with self._database.read() as connection:
             if not await warehouses.base_is_free(connection, profile.base_location().overlap_key, but=id):
                 raise StorageProfileImmutable("Another warehouse has a base location that overlaps this one's.")
@@ -154,7 +156,7 @@ class WarehouseStorage:
         return row
 
     async def _replace(
-        self, connection: Connection, row: AnyRow, profile: S3Profile | None, credential: S3Credential | None
+        self, connection: Connection, row: AnyRow, profile: StorageProfile | None, credential: Credential | None
     ) -> AnyRow:
         """The row with what is new; the credential it had is kept for requests that are under way, then removed."""
         values: dict[str, object] = {
@@ -169,26 +171,16 @@ class WarehouseStorage:
         return changed
 
 
-def _endpoints(profile: S3Profile, *, suffix: str = "") -> dict[str, str]:
+def _endpoints(profile: StorageProfile, *, suffix: str = "") -> dict[str, str]:
     """Return audit details: the endpoints of a profile, without those it leaves to the provider."""
-    named = {"endpoint": profile.endpoint, "sts_endpoint": profile.sts_endpoint}
-    return {f"{name}{suffix}": value for name, value in named.items() if value is not None}
+    return {f"{name}{suffix}": value for name, value in profile.endpoints().items()}
 
 
-def _require_compatible(now: S3Profile, new: S3Profile) -> None:
+def _require_compatible(now: StorageProfile, new: StorageProfile) -> None:
     """Raise StorageProfileImmutable when `new` is of another place than `now`.
 
     The tables of the warehouse, and the credentials that are out, lie where the profile says (`lakekeeper.md` 3.3).
     """
-    changed = [
-        field
-        for field, before, after in (
-            ("bucket", now.bucket, new.bucket),
-            ("key-prefix", now.key_prefix, new.key_prefix),
-            # With an endpoint of its own, the region is only a word in the signature.
-            ("region", now.region, new.region if new.endpoint is None else now.region),
-        )
-        if before != after
-    ]
+    changed = now.moved(new)
     if changed:
         raise StorageProfileImmutable(f"These fields of a storage profile cannot be changed: {', '.join(changed)}.")

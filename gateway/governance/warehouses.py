@@ -36,7 +36,8 @@ from gateway.governance.errors import (
 )
 from gateway.governance.storage_reports import ONLY_UPDATES, StorageTrials, require_valid
 from gateway.governance.warehouse_answers import INSTANCE_ADMIN, require_versions, warehouse_answer
-from gateway.scope.profile import S3Profile
+from gateway.scope.credential import Credential
+from gateway.scope.profile import StorageProfile
 
 
 class Warehouses:
@@ -70,7 +71,7 @@ class Warehouses:
         _require_instance_admin(permit.actor, request.managed_by)
         versions = require_versions(request.allowed_format_versions, request.default_format_version)
         profile = self._trials.profile(request.storage_profile)
-        credential = self._trials.credential(bytes(request.storage_credential))
+        credential = self._trials.credential(bytes(request.storage_credential), profile)
         # Before anything is tried: the probe writes, and not where another warehouse lies.
         await self._require_free_base(profile)
         require_valid(await self._trials.tried(profile, credential))
@@ -127,9 +128,12 @@ class Warehouses:
         project = permit.project(permit.operation.project)
         trials = self._trials
 
+        def subject() -> tuple[StorageProfile, Credential | None]:
+            profile = trials.profile(request.storage_profile)
+            return profile, trials.credential(bytes(request.storage_credential), profile)
+
         async def well_formed() -> None:
-            trials.profile(request.storage_profile)
-            trials.credential(bytes(request.storage_credential))
+            subject()
 
         async def exclusive() -> None:
             await self._require_free_base(trials.profile(request.storage_profile))
@@ -153,10 +157,7 @@ class Warehouses:
                 "format-version-policy-consistent": versions,
                 "managed-by-allowed": managed,
             },
-            lambda: (
-                trials.profile(request.storage_profile),
-                trials.credential(bytes(request.storage_credential)),
-            ),
+            subject,
         )
 
     async def list(self, permit: Permit[ListWarehouses]) -> WarehouseList:
@@ -185,7 +186,7 @@ class Warehouses:
             raise not_found(permit.operation.warehouse)
         return warehouse_answer(row)
 
-    async def _require_free_base(self, profile: S3Profile) -> None:
+    async def _require_free_base(self, profile: StorageProfile) -> None:
         async with self._database.read() as connection:
             if not await warehouses.base_is_free(connection, profile.base_location().overlap_key):
                 raise _overlaps(profile)
@@ -196,7 +197,7 @@ class Warehouses:
                 raise _taken(name)
 
 
-def _overlaps(profile: S3Profile) -> CreateWarehouseStorageProfileOverlap:
+def _overlaps(profile: StorageProfile) -> CreateWarehouseStorageProfileOverlap:
     return CreateWarehouseStorageProfileOverlap(
         f"The base location {profile.base_location().prefix_text} overlaps that of another warehouse."
     )

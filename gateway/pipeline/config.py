@@ -51,7 +51,7 @@ Catalog = RestCatalog | DirectoryCatalog
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The size of the local Spark engine. `jars` are absolute paths of the Iceberg runtime and its AWS bundle."""
+    """The size of the local Spark engine. `jars` are absolute paths of the Iceberg runtime and its store clients."""
 
     jars: list[str]
     work_dir: str

@@ -1,26 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locations in an object store, as values that cannot name anything a credential could not be scoped to.
+"""Locations in a store, as values that cannot name anything a credential could not be confined to.
 
-A `Location` holds at least one path segment, so "the whole bucket" is not one: the root is a `BaseLocation`, which no
-policy builder accepts. Comparison is by segments, never by text, so `t1` does not contain `t10`.
+A `Location` holds at least one path segment, so a whole store is not one: the root is a `BaseLocation`, which no policy
+builder accepts. Comparison is by segments, never by text, so `t1` does not contain `t10`.
 
-Two rules go beyond what S3 itself refuses, because clients and stores disagree on the meaning of such keys and a
-check that reads a key in one way while the store reads it in another is the class of bug behind most escapes: `?` and
-`#` (Iceberg's Java S3 client cuts a key at them), and whitespace, control and format characters of all of Unicode.
+What holds for one provider alone, such as the form of its authorities, is in that provider's `Scheme`.
+
+Two rules go beyond what the stores themselves refuse, because clients and stores disagree on the meaning of such keys
+and a check that reads a key in one way while the store reads it in another is the class of bug behind most escapes: `?`
+and `#` (Iceberg's Java client cuts a key at them), and whitespace, control and format characters of all of Unicode.
 """
 
-import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from gateway.scope.errors import InvalidLocation
 
-__all__ = ["BaseLocation", "InvalidLocation", "Location", "fold"]
+__all__ = [
+    "BaseLocation",
+    "InvalidLocation",
+    "Location",
+    "Scheme",
+    "alternatives",
+    "fold",
+    "refuse_pattern_characters",
+    "shown",
+]
 
-SCHEME_ALIASES: Final = {"s3": "s3", "s3a": "s3", "s3n": "s3"}
-MAX_KEY_BYTES: Final = 1024  # S3 user guide, "Creating object key names"
 # Characters with a meaning in policy patterns or policy variables. `[` and `]` are ranges in stores that match by
 # shell globs.
 PATTERN_CHARACTERS: Final = frozenset("*?${}[]")
@@ -32,38 +41,74 @@ _NEVER: Final = {
 _REFUSED_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"})
 _INVISIBLE_LETTERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")  # letters and symbols that are drawn as a blank
 _NEVER_ENCODED: Final = b"/\\.\x7f" + bytes(range(0x20))
-_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
-_IPV4_LIKE: Final = re.compile(r"[0-9]+(\.[0-9]+){3}", re.ASCII)
-# Suffixes AWS reserves for names that are not plain buckets: their policies need other ARNs or other actions than ours.
-_RESERVED_SUFFIXES: Final = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
-_RESERVED_PREFIXES: Final = ("xn--", "sthree-", "amzn-s3-demo-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheme:
+    """The rules of one provider's locations (RFC 3986, section 3.1).
+
+    `names` are the ways to write the scheme, the canonical one first. `check_authority` raises InvalidLocation for what
+    is no authority of this provider. A path has at most `max_path_bytes`. `path_noun` and `root_noun` are what messages
+    call a path and the place above all paths.
+    """
+
+    names: tuple[str, ...]
+    check_authority: Callable[[str], None]
+    max_path_bytes: int
+    path_noun: str
+    root_noun: str
+
+    @property
+    def name(self) -> str:
+        """The canonical name."""
+        return self.names[0]
+
+    def writes(self, text: str) -> bool:
+        """Return True if `text` starts with one of the names, in any letter case."""
+        name, separator, _ = text.partition("://")
+        return bool(separator) and name.isascii() and name.lower() in self.names
+
+    def parse(self, text: str, *, escapes_known: bool = False) -> "Location":
+        """Read `scheme://authority/path`; one trailing slash is allowed and dropped.
+
+        `escapes_known` says whether the store knows a way to take pattern characters literally; without it they are
+        refused. Raises `InvalidLocation`.
+        """
+        if not self.writes(text):
+            raise InvalidLocation(f"Location {shown(text)} must start with {alternatives(self.names)}")
+        authority, _, path = text.partition("://")[2].partition("/")
+        path = path.removesuffix("/")
+        segments = tuple(path.split("/")) if path else ()
+        if not escapes_known:
+            for segment in segments:
+                refuse_pattern_characters(segment)
+        return Location(self, authority, segments)
 
 
 @dataclass(frozen=True, slots=True)
 class BaseLocation:
     """`scheme://authority[/segment…]`, the place below which a warehouse keeps everything; the path may be empty.
 
-    Built by `S3Profile.base_location()`. Raises `InvalidLocation` for every value that breaks the rules of this
-    module, also when constructed directly.
+    Built by `StorageProfile.base_location()`. Raises `InvalidLocation` for every value that breaks the rules of this
+    module or of its scheme, also when constructed directly.
     """
 
-    scheme: str
+    scheme: Scheme
     authority: str
     segments: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if self.scheme not in SCHEME_ALIASES.values():
-            raise InvalidLocation(f"Location scheme {self.scheme!r} is not supported: use one of s3, s3a, s3n")
-        check_bucket(self.authority)
+        self.scheme.check_authority(self.authority)
         for segment in self.segments:
             _check_segment(segment)
-        if len("/".join(self.segments).encode()) >= MAX_KEY_BYTES:
-            raise InvalidLocation(f"Location is too long: an object key has at most {MAX_KEY_BYTES} bytes")
+        most = self.scheme.max_path_bytes
+        if len("/".join(self.segments).encode()) >= most:
+            raise InvalidLocation(f"Location is too long: {self.scheme.path_noun} has at most {most} bytes")
 
     @property
     def text(self) -> str:
-        """Canonical text without a trailing slash, aliases of the scheme resolved: `s3://bucket/a/b`."""
-        return f"{self.scheme}://{'/'.join((self.authority, *self.segments))}"
+        """Canonical text without a trailing slash, aliases of the scheme resolved: `scheme://authority/a/b`."""
+        return f"{self.scheme.name}://{'/'.join((self.authority, *self.segments))}"
 
     @property
     def prefix_text(self) -> str:
@@ -72,7 +117,7 @@ class BaseLocation:
 
     @property
     def key_prefix(self) -> str:
-        """The object keys below this place all start with it: `a/b/`; empty for the root of a bucket."""
+        """The keys below this place all start with it: `a/b/`; empty for the root of a store."""
         return "".join(segment + "/" for segment in self.segments)
 
     @property
@@ -105,7 +150,7 @@ class BaseLocation:
         return Location(self.scheme, self.authority, self.segments + added)
 
     def ancestors(self) -> "tuple[BaseLocation, ...]":
-        """Every place that strictly contains this one, outermost (the bucket's root) first."""
+        """Every place that strictly contains this one, outermost (the store's root) first."""
         return tuple(
             Location(self.scheme, self.authority, self.segments[:depth])
             if depth
@@ -124,26 +169,7 @@ class Location(BaseLocation):
     def __post_init__(self) -> None:
         BaseLocation.__post_init__(self)
         if not self.segments:
-            raise InvalidLocation(f"Location {self.text!r} is the root of a bucket: a path below it is needed")
-
-    @classmethod
-    def parse(cls, text: str, *, escapes_known: bool = False) -> "Location":
-        """Read `s3://bucket/path` (or s3a, s3n, in any letter case); one trailing slash is allowed and dropped.
-
-        `escapes_known` says whether the store knows the escapes `${*}`, `${?}` and `${$}` of policies; without them a
-        pattern character cannot be expressed literally and is refused. Raises `InvalidLocation`.
-        """
-        scheme, separator, rest = text.partition("://")
-        canonical = SCHEME_ALIASES.get(scheme.lower() if scheme.isascii() else "")
-        if not separator or canonical is None:
-            raise InvalidLocation(f"Location {_shown(text)} must start with s3://, s3a:// or s3n://")
-        authority, _, path = rest.partition("/")
-        path = path.removesuffix("/")
-        segments = tuple(path.split("/")) if path else ()
-        if not escapes_known:
-            for segment in segments:
-                refuse_pattern_characters(segment)
-        return cls(canonical, authority, segments)
+            raise InvalidLocation(f"Location {self.text!r} is {self.scheme.root_noun}: a path below it is needed")
 
 
 def fold(text: str) -> str:
@@ -158,34 +184,12 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKD", bare.casefold()).replace("ı", "i")
 
 
-def check_bucket(name: str) -> None:
-    """Refuse what is no plain S3 bucket name (S3 user guide, "General purpose bucket naming rules").
-
-    Raises `InvalidLocation`, which says the rule that was broken.
-    """
-    if "@" in name or ":" in name:
-        raise InvalidLocation(f"Bucket {_shown(name)} must be a plain name, without user, password or port")
-    if name.endswith("."):
-        raise InvalidLocation(f"Bucket {_shown(name)} must not end with a dot")
-    if not _BUCKET.fullmatch(name) or ".." in name or ".-" in name or "-." in name:
-        raise InvalidLocation(
-            f"Bucket {_shown(name)} is no valid bucket name: 3 to 63 of a-z, 0-9, dot and hyphen, "
-            "starting and ending with a letter or digit, no two dots together and no dot beside a hyphen"
-        )
-    if _IPV4_LIKE.fullmatch(name):
-        raise InvalidLocation(f"Bucket {_shown(name)} must not look like an IP address")
-    if name.endswith(_RESERVED_SUFFIXES) or name.startswith(_RESERVED_PREFIXES):
-        raise InvalidLocation(
-            f"Bucket {_shown(name)} has a reserved prefix or suffix: only general purpose buckets are supported"
-        )
-
-
 def refuse_pattern_characters(segment: str) -> None:
     """Refuse what has a meaning in policy patterns, for stores on which it cannot be escaped: `InvalidLocation`."""
     found = sorted(PATTERN_CHARACTERS.intersection(segment))
     if found:
         raise InvalidLocation(
-            f"Path segment {_shown(segment)} holds {' '.join(found)}: the store gives these a meaning in policies and "
+            f"Path segment {shown(segment)} holds {' '.join(found)}: the store gives these a meaning in policies and "
             "has no way to take them literally"
         )
 
@@ -194,15 +198,15 @@ def _check_segment(segment: str) -> None:
     if not segment:
         raise InvalidLocation("Location has an empty path segment ('//' or a leading slash)")
     if "/" in segment:
-        raise InvalidLocation(f"Path segment {_shown(segment)} must not hold a slash")
+        raise InvalidLocation(f"Path segment {shown(segment)} must not hold a slash")
     if segment in {".", ".."}:
         raise InvalidLocation("Location must not hold the path segments '.' or '..'")
     for character in segment:
         if character in _NEVER:
-            raise InvalidLocation(f"Path segment {_shown(segment)} must not hold {_NEVER[character]}")
+            raise InvalidLocation(f"Path segment {shown(segment)} must not hold {_NEVER[character]}")
         if unicodedata.category(character) in _REFUSED_CATEGORIES or character in _INVISIBLE_LETTERS:
             raise InvalidLocation(
-                f"Path segment {_shown(segment)} holds the character U+{ord(character):04X}: "
+                f"Path segment {shown(segment)} holds the character U+{ord(character):04X}: "
                 "whitespace, control, format and unassigned characters are not allowed"
             )
     _check_encoded(segment)
@@ -220,11 +224,17 @@ def _check_encoded(segment: str) -> None:
             return
         if any(decoded.count(byte) > current.count(byte) for byte in _NEVER_ENCODED):
             raise InvalidLocation(
-                f"Path segment {_shown(segment)} holds a percent encoded slash, backslash, dot or control character"
+                f"Path segment {shown(segment)} holds a percent encoded slash, backslash, dot or control character"
             )
         current = decoded
 
 
-def _shown(text: str) -> str:
+def alternatives(names: tuple[str, ...]) -> str:
+    """Return the beginnings of locations for a message: `a://, b:// or c://` of their schemes' names."""
+    *first, last = (f"{name}://" for name in names)
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def shown(text: str) -> str:
     """Shortened and with everything unprintable escaped, as it goes into messages and from there into logs."""
     return ascii(text if len(text) <= 120 else text[:117] + "...")

@@ -8,26 +8,26 @@ from collections.abc import Iterable
 from gateway.iceberg.errors import InvalidLocation
 from gateway.iceberg.locations import Place
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile
+from gateway.scope.profile import StorageProfile
 
 __all__ = ["place_of_document", "require_inside"]
 
 
-def require_inside(profile: S3Profile, location: Location, places: Iterable[Place]) -> None:
+def require_inside(profile: StorageProfile, location: Location, places: Iterable[Place]) -> None:
     """Refuse path properties that lead out of the table's own prefix (LG-LOC-04, LG-LOC-05).
 
     Raises InvalidLocation naming what leads out.
     """
     for place in places:
         try:
-            target = Location.parse(place.location, escapes_known=profile.escapes_known)
+            target = location.scheme.parse(place.location, escapes_known=profile.escapes_known)
         except InvalidLocation as wrong:
             raise InvalidLocation(f"{place.source!r} is no valid location: {wrong.message}") from None
         if not location.contains(target):
             raise InvalidLocation(f"{place.source!r} must lie inside the table's location {location.prefix_text!r}")
 
 
-def place_of_document(profile: S3Profile, text: str, file: Location) -> Location:
+def place_of_document(profile: StorageProfile, text: str, file: Location) -> Location:
     """The location in a document: below the base, and with the document inside. Raises InvalidLocation."""
     location = profile.parse_location(text)
     if not location.contains(file, strict=True):

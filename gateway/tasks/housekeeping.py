@@ -23,9 +23,9 @@ from gateway.db import claims, pending_files, reports, secrets, signing_keys
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.iceberg.errors import CatalogError
-from gateway.scope.profile import stored_profile
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
+from gateway.storage.registry import stored_profile
 from gateway.tasks.visits import admitted
 
 _log = structlog.get_logger("tasks.housekeeping")

@@ -18,12 +18,13 @@ from gateway.db.attempts import Task
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.db.tasks import Queue, Status
-from gateway.scope.credential import S3Credential, TemporaryCredential
+from gateway.scope.credential import Credential
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile, stored_profile
-from gateway.scope.session_policy import AccessLevel
+from gateway.scope.profile import StorageProfile
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
+from gateway.storage.registry import parse_location, stored_profile
 from gateway.tasks.reports import report
 from gateway.tasks.visits import admitted
 from gateway.vending.vendor import Vendor
@@ -53,7 +54,7 @@ class Purge:
         """Delete, page by page; a run that was cut short is simply done again."""
         operation = PurgeTable(WarehouseRef(task.warehouse_id), task.entity_id, task.payload["location"])
         async with admitted(self._door, Queue.TABULAR_PURGE.value, str(task.id), operation) as permit:
-            location = Location.parse(operation.location, escapes_known=True)
+            location = parse_location(operation.location)
             permit.trail.tell(location=location.text, table_id=str(operation.table_id))
             if await self._in_use(location):
                 # Cannot happen while the task reserves the place; deleting what somebody else owns must not either.
@@ -92,8 +93,8 @@ class Purge:
         return deleted
 
     async def _credential(
-        self, warehouse: ResolvedWarehouse, profile: S3Profile, location: Location
-    ) -> S3Credential | TemporaryCredential:
+        self, warehouse: ResolvedWarehouse, profile: StorageProfile, location: Location
+    ) -> Credential:
         """One that reaches this place alone; the warehouse's own where the store makes no sessions."""
         own = await self._storage.of(warehouse)
         if own is None:

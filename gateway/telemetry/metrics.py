@@ -228,7 +228,7 @@ class Metrics:
         """Set the bytes of metadata documents that this process keeps."""
         self._document_bytes.set(count)
 
-    def sts_took(self, outcome: str, seconds: float) -> None:
+    def session_took(self, outcome: str, seconds: float) -> None:
         """Record one call to the token service."""
         self._child(self._sts_seconds, outcome).observe(seconds)
 

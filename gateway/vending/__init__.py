@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credentials that leave the house.
+"""Credentials that leave the gateway.
 
-Sessions of AssumeRole cut down to one prefix, and the properties clients read them from.
+Sessions of a store confined to one location, their floor, their cache and their names in the store's logs.
 """

@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 from cachetools import LRUCache
 
 from gateway.scope.credential import TemporaryCredential
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.session_policy import AccessLevel
 
 __all__ = ["CredentialCache", "RememberedCredentials", "VendKey", "uncached"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Role session names: how the store's own logs tell who acted with a vended credential.
+"""Session names: how the store's own logs tell who acted with a vended credential.
 
 A readable part for people and a digest for certainty: two principals whose readable parts look alike after cleaning
 still have different names, and an auditor who knows a principal can compute the name to search for.
@@ -12,7 +12,7 @@ from typing import Final
 
 __all__ = ["SessionIdentity", "session_name"]
 
-MAX_CHARACTERS: Final = 64  # STS API reference, AssumeRole, parameter RoleSessionName: 2 to 64 of [\w+=,.@-]
+MAX_CHARACTERS: Final = 64  # the narrowest rule of all stores: 2 to 64 of [\w+=,.@-]
 _DIGEST_CHARACTERS: Final = 16
 _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_+=,.@-]+")
 
@@ -33,7 +33,7 @@ class SessionIdentity:
 
 
 def session_name(identity: SessionIdentity) -> str:
-    """`<readable>-<16 hexadecimal characters>`, at most 64 characters of those AssumeRole takes."""
+    """`<readable>-<16 hexadecimal characters>`, at most 64 characters of those that every store takes."""
     readable = identity.readable or identity.principal.partition("~")[2] or identity.principal
     cleaned = _NOT_ALLOWED.sub("-", readable).strip("-")[: MAX_CHARACTERS - _DIGEST_CHARACTERS - 1] or "x"
     return f"{cleaned}-{principal_digest(identity.principal, identity.role)}"

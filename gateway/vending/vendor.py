@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from gateway.scope.credential import S3Credential, TemporaryCredential
+from gateway.scope.credential import Credential, TemporaryCredential
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile
-from gateway.scope.session_policy import AccessLevel, build_session_policy
+from gateway.scope.profile import NoVending, StorageProfile
+from gateway.storage.clients import StorageClients
 from gateway.vending.cache import CredentialCache, VendKey, uncached
 from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse
 from gateway.vending.session_name import SessionIdentity, session_name
-from gateway.vending.sts import Sts
 
 __all__ = ["FLOOR_SECONDS", "NoCredentials", "Vended", "Vendor"]
 
-FLOOR_SECONDS: Final = 900  # STS API reference, AssumeRole, parameter DurationSeconds
+FLOOR_SECONDS: Final = 900
+"""The shortest life that every store gives a session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class Vended:
     level: AccessLevel
     expires_at: datetime
     session_name: str
-    role_arn: str | None
+    role: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +49,18 @@ class NoCredentials:
 
 
 class Vendor:
-    """Makes `Vended` credentials through `sts`. `cache` decides whether a call may be saved."""
+    """Makes `Vended` credentials by the stores' own sessions. `cache` decides whether a call may be saved."""
 
-    def __init__(self, sts: Sts, *, cache: CredentialCache = uncached) -> None:
-        self._sts = sts
+    def __init__(self, clients: StorageClients, *, cache: CredentialCache = uncached) -> None:
+        self._clients = clients
         self._cache = cache
 
     async def vend(
         self,
         *,
-        profile: S3Profile,
+        profile: StorageProfile,
         profile_version: str,
-        credential: S3Credential | None,
+        credential: Credential | None,
         location: Location,
         level: AccessLevel,
         seconds: int,
@@ -68,31 +69,29 @@ class Vendor:
     ) -> Vended | NoCredentials:
         """A credential for every key below `location` that `level` allows, for at most `seconds`.
 
-        `seconds` is the shortest of what policy and grant leave; the profile's `sts-token-validity-seconds` shortens
-        it further. Raises `LocationOutsideWarehouse`, `BelowCredentialFloor`, `PolicyTooLarge`, `InvalidLocation`:
-        all of them before the store is asked; then `ShortTermCredentialError`. `just_before` is awaited before a new
+        `seconds` is the shortest of what policy and grant leave; the profile's longest life shortens it further. Raises
+        `LocationOutsideWarehouse`, `BelowCredentialFloor`, `PolicyTooLarge`, `InvalidLocation`: all of them before the
+        store is asked; then `ShortTermCredentialError`. `just_before` is awaited before a new
         credential is made, and by those who waited for it; what it raises keeps it in.
         """
-        if not profile.sts_enabled:
-            return NoCredentials("sts-enabled is false in the storage profile")
+        downscoping = profile.downscoping
+        if isinstance(downscoping, NoVending):
+            return NoCredentials(downscoping.reason)
         if credential is None:
             return NoCredentials("the warehouse has no storage credential")
         if not profile.base_location().contains(location, strict=True):
             raise LocationOutsideWarehouse(
                 "The table's location is outside of its warehouse: no credentials are handed out"
             )
-        life = min(seconds, profile.sts_token_validity_seconds)
+        life = min(seconds, downscoping.seconds)
         if life < FLOOR_SECONDS:
             raise BelowCredentialFloor(
                 f"A credential may live {max(life, 0)} seconds here and the store makes none below {FLOOR_SECONDS}"
             )
-        policy = build_session_policy(
-            location,
-            level,
-            escapes_known=profile.escapes_known,
-            kms_key_arn=profile.aws_kms_key_arn,
-            partition=profile.partition,
-        )
+        sessions = self._clients.of(profile).sessions
+        if sessions is None:
+            raise LookupError(f"the provider {profile.provider} makes no sessions, and its profile says it does")
+        policy = downscoping.policy(location, level)
         name = session_name(session)
         key = VendKey(
             principal=session.principal,
@@ -107,7 +106,7 @@ class Vendor:
         )
 
         async def make() -> TemporaryCredential:
-            return await self._sts.assume(
+            return await sessions.make(
                 profile=profile, credential=credential, policy=policy, session_name=name, seconds=life
             )
 
@@ -118,20 +117,20 @@ class Vendor:
             level=level,
             expires_at=temporary.expires_at,
             session_name=name,
-            role_arn=profile.session_role_arn,
+            role=downscoping.role,
         )
 
     async def narrowed(
         self,
         *,
-        profile: S3Profile,
+        profile: StorageProfile,
         profile_version: str,
-        credential: S3Credential,
+        credential: Credential,
         location: Location,
         level: AccessLevel,
         seconds: int,
         purpose: str,
-    ) -> S3Credential | TemporaryCredential:
+    ) -> Credential:
         """A credential for the gateway's own work at one place (LG-LOC-24): one that reaches nothing else, and the
         warehouse's own only where its store makes no sessions. `purpose` shows in the session's name.
 

@@ -24,8 +24,8 @@ from gateway.api.parts import Parts
 from gateway.db.credentials import StorageCredentials
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
+from gateway.storage.clients import StorageClients
 from gateway.storage.files import Files
-from gateway.vending.sts import Sts
 from gateway.vending.vendor import Vendor
 
 #: What takes no permit, and why that is no way around the door. A line that is not needed fails.
@@ -49,7 +49,7 @@ EXEMPT = {
 }
 
 
-REACH = {Database, TupleDelivery, Door, Files, Sts, Vendor, StorageCredentials}
+REACH = {Database, TupleDelivery, Door, Files, StorageClients, Vendor, StorageCredentials}
 
 
 def _modules() -> Iterator[types.ModuleType]:

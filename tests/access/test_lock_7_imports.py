@@ -20,6 +20,10 @@ PLANTED = {
     "boto3 and botocore are known to the STS adapter alone": ("vending/vendor.py", "import boto3"),
     "The OpenFGA client is known": ("governance/grants.py", "import openfga_sdk"),
     "obstore is known": ("catalog/metadata_files.py", "import obstore"),
+    "Providers of storage are known": ("catalog/credentials.py", "import gateway.storage.s3.profile"),
+    "What reads profiles, builds policies": ("storage/s3/profile.py", "import gateway.storage.files"),
+    "A proof shares no code": ("storage/s3/proof.py", "import gateway.storage.s3.session_policy"),
+    "Of the adapters vending alone": ("db/engine.py", "import gateway.storage.files"),
     "SQLAlchemy and asyncpg are known": ("catalog/commits.py", "import sqlalchemy"),
     "Settings are read at the edge": ("catalog/config.py", "import gateway.settings"),
     "Only use cases and the composition root": ("api/tables.py", "import gateway.db.engine"),
@@ -30,10 +34,15 @@ PLANTED = {
 _MODULES = (
     *("app", "assembly.adapters", "cli", "verbs.edge", "serving", "sections", "settings"),
     *("settings_engines", "settings_identity", "postgres_url", "variables"),
-    *("access._mint", "access.door", "db.engine", "fga.client", "vending.sts", "vending.vendor", "api.tables"),
+    *("access._mint", "access.door", "db.engine", "fga.client", "vending.vendor", "api.tables"),
+    *("storage.clients", "storage.connector", "storage.examine", "storage.object_files", "storage.registry"),
+    *(
+        f"storage.s3.{name}"
+        for name in ("client", "credential", "location", "profile", "proof", "session_policy", "sts")
+    ),
     *("embedded.demo.keys", "storage.files", "pipeline.run", "tasks.jobs", "opa.decider", "identity.tokens"),
     *("audit.sink", "events.bus", "telemetry.logs", "obligations.merge", "scope.location", "iceberg.types"),
-    *("catalog.tables", "catalog.commits", "catalog.config", "catalog.metadata_files"),
+    *("catalog.tables", "catalog.commits", "catalog.config", "catalog.credentials", "catalog.metadata_files"),
     *("governance.grants", "governance.checks"),
 )
 

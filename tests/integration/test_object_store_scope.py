@@ -30,27 +30,35 @@ from botocore.exceptions import ClientError
 from pyiceberg.io import load_file_io
 
 from gateway.governance.storage_validation import CheckStatus, ValidationReport, validate_warehouse_storage
-from gateway.scope.credential import S3AccessKey, TemporaryCredential
-from gateway.scope.endpoint import ANY_NETWORK, EndpointRules
 from gateway.scope.errors import InvalidLocation
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.profile import Flavor, S3Profile
-from gateway.scope.proof import Dialect, evaluate
-from gateway.scope.session_policy import AccessLevel, build_session_policy
-from gateway.storage.files import FileExists, FileMissing, Files, FileTooLarge, StorageDenied, StorageUnavailable
-from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse, ShortTermCredentialError
-from gateway.vending.properties import client_properties
+from gateway.scope.rules import STORED, STRICTEST
+from gateway.storage.errors import (
+    FileExists,
+    FileMissing,
+    FileTooLarge,
+    ShortTermCredentialError,
+    StorageDenied,
+    StorageUnavailable,
+)
+from gateway.storage.s3.credential import S3AccessKey, S3TemporaryCredential
+from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.proof import Dialect, evaluate
+from gateway.storage.s3.session_policy import build_session_policy
+from gateway.storage.s3.sts import Sts
+from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse
 from gateway.vending.session_name import SessionIdentity
-from gateway.vending.sts import Sts
 from gateway.vending.vendor import NoCredentials, Vended, Vendor
-from tests.storage_routes import LOCAL
+from tests.storage_routes import LOCAL, clients, files_of, object_files
 
 pytestmark = pytest.mark.integration
 
 BUCKET = "warehouse"
 ROLE = "arn:aws:iam::000000000000:role/VendRole"
 OPEN_ROLE = "arn:aws:iam::000000000000:role/OpenRole"
-TABLE = Location("s3", BUCKET, ("base", "ns", "t1"))
+TABLE = Location(SCHEME, BUCKET, ("base", "ns", "t1"))
 SESSION = SessionIdentity(principal="oidc~alice", readable="alice@example.com")
 
 
@@ -60,14 +68,14 @@ class Store:
     credential: S3AccessKey
     filer_port: int
 
-    def client(self, service: str, keys: S3AccessKey | TemporaryCredential) -> Any:
+    def client(self, service: str, keys: S3AccessKey | S3TemporaryCredential) -> Any:
         return boto3.client(
             service,
             endpoint_url=self.url,
             region_name="us-east-1",
             aws_access_key_id=keys.access_key_id,
             aws_secret_access_key=keys.secret_access_key,
-            aws_session_token=keys.session_token if isinstance(keys, TemporaryCredential) else None,
+            aws_session_token=keys.session_token if isinstance(keys, S3TemporaryCredential) else None,
             config=Config(
                 s3={"addressing_style": "path"},
                 signature_version="s3v4" if service == "s3" else "v4",
@@ -225,7 +233,7 @@ def _list(client: Any, prefix: str | None) -> bool:
 
 
 async def _vend(store: Store, sts: Sts, level: AccessLevel, location: Location = TABLE, **changes: Any) -> Vended:
-    vended = await Vendor(sts).vend(
+    vended = await Vendor(clients(sts)).vend(
         profile=store.profile(**changes),
         profile_version="1",
         credential=store.credential,
@@ -502,7 +510,7 @@ async def test_pyiceberg_works_inside_and_only_inside_with_the_vended_properties
     store: Store, sts: Sts, objects: None
 ) -> None:
     vended = await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)
-    properties = client_properties(store.profile(), vended.temporary, refresh_endpoint=None)
+    properties = store.profile().client_properties(vended.temporary, refresh_endpoint=None)
 
     def use() -> None:
         file_io = load_file_io({**properties, "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"})
@@ -523,7 +531,7 @@ async def test_pyiceberg_works_inside_and_only_inside_with_the_vended_properties
 
 
 async def test_the_life_of_a_credential_is_the_shorter_of_both(store: Store, sts: Sts) -> None:
-    vendor, now = Vendor(sts), datetime.now(UTC)
+    vendor, now = Vendor(clients(sts)), datetime.now(UTC)
     for asked, profile_seconds, life in ((900, 3600, 900), (43200, 1000, 1000)):
         vended = await vendor.vend(
             profile=store.profile(sts_token_validity_seconds=profile_seconds),
@@ -563,8 +571,8 @@ async def test_the_callback_is_told_the_outcome_of_each_call(store: Store) -> No
 
 
 async def test_files_are_written_once_read_listed_and_deleted(store: Store) -> None:
-    files, profile, keys = Files(route=LOCAL), store.profile(), store.credential
-    place = Location("s3", BUCKET, ("base", "files", "é &'\"+~".replace(" ", "")))
+    files, profile, keys = files_of(), store.profile(), store.credential
+    place = Location(SCHEME, BUCKET, ("base", "files", "é &'\"+~".replace(" ", "")))
     text = place.child("a%20b.json").text
     await files.write(profile, keys, text, b"one")
     with pytest.raises(FileExists):
@@ -584,9 +592,9 @@ async def test_files_are_written_once_read_listed_and_deleted(store: Store) -> N
 async def test_a_sibling_with_the_same_beginning_does_not_make_a_location_seem_full(
     store: Store, objects: None
 ) -> None:
-    empty = Location("s3", BUCKET, ("base", "ns", "t"))
-    await Files(route=LOCAL).delete(store.profile(), store.credential, ["s3://warehouse/base/ns/t/f"])
-    assert await Files(route=LOCAL).is_empty(store.profile(), store.credential, empty)
+    empty = Location(SCHEME, BUCKET, ("base", "ns", "t"))
+    await files_of().delete(store.profile(), store.credential, ["s3://warehouse/base/ns/t/f"])
+    assert await files_of().is_empty(store.profile(), store.credential, empty)
 
 
 async def test_the_environment_cannot_redirect_or_unsign_a_request(
@@ -598,9 +606,7 @@ async def test_the_environment_cannot_redirect_or_unsign_a_request(
         monkeypatch.setenv(name, "stranger")
     monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
     sts = Sts(route=LOCAL)
-    await Files(route=LOCAL).write(
-        store.profile(), store.credential, f"s3://{BUCKET}/base/env/{secrets.token_hex(4)}", b"x"
-    )
+    await files_of().write(store.profile(), store.credential, f"s3://{BUCKET}/base/env/{secrets.token_hex(4)}", b"x")
     await _vend(store, sts, AccessLevel.READ)
     sts.close()
 
@@ -609,23 +615,23 @@ async def test_the_gateways_own_files_go_through_the_role_it_is_told_to_assume(s
     profile = store.profile(assume_role_arn=ROLE)
     asked: list[str] = []
 
-    async def own(profile: S3Profile, credential: Any) -> TemporaryCredential:
+    async def own(profile: S3Profile, credential: Any) -> S3TemporaryCredential:
         asked.append(str(profile.assume_role_arn))
         return await sts.assume_own_role(profile, credential)
 
-    files = Files(route=LOCAL, own_role=own)
+    files = files_of(own_role=own)
     text = f"s3://{BUCKET}/base/own/{secrets.token_hex(4)}"
     await files.write(profile, store.credential, text, b"x")
     assert await files.read(profile, store.credential, text, max_bytes=9) == b"x"
     assert asked == [ROLE]  # once: the session is reused
     with pytest.raises(StorageDenied):
-        await Files(route=LOCAL).read(profile, store.credential, text, max_bytes=9)
+        await files_of().read(profile, store.credential, text, max_bytes=9)
 
 
 async def test_listing_and_deleting_elsewhere_with_a_vended_key_is_told_as_a_refusal(
     store: Store, sts: Sts, objects: None
 ) -> None:
-    keys, files, profile = (await _vend(store, sts, AccessLevel.READ)).temporary, Files(route=LOCAL), store.profile()
+    keys, files, profile = (await _vend(store, sts, AccessLevel.READ)).temporary, files_of(), store.profile()
     with pytest.raises(StorageDenied):
         await files.list_keys(profile, keys, profile.base_location(), 1)
     with pytest.raises(StorageDenied):
@@ -637,9 +643,7 @@ async def test_a_store_that_is_down_is_unavailable_and_not_missing(store: Store)
         closed.bind(("127.0.0.1", 0))
         profile = store.profile(endpoint=f"http://127.0.0.1:{closed.getsockname()[1]}")
         with pytest.raises(StorageUnavailable) as failed:
-            await Files(route=LOCAL, total_seconds=5).read(
-                profile, store.credential, f"s3://{BUCKET}/base/x", max_bytes=9
-            )
+            await files_of(total_seconds=5).read(profile, store.credential, f"s3://{BUCKET}/base/x", max_bytes=9)
     assert "127.0.0.1" not in str(failed.value)
 
 
@@ -651,9 +655,9 @@ def _statuses(report: ValidationReport) -> dict[str, str]:
 
 
 async def _validate(store: Store, sts: Sts, profile: S3Profile | None = None, **more: Any) -> ValidationReport:
-    files = Files(route=LOCAL, own_role=sts.assume_own_role, total_seconds=60)
+    files = object_files(own_role=sts.assume_own_role, total_seconds=60)
     report = await validate_warehouse_storage(
-        profile or store.profile(), store.credential, files=files, sts=sts, **({"endpoints": ANY_NETWORK} | more)
+        profile or store.profile(), store.credential, clients=clients(sts, files), **({"rules": STORED} | more)
     )
     left = (
         store.client("s3", store.credential)
@@ -694,7 +698,7 @@ async def test_a_role_anybody_may_assume_is_refused(store: Store, sts: Sts) -> N
 class _IgnoresPolicy(Sts):
     """A store that takes the session policy and does not care."""
 
-    async def assume(self, *, policy: str, **rest: Any) -> TemporaryCredential:
+    async def assume(self, *, policy: str, **rest: Any) -> S3TemporaryCredential:
         wide = json.dumps(_allow(["s3:*"], Resource=[_OBJECTS, f"{_OBJECTS}/*"]))
         return await super().assume(policy=wide, **rest)
 
@@ -702,14 +706,14 @@ class _IgnoresPolicy(Sts):
 class _IgnoresSlash(Sts):
     """A store that matches the prefix as text, so that a sibling with the same beginning is open."""
 
-    async def assume(self, *, policy: str, **rest: Any) -> TemporaryCredential:
+    async def assume(self, *, policy: str, **rest: Any) -> S3TemporaryCredential:
         return await super().assume(policy=policy.replace("/*", "*"), **rest)
 
 
 class _IgnoresActions(Sts):
     """A store that looks at the place only."""
 
-    async def assume(self, *, policy: str, **rest: Any) -> TemporaryCredential:
+    async def assume(self, *, policy: str, **rest: Any) -> S3TemporaryCredential:
         read, full = (
             build_session_policy(TABLE, level, escapes_known=False)
             for level in (AccessLevel.READ, AccessLevel.READ_WRITE_DELETE)
@@ -721,7 +725,7 @@ class _IgnoresActions(Sts):
 class _IgnoresListCondition(Sts):
     """A store that does not know the condition on the prefix of a listing."""
 
-    async def assume(self, *, policy: str, **rest: Any) -> TemporaryCredential:
+    async def assume(self, *, policy: str, **rest: Any) -> S3TemporaryCredential:
         document = json.loads(policy)
         for statement in document["Statement"]:
             statement.pop("Condition", None)
@@ -752,7 +756,7 @@ async def test_b08_a_store_that_ignores_part_of_the_session_policy_is_refused(
 async def test_wrong_keys_fail_early_and_skip_the_rest(store: Store, sts: Sts) -> None:
     wrong = msgspec.structs.replace(store.credential, secret_access_key="wrong")
     report = await validate_warehouse_storage(
-        store.profile(), wrong, files=Files(route=LOCAL, total_seconds=60), sts=sts, endpoints=ANY_NETWORK
+        store.profile(), wrong, clients=clients(sts, object_files(total_seconds=60)), rules=STORED
     )
     statuses = _statuses(report)
     assert statuses["storage-client-initialized"] == "failed" and not report.valid
@@ -761,16 +765,15 @@ async def test_wrong_keys_fail_early_and_skip_the_rest(store: Store, sts: Sts) -
 
 @pytest.mark.threat("LG-DEC-05")
 async def test_d08_an_inner_address_is_refused_before_anything_is_sent(store: Store, sts: Sts) -> None:
-    rules = EndpointRules()
     port = store.url.rpartition(":")[2]
-    report = await _validate(store, sts, store.profile(endpoint=f"http://localhost:{port}"), endpoints=rules)
+    report = await _validate(store, sts, store.profile(endpoint=f"http://localhost:{port}"), rules=STRICTEST)
     assert _statuses(report)["storage-address-allowed"] == "failed"
     assert _statuses(report)["storage-client-initialized"] == "skipped"
 
 
 async def test_a_validation_that_runs_out_of_time_fails_and_cleans_up(store: Store) -> None:
     class Slow(Sts):
-        async def assume(self, **rest: Any) -> TemporaryCredential:
+        async def assume(self, **rest: Any) -> S3TemporaryCredential:
             await asyncio.sleep(30)
             raise AssertionError("never reached")
 
@@ -785,7 +788,7 @@ async def test_a_validation_that_runs_out_of_time_fails_and_cleans_up(store: Sto
 
 
 class _Unasked(Sts):
-    async def assume(self, **rest: Any) -> TemporaryCredential:
+    async def assume(self, **rest: Any) -> S3TemporaryCredential:
         raise AssertionError("the store was asked")
 
 
@@ -799,7 +802,7 @@ async def test_a22_a_table_outside_of_a_narrowed_warehouse_gets_no_credentials(s
 
 @pytest.mark.threat("LG-POL-01")
 async def test_b01_a_pattern_character_is_refused_where_it_cannot_be_escaped(store: Store) -> None:
-    place = Location("s3", BUCKET, ("base", "t*"))
+    place = Location(SCHEME, BUCKET, ("base", "t*"))
     with pytest.raises(InvalidLocation):
         await _vend(store, _Unasked(), AccessLevel.READ, place)
 
@@ -812,7 +815,7 @@ async def test_below_the_floor_there_is_no_credential_and_without_sts_neither(st
         "level": AccessLevel.READ,
         "session": SESSION,
     }
-    vendor = Vendor(_Unasked())
+    vendor = Vendor(clients(_Unasked()))
     with pytest.raises(BelowCredentialFloor):
         await vendor.vend(profile=store.profile(), seconds=899, **ask)
     assert isinstance(await vendor.vend(profile=store.profile(sts_enabled=False), seconds=3600, **ask), NoCredentials)

@@ -15,14 +15,16 @@ import msgspec
 import pytest
 
 from gateway.access.resolved import ResolvedWarehouse
-from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile
-from gateway.storage.files import Files, StorageUnavailable
+from gateway.storage.errors import StorageUnavailable
+from gateway.storage.files import Files
+from gateway.storage.s3.credential import S3TemporaryCredential
+from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import S3Profile
+from gateway.storage.s3.sts import Sts
 from gateway.tasks import purge as purges
 from gateway.tasks.purge import Purge
-from gateway.vending.sts import Sts
 from gateway.vending.vendor import Vendor
 from tests.integration.test_object_store_scope import (  # noqa: F401 - fixtures
     BUCKET,
@@ -34,11 +36,11 @@ from tests.integration.test_object_store_scope import (  # noqa: F401 - fixtures
     sts,
 )
 from tests.integration.toxic import BEFORE, SILENT, WELL, Toxic
-from tests.storage_routes import LOCAL
+from tests.storage_routes import clients, files_of
 
 pytestmark = [pytest.mark.chaos, pytest.mark.integration]
 
-PLACE = Location("s3", BUCKET, ("base", "ns", "purged"))
+PLACE = Location(SCHEME, BUCKET, ("base", "ns", "purged"))
 INSIDE = ["base/ns/purged/data/a.parquet", "base/ns/purged/metadata/00000-x.metadata.json"]
 SIBLINGS = ["base/ns/purged2/data/a.parquet", "base/ns/purged.bak", "base/ns/other/data/a.parquet", "base/purged/x"]
 
@@ -49,9 +51,9 @@ def _purge(store: Store, sts: Sts, files: Files | None = None) -> Purge:  # noqa
     return Purge(
         database=cast(Any, None),
         door=cast(Any, None),
-        files=files or Files(route=LOCAL),
+        files=files or files_of(),
         storage=cast(Any, storage),
-        vendor=Vendor(sts),
+        vendor=Vendor(clients(sts)),
     )
 
 
@@ -85,7 +87,7 @@ async def test_the_credential_of_a_purge_reaches_its_place_and_no_sibling(store:
     _put(store, [*INSIDE, *SIBLINGS])
     profile = store.profile()
     credential = await _purge(store, sts)._credential(_warehouse(profile), profile, PLACE)
-    assert isinstance(credential, TemporaryCredential), "it is not the warehouse's own"
+    assert isinstance(credential, S3TemporaryCredential), "it is not the warehouse's own"
     client = store.client("s3", credential)
     for key in SIBLINGS:
         assert not _delete(client, key)
@@ -131,7 +133,7 @@ async def test_a_store_that_goes_silent_in_the_middle_is_purged_by_the_next_run(
     profile = store.profile(endpoint=f"http://127.0.0.1:{proxy.port}")
     warehouse = _warehouse(profile)
     permit = SimpleNamespace(warehouse=lambda _: warehouse, operation=SimpleNamespace(warehouse=None))
-    purge = _purge(store, sts, Files(route=LOCAL, request_seconds=5.0, total_seconds=6.0))
+    purge = _purge(store, sts, files_of(request_seconds=5.0, total_seconds=6.0))
     deletions = 0
 
     def after_the_first_page(_: int, sent: bytes) -> str | None:

@@ -18,13 +18,12 @@ from gateway.fga.client import FgaClient
 from gateway.fga.model import find_model
 from gateway.identity.fetch import HttpFetcher
 from gateway.opa.decider import OpaDecider
-from gateway.scope.credential import S3AccessKey
-from gateway.scope.profile import Flavor, S3Profile
-from gateway.storage.files import Files
+from gateway.storage.s3.credential import S3AccessKey
+from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.sts import Sts
 from gateway.trust import CertificatesUnusable, Trust, for_postgres, trusted
-from gateway.vending.sts import Sts
 from tests.integration.certificates import Authority, authority, listening
-from tests.storage_routes import LOCAL
+from tests.storage_routes import LOCAL, files_of
 
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 KEY = S3AccessKey(access_key_id="a", secret_access_key="b")
@@ -65,7 +64,7 @@ def _profile(url: str) -> S3Profile:
 
 async def _object_store(url: str, trust: Trust) -> object:
     profile = _profile(url)
-    files = Files(certificates=trust.pem, route=LOCAL, connect_seconds=10, request_seconds=15, total_seconds=20)
+    files = files_of(certificates=trust.pem, connect_seconds=10, request_seconds=15, total_seconds=20)
     return await files.is_empty(profile, KEY, profile.base_location())  # type: ignore[arg-type]  # its base is a location
 
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from gateway.scope.location import Location
+from gateway.storage.s3.location import SCHEME
 from tests.contract.world import SCHEMA, Table, World, asked_again, told, unique
 
 
@@ -53,7 +53,7 @@ def test_a_table_at_the_folder_of_a_namespace_does_not_swallow_the_tables_below(
     assert told(world.admin.post(tables, trap))[:2] == (400, "InvalidLocation")
     # Rows of before that was refused, or of another layout: a table below would be reached by their keys.
     assert world.admin.post(tables, {"name": "trap", "schema": SCHEMA}).status_code == 200
-    place = Location.parse(folder)
+    place = SCHEME.parse(folder)
     world.sql(
         "update tables set location = $1, location_key = $2 where name = 'trap' and location like $3",
         place.text,

@@ -180,7 +180,7 @@ def test_a_storage_network_that_is_none_keeps_the_server_from_starting(networks:
 
 
 def test_without_a_setting_storage_profiles_may_name_public_addresses_alone() -> None:
-    assert settings.load(_SERVING).storage_endpoint_rules().networks == ()
+    assert settings.load(_SERVING).storage_rules().endpoints.networks == ()
 
 
 def test_every_setting_has_a_description() -> None:

@@ -97,7 +97,7 @@ def set_location(builder: TableBuilder, update: SetLocation, at: str) -> None:
 
 
 def strip_trailing_slash(location: str) -> str:
-    """`s3://b/t//` as `s3://b/t`; a bare `scheme://` keeps its slashes."""
+    """`scheme://b/t//` as `scheme://b/t`; a bare `scheme://` keeps its slashes."""
     while location.endswith("/") and not location.endswith("://"):
         location = location[:-1]
     return location

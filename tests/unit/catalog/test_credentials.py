@@ -15,7 +15,7 @@ from gateway.access.policy import Obligations
 from gateway.catalog.credentials import Credentials
 from gateway.iceberg.identifiers import Namespace
 from gateway.scope.errors import PolicyTooLarge
-from gateway.vending.errors import ShortTermCredentialError
+from gateway.storage.errors import ShortTermCredentialError
 from gateway.vending.vendor import NoCredentials
 
 PROFILE = (

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 from uuid import UUID
 
@@ -16,11 +18,11 @@ from gateway.iceberg.errors import BadRequestException, InvalidLocation, Metadat
 from gateway.iceberg.limits import Limits
 from gateway.iceberg.metadata import encode_table_metadata
 from gateway.iceberg.wire import CreateTableRequest, decode
-from gateway.scope.examine import Examined, Kind
-from gateway.scope.location import Location
+from gateway.storage.examine import Examined, Kind
+from gateway.storage.s3.location import SCHEME
 
 PROFILE = b'{"type": "s3", "bucket": "lake", "region": "us-east-1", "key-prefix": "base"}'
-FILE = Location.parse("s3://lake/base/t/metadata/1.json")
+FILE = SCHEME.parse("s3://lake/base/t/metadata/1.json")
 HERE, ELSEWHERE = 2**30, 0
 
 
@@ -65,6 +67,17 @@ async def test_a_refusal_is_the_same_error_wherever_it_was_found(
     limits = Limits(properties=8, document_bytes=9_000, document_values=1_000)
     with pytest.raises(error, match=words):
         await examined(data, where, limits=limits)
+
+
+def test_the_examining_process_loads_no_client_of_a_store_and_no_other_adapter() -> None:
+    """Its address space is bounded, and what it reads is hostile: it must hold nothing that connects to anything."""
+    script = "import sys, gateway.storage.examine; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    loaded = done.stdout.split()
+    clients = ("obstore", "botocore", "boto3", "sqlalchemy", "aiohttp", "httpx", "litestar", "openfga_sdk")
+    assert [module for module in loaded if module.partition(".")[0] in clients] == []
+    rooms = {module.split(".")[1] for module in loaded if module.startswith("gateway.")}
+    assert rooms == {"storage", "scope", "iceberg"}
 
 
 async def test_what_takes_too_long_is_refused_and_its_process_ended(

@@ -17,9 +17,10 @@ from gateway.iceberg.creation import new_table_metadata
 from gateway.iceberg.errors import CommitStateUnknownException, NotFoundException
 from gateway.iceberg.metadata import TableMetadata
 from gateway.iceberg.wire import CreateTableRequest, decode
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.session_policy import AccessLevel
 from gateway.storage.errors import FileMissing, StorageUnavailable
+from gateway.storage.s3.location import SCHEME
 from tests.access import world
 
 PROFILE = b'{"type": "s3", "bucket": "lake", "region": "us-east-1"}'
@@ -145,7 +146,7 @@ async def test_a_file_that_could_not_be_deleted_stays_noted_for_the_sweeper() ->
 
 def test_only_files_in_the_tables_own_place_are_its_own() -> None:
     own, other = "s3://lake/t1/metadata/1.metadata.json", "s3://lake/t11/metadata/1.metadata.json"
-    assert own_files(Location.parse("s3://lake/t1", escapes_known=True), [own, other, "nonsense"]) == [own]
+    assert own_files(SCHEME.parse("s3://lake/t1", escapes_known=True), [own, other, "nonsense"]) == [own]
 
 
 async def test_files_are_forgotten_once_they_are_deleted() -> None:
@@ -175,8 +176,8 @@ async def test_files_that_a_pointer_may_name_stay(unknown: Exception) -> None:
     assert len(store.files) == 1
 
 
-FILE = Location.parse("s3://lake/t1/metadata/1.metadata.json")
-FOLDER = Location.parse("s3://lake/t1/metadata")
+FILE = SCHEME.parse("s3://lake/t1/metadata/1.metadata.json")
+FOLDER = SCHEME.parse("s3://lake/t1/metadata")
 
 
 async def test_a_missing_file_is_told_by_its_location() -> None:

@@ -5,34 +5,32 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any, cast
+from typing import Any
 
 from gateway.governance.storage_reports import StorageTrials
 from gateway.governance.storage_validation import CheckStatus
-from gateway.scope.credential import S3AccessKey
-from gateway.scope.endpoint import DEFAULT_RULES
-from gateway.scope.profile import decode_profile
-from gateway.storage.files import Files
-from gateway.vending.sts import Sts
+from gateway.scope.rules import STRICTEST
+from gateway.storage.registry import decode_profile
+from gateway.storage.s3.credential import S3AccessKey
 from tests.clock import quickest
+from tests.storage_routes import clients
 
 
 class _Silent:
     async def _never(self, *_: Any, **__: Any) -> Any:
         await asyncio.sleep(5)
 
-    write = read = delete = delete_below = is_empty = _never
+    put = get = delete = _never
 
-    async def list_keys(self, *_: Any) -> list[str]:
+    async def list(self, *_: Any) -> list[str]:
         return []
 
 
 async def test_the_report_on_a_silent_store_is_there_before_the_request_is_cut_off() -> None:
     profile = decode_profile(json.dumps({"type": "s3", "bucket": "warehouse", "region": "eu-west-1"}).encode())
     trials = StorageTrials(
-        files=cast(Files, _Silent()),
-        sts=cast(Sts, None),
-        endpoints=DEFAULT_RULES,
+        clients=clients(files=_Silent()),
+        rules=STRICTEST,
         skip=False,
         request_seconds=1.0,
     )

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import BaseLocation, Location, fold
+from gateway.storage.s3.location import SCHEME
 
 LETTERS = st.characters(categories=["Ll", "Lu", "Lo", "Nd"], exclude_characters="\u115f\u1160\u3164\uffa0")
 SEGMENT = st.text(st.one_of(st.sampled_from("abtT10._-=%+~'\"&<>|^`"), LETTERS), min_size=1, max_size=12)
@@ -14,8 +15,8 @@ SEGMENT = st.text(st.one_of(st.sampled_from("abtT10._-=%+~'\"&<>|^`"), LETTERS),
 
 @pytest.mark.threat("LG-LOC-13")
 def test_a14_the_aliases_of_the_scheme_are_one_place() -> None:
-    places = {Location.parse(f"{scheme}://bucket/a/b") for scheme in ("s3", "s3a", "s3n", "S3", "S3A")}
-    assert places == {Location("s3", "bucket", ("a", "b"))}
+    places = {SCHEME.parse(f"{scheme}://bucket/a/b") for scheme in ("s3", "s3a", "s3n", "S3", "S3A")}
+    assert places == {Location(SCHEME, "bucket", ("a", "b"))}
 
 
 @pytest.mark.threat("LG-LOC-12")
@@ -48,32 +49,32 @@ def test_a14_the_aliases_of_the_scheme_are_one_place() -> None:
 )
 def test_a12_odd_segments_and_characters_are_refused(text: str) -> None:
     with pytest.raises(InvalidLocation):
-        Location.parse(text, escapes_known=True)
+        SCHEME.parse(text, escapes_known=True)
 
 
 @pytest.mark.threat("LG-LOC-11")
 @pytest.mark.parametrize("dots", ["%2e%2e", "%2E.", "a%2F..%2Fb", "%252e%252e", "%25252e", "a%5cb", "%00", "a%0ab"])
 def test_a11_encoded_dots_and_separators_are_refused_however_often_encoded(dots: str) -> None:
     with pytest.raises(InvalidLocation):
-        Location.parse(f"s3://bucket/ns/{dots}/t", escapes_known=True)
+        SCHEME.parse(f"s3://bucket/ns/{dots}/t", escapes_known=True)
 
 
 @pytest.mark.parametrize("segment", ["my%20table", "a%25b", "100%", "%zz", "a%2Ab", "v1.2", "..a", "a..", "...", "ünï"])
 def test_a_percent_encoded_name_without_separators_is_a_plain_segment(segment: str) -> None:
-    assert Location.parse(f"s3://bucket/{segment}").segments == (segment,)
+    assert SCHEME.parse(f"s3://bucket/{segment}").segments == (segment,)
 
 
 @pytest.mark.threat("LG-LOC-14")
 @pytest.mark.parametrize("text", ["s3://bucket", "s3://bucket/", "s3:///", "s3://", "", "bucket/a", "s3:/bucket/a"])
 def test_a15_the_root_of_a_bucket_is_no_location(text: str) -> None:
     with pytest.raises(InvalidLocation):
-        Location.parse(text)
+        SCHEME.parse(text)
 
 
 @pytest.mark.threat("LG-LOC-14")
 def test_a15_no_location_without_a_path_can_be_constructed() -> None:
     with pytest.raises(InvalidLocation):
-        Location("s3", "bucket", ())
+        Location(SCHEME, "bucket", ())
 
 
 @pytest.mark.threat("LG-LOC-21")
@@ -93,7 +94,7 @@ def test_a15_no_location_without_a_path_can_be_constructed() -> None:
 )
 def test_a24_d08_other_schemes_are_refused(text: str) -> None:
     with pytest.raises(InvalidLocation):
-        Location.parse(text)
+        SCHEME.parse(text)
 
 
 @pytest.mark.threat("LG-LOC-15")
@@ -105,59 +106,59 @@ def test_a24_d08_other_schemes_are_refused(text: str) -> None:
 )  # fmt: skip
 def test_a16_bucket_names_are_taken_exactly_or_not_at_all(bucket: str) -> None:
     with pytest.raises(InvalidLocation):
-        Location.parse(f"s3://{bucket}/a")
+        SCHEME.parse(f"s3://{bucket}/a")
 
 
 @pytest.mark.parametrize("character", list("*${}[]"))
 def test_b01_b02_pattern_characters_need_a_store_that_knows_the_escapes(character: str) -> None:
     text = f"s3://bucket/ns/t{character}"
     with pytest.raises(InvalidLocation):
-        Location.parse(text)
-    assert Location.parse(text, escapes_known=True).key_prefix == f"ns/t{character}/"
+        SCHEME.parse(text)
+    assert SCHEME.parse(text, escapes_known=True).key_prefix == f"ns/t{character}/"
 
 
 @pytest.mark.parametrize("character", ["?", "#"])
 def test_what_clients_cut_a_key_at_is_refused_whatever_the_store_knows(character: str) -> None:
     with pytest.raises(InvalidLocation):
-        Location.parse(f"s3://bucket/ns/t{character}x", escapes_known=True)
+        SCHEME.parse(f"s3://bucket/ns/t{character}x", escapes_known=True)
 
 
 def test_a_key_longer_than_the_store_takes_is_refused() -> None:
-    Location.parse("s3://bucket/" + "a" * 1023)
+    SCHEME.parse("s3://bucket/" + "a" * 1023)
     with pytest.raises(InvalidLocation):
-        Location.parse("s3://bucket/" + "é" * 512)
+        SCHEME.parse("s3://bucket/" + "é" * 512)
 
 
 def test_errors_show_the_text_escaped_so_that_logs_stay_one_line() -> None:
     with pytest.raises(InvalidLocation) as refused:
-        Location.parse("s3://bucket/a\n2026-01-01 forged")
+        SCHEME.parse("s3://bucket/a\n2026-01-01 forged")
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.threat("LG-LOC-01")
 def test_a01_a_sibling_with_the_same_beginning_is_neither_contained_nor_overlapping() -> None:
-    table = Location.parse("s3://bucket/ns/t1")
+    table = SCHEME.parse("s3://bucket/ns/t1")
     for name in ("t10", "t1_x", "t1.", "t", "t1-"):
-        sibling = Location.parse(f"s3://bucket/ns/{name}")
+        sibling = SCHEME.parse(f"s3://bucket/ns/{name}")
         assert not table.contains(sibling) and not sibling.contains(table) and not table.overlaps(sibling)
-    other = Location.parse("s3://bucket2/ns/t1")
+    other = SCHEME.parse("s3://bucket2/ns/t1")
     assert not table.contains(other) and not table.overlaps(other)
 
 
 @pytest.mark.threat("LG-LOC-16")
 def test_a18_an_ancestor_overlaps_in_both_orders_and_with_or_without_a_slash() -> None:
     for ancestor in (
-        Location.parse("s3://bucket/ns"),
-        Location.parse("s3a://bucket/ns/"),
-        BaseLocation("s3", "bucket", ()),
+        SCHEME.parse("s3://bucket/ns"),
+        SCHEME.parse("s3a://bucket/ns/"),
+        BaseLocation(SCHEME, "bucket", ()),
     ):
-        child = Location.parse("s3://bucket/ns/t")
+        child = SCHEME.parse("s3://bucket/ns/t")
         assert ancestor.overlaps(child) and child.overlaps(ancestor)
         assert ancestor.contains(child, strict=True) and not child.contains(ancestor)
 
 
 def test_a_place_contains_itself_only_when_not_strict() -> None:
-    table = Location.parse("s3://bucket/ns/t")
+    table = SCHEME.parse("s3://bucket/ns/t")
     assert table.contains(table) and not table.contains(table, strict=True) and table.overlaps(table)
 
 
@@ -177,13 +178,13 @@ def test_a_place_contains_itself_only_when_not_strict() -> None:
     ],
 )
 def test_a16_twins_by_letter_case_or_composition_overlap_but_do_not_contain(one: str, other: str) -> None:
-    first, second = Location.parse(f"s3://bucket/ns/{one}"), Location.parse(f"s3://bucket/ns/{other}/deeper")
+    first, second = SCHEME.parse(f"s3://bucket/ns/{one}"), SCHEME.parse(f"s3://bucket/ns/{other}/deeper")
     assert first.overlaps(second) and second.overlaps(first)
     assert not first.contains(second)
 
 
 def test_ancestors_are_every_place_above_outermost_first() -> None:
-    assert [place.text for place in Location.parse("s3://b-1/a/b/c").ancestors()] == [
+    assert [place.text for place in SCHEME.parse("s3://b-1/a/b/c").ancestors()] == [
         "s3://b-1",
         "s3://b-1/a",
         "s3://b-1/a/b",
@@ -193,12 +194,10 @@ def test_ancestors_are_every_place_above_outermost_first() -> None:
 @given(st.lists(SEGMENT, min_size=1, max_size=5))
 def test_whatever_is_accepted_reads_back_as_itself(segments: list[str]) -> None:
     try:
-        place = Location("s3", "bucket", tuple(segments))
+        place = Location(SCHEME, "bucket", tuple(segments))
     except InvalidLocation:
         return
-    assert (
-        Location.parse(place.text, escapes_known=True) == Location.parse(place.prefix_text, escapes_known=True) == place
-    )
+    assert SCHEME.parse(place.text, escapes_known=True) == SCHEME.parse(place.prefix_text, escapes_known=True) == place
     assert place.prefix_text == f"s3://bucket/{place.key_prefix}"
 
 
@@ -206,7 +205,7 @@ def test_whatever_is_accepted_reads_back_as_itself(segments: list[str]) -> None:
 @given(st.lists(SEGMENT, min_size=1, max_size=3), st.lists(SEGMENT, min_size=1, max_size=3))
 def test_overlap_is_symmetric_and_equals_the_comparison_of_ancestors(one: list[str], other: list[str]) -> None:
     try:
-        first, second = Location("s3", "bucket", tuple(one)), Location("s3", "bucket", tuple(other))
+        first, second = Location(SCHEME, "bucket", tuple(one)), Location(SCHEME, "bucket", tuple(other))
     except InvalidLocation:
         return
     by_ancestors = first.overlap_key in {

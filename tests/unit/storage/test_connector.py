@@ -17,14 +17,22 @@ import httpx
 import msgspec
 import pytest
 
-from gateway.scope.credential import S3AccessKey
 from gateway.scope.endpoint import ANY_NETWORK, EndpointRules, parse_networks
 from gateway.scope.errors import InvalidStorageProfile
-from gateway.scope.profile import Flavor, S3Profile
+from gateway.storage.clients import open_clients
 from gateway.storage.connector import Connector
-from gateway.storage.files import Files, StorageEndpointRefused, StorageUnavailable
-from gateway.vending.errors import ShortTermCredentialError, StorageAnswerMalformed
-from gateway.vending.sts import Sts
+from gateway.storage.errors import (
+    ShortTermCredentialError,
+    StorageAnswerMalformed,
+    StorageEndpointRefused,
+    StorageUnavailable,
+)
+from gateway.storage.files import Files
+from gateway.storage.provider import ClientOptions
+from gateway.storage.s3.credential import S3AccessKey
+from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.sts import Sts
+from tests.storage_routes import files_of
 from tests.storage_servers import serving
 
 KEYS = S3AccessKey(access_key_id="id", secret_access_key="hidden")
@@ -45,7 +53,7 @@ def profile(endpoint: str, **more: Any) -> S3Profile:
 
 
 def files(connector: Connector) -> Files:
-    return Files(route=connector.route, request_seconds=3, total_seconds=4)
+    return files_of(route=connector.route, request_seconds=3, total_seconds=4)
 
 
 @pytest.mark.threat("LG-DEC-05")
@@ -149,7 +157,7 @@ async def test_an_address_written_out_is_refused_at_its_use() -> None:
         with pytest.raises(StorageEndpointRefused):
             await files(narrow).read(profile(store.url), KEYS, "s3://lake/base/x", max_bytes=99)
         with pytest.raises(StorageEndpointRefused):
-            await Files().read(profile(store.url), KEYS, "s3://lake/base/x", max_bytes=99)
+            await Files(open_clients(ClientOptions())).read(profile(store.url), KEYS, "s3://lake/base/x", max_bytes=99)
         sts = Sts()
         with pytest.raises(ShortTermCredentialError):
             await sts.assume(profile=profile(store.url), credential=KEYS, policy="{}", session_name="test", seconds=900)

@@ -6,23 +6,31 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.scope.credential import S3AccessKey, S3SystemIdentity
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Location
-from gateway.scope.profile import Flavor, S3Profile
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
-from gateway.storage.stores import MAX_STORES, Stores, _address
+from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity
+from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.stores import MAX_STORES, S3Stores, _address
+from tests.storage_routes import clients
 
 PROFILE = S3Profile(bucket="warehouse", region="eu-west-1", key_prefix="base")
 KEYS = S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t")
 
 
-class Silent(Files):
-    """Fails the test as soon as a store is about to be asked."""
+class Untouched:
+    """A client that fails the test as soon as a store is about to be asked."""
 
-    def _calling(self, *_: Any) -> Any:
+    async def _ask(self, *_: Any) -> Any:
         raise AssertionError("the store was asked")
+
+    put = get = delete = list = _ask
+
+
+def silent() -> Files:
+    return Files(clients(files=Untouched()))
 
 
 @pytest.mark.threat("LG-LOC-21")
@@ -37,9 +45,9 @@ class Silent(Files):
 async def test_d08_a24_only_files_below_the_base_are_touched(text: str) -> None:
     profile = msgspec.structs.replace(PROFILE, endpoint="http://127.0.0.1:1")
     for attempt in (
-        Silent().read(profile, KEYS, text, max_bytes=1),
-        Silent().write(profile, KEYS, text, b""),
-        Silent().delete(profile, KEYS, [text]),
+        silent().read(profile, KEYS, text, max_bytes=1),
+        silent().write(profile, KEYS, text, b""),
+        silent().delete(profile, KEYS, [text]),
     ):
         with pytest.raises(InvalidLocation):
             await attempt
@@ -47,16 +55,18 @@ async def test_d08_a24_only_files_below_the_base_are_touched(text: str) -> None:
 
 @pytest.mark.threat("LG-LOC-25")
 async def test_d06_keys_outside_of_the_location_stop_the_whole_deletion() -> None:
-    table = Location("s3", "warehouse", ("base", "t"))
+    table = Location(SCHEME, "warehouse", ("base", "t"))
     for foreign in ("base/t0/x", "base/t", "x"):
         with pytest.raises(InvalidLocation):
-            await Silent().delete_below(PROFILE, KEYS, table, ["base/t/x", foreign])
+            await silent().delete_below(PROFILE, KEYS, table, ["base/t/x", foreign])
     with pytest.raises(InvalidLocation):
-        await Silent().delete_below(PROFILE, KEYS, Location("s3", "warehouse", ("other",)), [])
+        await silent().delete_below(PROFILE, KEYS, Location(SCHEME, "warehouse", ("other",)), [])
 
 
-def stores(**more: Any) -> Stores:
-    return Stores(**({"own_role": None, "system_identities": False, "connect_seconds": 1, "request_seconds": 1} | more))
+def stores(**more: Any) -> S3Stores:
+    return S3Stores(
+        **({"own_role": None, "system_identities": False, "connect_seconds": 1, "request_seconds": 1} | more)
+    )
 
 
 def test_clients_are_kept_per_profile_and_credential_and_bounded() -> None:

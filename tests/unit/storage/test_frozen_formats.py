@@ -17,11 +17,14 @@ import msgspec
 import pytest
 
 from gateway.iceberg.errors import CatalogError
-from gateway.scope.credential import TemporaryCredential, decode_credential
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile, decode_profile
-from gateway.scope.session_policy import AccessLevel, build_session_policy
-from gateway.vending.properties import client_properties
+from gateway.scope.profile import Downscoping
+from gateway.storage.registry import decode_credential, decode_profile, encode_credential
+from gateway.storage.s3.credential import S3TemporaryCredential
+from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import S3Profile, s3_profile
+from gateway.storage.s3.session_policy import build_session_policy
 
 FROZEN: Final = Path(__file__).with_name("frozen_formats.json")
 
@@ -140,7 +143,7 @@ def _outcome(act: Callable[[], Any]) -> Any:
 
 
 def _of_profile(profile: S3Profile) -> dict[str, Any]:
-    temporary = TemporaryCredential(
+    temporary = S3TemporaryCredential(
         access_key_id="ASIA",
         secret_access_key="secret",
         session_token="token",
@@ -156,14 +159,18 @@ def _of_profile(profile: S3Profile) -> dict[str, Any]:
             for path in _TABLES
             for level in AccessLevel
         },
-        "properties": client_properties(profile, None, refresh_endpoint="v1/refresh"),
-        "properties with credentials": client_properties(profile, temporary, refresh_endpoint="v1/refresh"),
+        "no contact": profile.no_contact,
+        "properties": profile.client_properties(None, refresh_endpoint="v1/refresh"),
+        "properties with credentials": profile.client_properties(temporary, refresh_endpoint="v1/refresh"),
     }
 
 
 def policy(profile: S3Profile, path: tuple[str, ...], level: AccessLevel) -> str:
+    location = Location(SCHEME, profile.bucket, path)
+    if isinstance(profile.downscoping, Downscoping):
+        return profile.downscoping.policy(location, level)
     return build_session_policy(
-        Location("s3", profile.bucket, path),
+        location,
         level,
         escapes_known=profile.escapes_known,
         kms_key_arn=profile.aws_kms_key_arn,
@@ -175,19 +182,22 @@ def stored_credential(given: Any) -> Any:
     document = {"type": "s3", **given} if isinstance(given, dict) else given
     credential = decode_credential(json.dumps(document).encode())
     return {
-        "stored": msgspec.json.encode({"type": "s3", **msgspec.to_builtins(credential)}).decode(),
+        "stored": encode_credential(credential).decode(),
         "digest": credential.digest,
     }
 
 
 def parsed(text: str, *, escapes_known: bool) -> Any:
-    location = Location.parse(text, escapes_known=escapes_known)
+    location = SCHEME.parse(text, escapes_known=escapes_known)
     return {"text": location.text, "key": location.overlap_key, "above": [each.text for each in location.ancestors()]}
 
 
 def as_of_now() -> dict[str, Any]:
     return {
-        "profiles": {name: _of_profile(decode_profile(json.dumps(given).encode())) for name, given in PROFILES.items()},
+        "profiles": {
+            name: _of_profile(s3_profile(decode_profile(json.dumps(given).encode())))
+            for name, given in PROFILES.items()
+        },
         "wrong profiles": {
             name: _outcome(lambda given=given: decode_profile(json.dumps(given).encode()))  # type: ignore[misc]
             for name, given in WRONG_PROFILES.items()

@@ -13,11 +13,12 @@ import pytest
 
 from gateway.db.attempts import TaskLost
 from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile
+from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import S3Profile
 from gateway.tasks import purge as purges
 from gateway.tasks.purge import Purge
 
-PLACE = Location("s3", "bucket", ("base", "place"))
+PLACE = Location(SCHEME, "bucket", ("base", "place"))
 PROFILE = S3Profile(bucket="bucket", region="local-01", sts_enabled=False, key_prefix="base")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.access.wire_tasks import SetQueueConfigRequest
 from gateway.db.attempts import STALE_SECONDS
-from gateway.storage.files import TOTAL_SECONDS
+from gateway.storage.provider import TOTAL_SECONDS
 
 
 def _decode(seconds: float) -> SetQueueConfigRequest:

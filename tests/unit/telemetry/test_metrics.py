@@ -37,7 +37,7 @@ def test_each_metric_has_its_promised_name_and_labels() -> None:
     metrics.request_answered(method="GET", operation="LoadTable", status=200, seconds=0.02)
     metrics.decided(operation="LoadTable", outcome="hidden", determined_by="openfga")
     metrics.decision_took("opa", 0.004)
-    metrics.sts_took("ok", 0.1)
+    metrics.session_took("ok", 0.1)
     metrics.audited("group", 3)
     metrics.outbox_counted(7)
     metrics.tuple_delivered(0.05)

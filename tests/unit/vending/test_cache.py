@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from gateway.scope.credential import TemporaryCredential
-from gateway.scope.location import Location
-from gateway.scope.session_policy import AccessLevel
+from gateway.scope.level import AccessLevel
+from gateway.storage.s3.credential import S3TemporaryCredential
+from gateway.storage.s3.location import SCHEME
 from gateway.vending.cache import RememberedCredentials, VendKey, uncached
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -21,7 +21,7 @@ KEY = VendKey(
     role=None,
     context="",
     session_name="alice-0123456789abcdef",
-    location=Location.parse("s3://lake/base/t"),
+    location=SCHEME.parse("s3://lake/base/t"),
     level=AccessLevel.READ,
     profile_version="w/1",
     credential_digest="d",
@@ -34,16 +34,16 @@ class Mint:
     """STS: makes credentials that live an hour, and counts."""
 
     now: datetime = NOON
-    made: list[TemporaryCredential] = field(default_factory=list)
+    made: list[S3TemporaryCredential] = field(default_factory=list)
     error: Exception | None = None
 
-    async def make(self) -> TemporaryCredential:
+    async def make(self) -> S3TemporaryCredential:
         await asyncio.sleep(0)
         if self.error is not None:
             raise self.error
         number = str(len(self.made))
         self.made.append(
-            TemporaryCredential(
+            S3TemporaryCredential(
                 access_key_id=number,
                 secret_access_key="s",
                 session_token="t",
@@ -73,7 +73,7 @@ OTHERS: dict[str, Any] = {
     "role": "r",
     "context": "c",
     "session_name": "bob-0123456789abcdef",
-    "location": Location.parse("s3://lake/base/u"),
+    "location": SCHEME.parse("s3://lake/base/u"),
     "level": AccessLevel.READ_WRITE_DELETE,
     "profile_version": "w/2",
     "credential_digest": "e",
@@ -119,13 +119,13 @@ async def test_one_who_is_refused_takes_nobody_along() -> None:
     mint = Mint()
     cache = mint.cache()
 
-    async def refused() -> TemporaryCredential:
+    async def refused() -> S3TemporaryCredential:
         await asyncio.sleep(0)
         raise PermissionError("taken away")
 
     first, second = await asyncio.gather(cache(KEY, refused), cache(KEY, mint.make), return_exceptions=True)
     assert isinstance(first, PermissionError)
-    assert isinstance(second, TemporaryCredential)
+    assert isinstance(second, S3TemporaryCredential)
 
 
 async def test_a_credential_that_came_with_less_than_half_a_life_is_not_handed_out_again() -> None:
@@ -144,7 +144,7 @@ async def test_who_waited_for_anothers_credential_is_asked_again_whether_it_may_
         raise PermissionError("taken away")
 
     first, second = await asyncio.gather(cache(KEY, mint.make), cache(KEY, mint.make, lost), return_exceptions=True)
-    assert isinstance(first, TemporaryCredential)
+    assert isinstance(first, S3TemporaryCredential)
     assert isinstance(second, PermissionError)
 
 

@@ -8,15 +8,17 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.scope.credential import S3AccessKey
-from gateway.scope.location import Location
-from gateway.scope.profile import S3Profile, decode_profile
-from gateway.scope.session_policy import AccessLevel
-from gateway.vending.errors import ShortTermCredentialError
+from gateway.scope.level import AccessLevel
+from gateway.storage.errors import ShortTermCredentialError
+from gateway.storage.registry import decode_profile
+from gateway.storage.s3.credential import S3AccessKey
+from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import S3Profile
 from gateway.vending.vendor import Vendor
+from tests.storage_routes import clients
 
 OWN = S3AccessKey(access_key_id="own", secret_access_key="own-secret")
-PLACE = Location.parse("s3://lake/base/t/metadata")
+PLACE = SCHEME.parse("s3://lake/base/t/metadata")
 
 
 def profile(*, sts: bool) -> S3Profile:
@@ -39,7 +41,7 @@ class Store:
 
 
 async def narrowed(store: Store, *, sts: bool) -> Any:
-    return await Vendor(cast(Any, store)).narrowed(
+    return await Vendor(clients(store)).narrowed(
         profile=profile(sts=sts),
         profile_version="1",
         credential=OWN,

@@ -17,8 +17,8 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.session_policy import AccessLevel
 
 __all__ = ["Dialect", "UnsupportedPolicy", "Violation", "evaluate", "prove_scope"]
 

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.scope.errors import InvalidLocation, PolicyTooLarge
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import BaseLocation, Location
-from gateway.scope.proof import Dialect, prove_scope
-from gateway.scope.session_policy import MAX_POLICY_CHARACTERS, AccessLevel, _literal, build_session_policy
+from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.proof import Dialect, prove_scope
+from gateway.storage.s3.session_policy import MAX_POLICY_CHARACTERS, _literal, build_session_policy
 
-TABLE = Location("s3", "warehouse", ("base", "ns", "t1"))
+TABLE = Location(SCHEME, "warehouse", ("base", "ns", "t1"))
 LEVELS = list(AccessLevel)
 NASTY = "t1T0*?${}[]aws:username\"'<>&|^%+~=,@!;()._-é中"
 SEGMENT = st.text(st.sampled_from(NASTY), min_size=1, max_size=14)
@@ -55,7 +57,7 @@ def test_the_closed_world_of_ten_thousand_fuzzed_keys_holds_nothing_but_the_tabl
     places = [
         TABLE,
         TABLE.child("a*b", "${x}", escapes_known=True),
-        Location("s3", "warehouse", ("t",)),
+        Location(SCHEME, "warehouse", ("t",)),
         TABLE.child("é"),
     ]
     for location in places:
@@ -81,7 +83,7 @@ def test_b01_b02_b03_any_location_that_is_accepted_is_taken_literally(
     segments: list[str], others: list[list[str]], data: st.DataObject
 ) -> None:
     try:
-        location = Location("s3", "warehouse", tuple(segments))
+        location = Location(SCHEME, "warehouse", tuple(segments))
         level = data.draw(st.sampled_from(LEVELS))
         policy = build_session_policy(location, level, escapes_known=True)
     except (InvalidLocation, PolicyTooLarge):
@@ -96,7 +98,7 @@ def test_b01_b02_b03_any_location_that_is_accepted_is_taken_literally(
 @given(segments=st.lists(SEGMENT, min_size=1, max_size=4))
 def test_b01_on_a_store_without_escapes_a_pattern_is_refused_and_all_else_is_literal(segments: list[str]) -> None:
     try:
-        location = Location("s3", "warehouse", tuple(segments))
+        location = Location(SCHEME, "warehouse", tuple(segments))
     except InvalidLocation:
         return
     if set("*${}[]").intersection("".join(segments)):
@@ -112,7 +114,7 @@ def test_b01_on_a_store_without_escapes_a_pattern_is_refused_and_all_else_is_lit
 
 @pytest.mark.threat("LG-LOC-15")
 def test_a16_on_a_case_blind_store_the_proof_finds_the_twin_that_the_overlap_rule_forbids() -> None:
-    twin = Location("s3", "warehouse", ("base", "ns", "T1"))
+    twin = Location(SCHEME, "warehouse", ("base", "ns", "T1"))
     policy = build_session_policy(TABLE, AccessLevel.READ, escapes_known=False)
     violations = prove_scope(policy, TABLE, AccessLevel.READ, [twin.key_prefix + "f"], dialect=Dialect.CASE_BLIND)
     assert [(v.action, v.key) for v in violations] == [("s3:GetObject", "base/ns/T1/f")]
@@ -157,7 +159,7 @@ def test_a23_the_pattern_is_anchored_at_the_bucket() -> None:
 @pytest.mark.threat("LG-POL-07")
 def test_b07_a_location_too_long_for_the_policy_is_refused_and_never_widened() -> None:
     # Every `$` becomes four characters, twice.
-    long = Location("s3", "warehouse", tuple("$" * 40 for _ in range(14)))
+    long = Location(SCHEME, "warehouse", tuple("$" * 40 for _ in range(14)))
     with pytest.raises(PolicyTooLarge) as refused:
         build_session_policy(long, AccessLevel.READ, escapes_known=True)
     assert refused.value.code == 400
@@ -165,7 +167,7 @@ def test_b07_a_location_too_long_for_the_policy_is_refused_and_never_widened() -
 
 @pytest.mark.threat("LG-POL-07")
 def test_b07_fourteen_namespaces_of_32_characters_fit() -> None:
-    deep = Location("s3", "warehouse", tuple(f"{level:032}" for level in range(14)))
+    deep = Location(SCHEME, "warehouse", tuple(f"{level:032}" for level in range(14)))
     policy = build_session_policy(deep, AccessLevel.READ_WRITE_DELETE, escapes_known=True)
     assert len(policy) <= MAX_POLICY_CHARACTERS
     assert prove_scope(policy, deep, AccessLevel.READ_WRITE_DELETE, siblings(deep)) == []
@@ -174,7 +176,7 @@ def test_b07_fourteen_namespaces_of_32_characters_fit() -> None:
 @pytest.mark.threat("LG-POL-06")
 def test_b06_there_is_no_policy_for_no_place() -> None:
     with pytest.raises(InvalidLocation):
-        build_session_policy(BaseLocation("s3", "warehouse", ()).child(""), AccessLevel.READ, escapes_known=True)
+        build_session_policy(BaseLocation(SCHEME, "warehouse", ()).child(""), AccessLevel.READ, escapes_known=True)
 
 
 @pytest.mark.threat("LG-POL-02")
@@ -193,7 +195,7 @@ def test_a_key_for_encryption_is_opened_for_reading_or_for_both_and_alone() -> N
 
 
 def test_letters_outside_of_ascii_count_once_against_the_limit() -> None:
-    place = Location("s3", "warehouse", ("中" * 300,))
+    place = Location(SCHEME, "warehouse", ("中" * 300,))
     assert "中" in build_session_policy(place, AccessLevel.READ, escapes_known=True)
 
 

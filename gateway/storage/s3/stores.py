@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of object stores, made from profiles and kept for reuse.
+"""Clients of S3 stores, made from profiles and kept for reuse.
 
 The underlying library reads the process environment first and lets arguments override it. Everything that could
 redirect a request or change who signs it is therefore always given: endpoint, credentials, signing.
@@ -8,6 +8,7 @@ redirect a request or change who signs it is therefore always given: endpoint, c
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -16,25 +17,46 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from obstore.store import S3Store
 
-from gateway.scope.credential import S3AccessKey, S3Credential, TemporaryCredential
+from gateway.scope.credential import Credential
 from gateway.scope.endpoint import EndpointRoute, RouteTo
-from gateway.scope.profile import S3Profile
+from gateway.scope.profile import StorageProfile
 from gateway.storage.errors import StorageDenied
+from gateway.storage.s3.credential import (
+    AnyS3Credential,
+    S3AccessKey,
+    S3Credential,
+    S3TemporaryCredential,
+    s3_credential,
+)
+from gateway.storage.s3.profile import S3Profile, s3_profile
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig
 
-__all__ = ["AnyCredential", "OwnRole", "Stores"]
+__all__ = ["OwnRole", "S3Stores"]
 
-AnyCredential = S3Credential | TemporaryCredential
 # Makes a session of the profile's assume-role-arn for the gateway's own reading and writing (`Sts.assume_own_role`).
-OwnRole = Callable[[S3Profile, S3Credential], Awaitable[TemporaryCredential]]
+OwnRole = Callable[[S3Profile, S3Credential], Awaitable[S3TemporaryCredential]]
 
 MAX_STORES: Final = 256
 
+# For listings and deletions of many the library has no exception of its own for a refusal, only these words. Requests
+# are shown with their addresses percent-encoded, so no key can bring the words in.
+_REFUSED: Final = re.compile(
+    r"\AGeneric S3 error: ("
+    r"Error performing list request: [^\n]*? non-2xx status code: 40[13]\b"
+    r"|DeleteObjects request failed for key [^\n]* \(code: AccessDenied\))"
+)
 
-class Stores:
-    """A bounded set of clients, one for each profile and credential, the least recently used given up first."""
+
+class S3Stores:
+    """A bounded set of clients, one for each profile and credential, the least recently used given up first.
+
+    `own_role` assumes the profile's `assume-role-arn`; without it such profiles are refused. A temporary credential is
+    used as it is. `route` leads to profiles' endpoints.
+    """
+
+    refused = _REFUSED
 
     def __init__(
         self,
@@ -54,30 +76,31 @@ class Stores:
         self._request = timedelta(seconds=request_seconds)
         self._kept: OrderedDict[tuple[bytes, str], S3Store] = OrderedDict()
 
-    def route(self, profile: S3Profile) -> EndpointRoute | None:
+    def route(self, profile: StorageProfile) -> EndpointRoute | None:
         """Return the route to the profile's endpoint; None for a profile that names none.
 
         AWS's own endpoints are reached as the environment says. Raises InvalidStorageProfile for an address that is
         not allowed.
         """
-        if profile.endpoint is None or self._route is None:
+        found = s3_profile(profile)
+        if found.endpoint is None or self._route is None:
             return None
-        return self._route(_address(profile)[0])
+        return self._route(_address(found)[0])
 
-    def store(self, profile: S3Profile, credential: AnyCredential) -> S3Store:
+    def store(self, profile: StorageProfile, credential: Credential) -> S3Store:
         """The client for both; raises `StorageDenied` when the credential's kind is not allowed here, and what `route`
         raises.
         """
         key = (hashlib.sha256(msgspec.json.encode(profile)).digest(), credential.digest)
         found = self._kept.get(key)
         if found is None:
-            found = self._kept[key] = self._make(profile, credential)
+            found = self._kept[key] = self._make(s3_profile(profile), s3_credential(credential))
             while len(self._kept) > MAX_STORES:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         return found
 
-    def _make(self, profile: S3Profile, credential: AnyCredential) -> S3Store:
+    def _make(self, profile: S3Profile, credential: AnyS3Credential) -> S3Store:
         endpoint, virtual_host = _address(profile)
         options: dict[str, Any] = {
             "region": profile.region,
@@ -121,8 +144,8 @@ class Stores:
             options["proxy_url"] = route.proxy_url
         return options
 
-    def _provider(self, profile: S3Profile, credential: AnyCredential) -> Callable[[], Any] | None:
-        if isinstance(credential, TemporaryCredential):
+    def _provider(self, profile: S3Profile, credential: AnyS3Credential) -> Callable[[], Any] | None:
+        if isinstance(credential, S3TemporaryCredential):
             answer = _as_given(credential)
             return lambda: answer
         if not isinstance(credential, S3AccessKey) and not self._system_identities:
@@ -148,7 +171,7 @@ class Stores:
         return None  # the library's own search for an instance role or web identity
 
 
-def _as_given(temporary: TemporaryCredential) -> dict[str, Any]:
+def _as_given(temporary: S3TemporaryCredential) -> dict[str, Any]:
     return {
         "access_key_id": temporary.access_key_id,
         "secret_access_key": temporary.secret_access_key,

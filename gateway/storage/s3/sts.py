@@ -21,13 +21,19 @@ from botocore.config import Config
 from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
 
-from gateway.scope.credential import S3AccessKey, S3Credential, S3SystemIdentity, TemporaryCredential
 from gateway.scope.endpoint import EndpointRoute, RouteTo
 from gateway.scope.errors import InvalidStorageProfile, PolicyTooLarge
-from gateway.scope.profile import Flavor, S3Profile
-from gateway.vending.errors import ShortTermCredentialError, StorageAnswerMalformed, StorageSessionUnavailable
+from gateway.storage.errors import ShortTermCredentialError, StorageAnswerMalformed, StorageSessionUnavailable
+from gateway.storage.s3.credential import (
+    AnyS3Credential,
+    S3AccessKey,
+    S3Credential,
+    S3SystemIdentity,
+    S3TemporaryCredential,
+)
+from gateway.storage.s3.profile import Flavor, S3Profile
 
-__all__ = ["ShortTermCredentialError", "Sts", "TemporaryCredential"]
+__all__ = ["Sts"]
 
 CONNECT_SECONDS: Final = 2.0
 READ_SECONDS: Final = 5.0
@@ -56,7 +62,6 @@ _REASONS: Final = {
 # What proxies and load balancers answer for a server behind them that does not.
 _OUTAGES: Final = frozenset({502, 503, 504})
 
-AnyS3Credential = S3Credential | TemporaryCredential
 LatencyCallback = Callable[[float, str], None]
 
 
@@ -101,7 +106,7 @@ class Sts:
 
     async def assume(
         self, *, profile: S3Profile, credential: S3Credential, policy: str, session_name: str, seconds: int
-    ) -> TemporaryCredential:
+    ) -> S3TemporaryCredential:
         """A session of the profile's STS role that can do what `policy` allows, for `seconds` (900 to 43,200).
 
         Raises `ShortTermCredentialError`, or `PolicyTooLarge` when the store's packed limit is exceeded.
@@ -118,14 +123,14 @@ class Sts:
 
     async def assume_own_role(
         self, profile: S3Profile, credential: S3Credential, *, session_name: str = "lakegate", seconds: int = 3600
-    ) -> TemporaryCredential:
+    ) -> S3TemporaryCredential:
         """A session of `assume-role-arn` with all its rights, for the gateway's own files; never handed out."""
         if profile.assume_role_arn is None:
             raise ValueError("the profile names no assume-role-arn")
         parameters = self._session(profile, credential, profile.assume_role_arn, session_name, seconds)
         return await self._measured(profile, credential, parameters, seconds)
 
-    async def reassumes(self, profile: S3Profile, temporary: TemporaryCredential) -> bool:
+    async def reassumes(self, profile: S3Profile, temporary: S3TemporaryCredential) -> bool:
         """Whether a vended credential can assume the role again *without* a session policy, out of its prefix.
 
         False only when the store says no; raises `ShortTermCredentialError` when it says nothing understandable.
@@ -166,7 +171,7 @@ class Sts:
 
     async def _measured(
         self, profile: S3Profile, credential: S3Credential, parameters: dict[str, Any], seconds: int
-    ) -> TemporaryCredential:
+    ) -> S3TemporaryCredential:
         if not isinstance(credential, S3AccessKey) and not self._system_identities:
             raise ShortTermCredentialError("System identities are not enabled in this gateway", "profile")
         started, outcome = time.monotonic(), "failed"
@@ -272,13 +277,13 @@ class Sts:
             verify=self._ca_bundle,
             aws_access_key_id=static.access_key_id if static else None,
             aws_secret_access_key=static.secret_access_key if static else None,
-            aws_session_token=static.session_token if isinstance(static, TemporaryCredential) else None,
+            aws_session_token=static.session_token if isinstance(static, S3TemporaryCredential) else None,
         )
         client.meta.events.register("before-parse.sts.AssumeRole", _drop_text_of_proxies)
         return cast(_StsClient, client)
 
 
-def _temporary(answer: dict[str, Any], seconds: int) -> TemporaryCredential:
+def _temporary(answer: dict[str, Any], seconds: int) -> S3TemporaryCredential:
     found = answer.get("Credentials") or {}
     if not isinstance(found, dict):
         raise _malformed()
@@ -292,7 +297,7 @@ def _temporary(answer: dict[str, Any], seconds: int) -> TemporaryCredential:
         raise _malformed() from None
     if expires_at > datetime.now(UTC) + timedelta(seconds=seconds) + CLOCK_TOLERANCE:
         raise ShortTermCredentialError("The storage made a session that lives longer than asked for", "too-long")
-    return TemporaryCredential(
+    return S3TemporaryCredential(
         access_key_id=found["AccessKeyId"],
         secret_access_key=found["SecretAccessKey"],
         session_token=found["SessionToken"],

@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gateway.scope.credential import TemporaryCredential
-from gateway.scope.profile import Flavor, S3Profile
-from gateway.vending.properties import client_properties
+from gateway.storage.s3.credential import S3TemporaryCredential
+from gateway.storage.s3.profile import Flavor, S3Profile
 
-TEMPORARY = TemporaryCredential(
+TEMPORARY = S3TemporaryCredential(
     access_key_id="ASIA",
     secret_access_key="sec",
     session_token="tok",
@@ -26,7 +25,7 @@ OTHER = S3Profile(
 
 
 def test_with_credentials_every_client_finds_its_names() -> None:
-    found = client_properties(OTHER, TEMPORARY, refresh_endpoint="v1/w/namespaces/n/tables/t/credentials")
+    found = OTHER.client_properties(TEMPORARY, refresh_endpoint="v1/w/namespaces/n/tables/t/credentials")
     assert found == {
         "s3.region": "local",
         "client.region": "local",
@@ -47,7 +46,7 @@ def test_with_credentials_every_client_finds_its_names() -> None:
 @pytest.mark.threat("LG-LOC-03")
 @pytest.mark.parametrize("profile", [AWS, OTHER])
 def test_a03_without_credentials_no_key_of_any_kind_is_there(profile: S3Profile) -> None:
-    found = client_properties(profile, None, refresh_endpoint="v1/refresh")
+    found = profile.client_properties(None, refresh_endpoint="v1/refresh")
     allowed = {
         "s3.region", "client.region", "region", "s3.endpoint", "s3.path-style-access", "s3.force-virtual-addressing",
     }  # fmt: skip
@@ -57,15 +56,15 @@ def test_a03_without_credentials_no_key_of_any_kind_is_there(profile: S3Profile)
 def test_the_clients_own_names_are_understood_by_pyiceberg() -> None:
     from pyiceberg import io
 
-    found = client_properties(OTHER, TEMPORARY, refresh_endpoint=None)
+    found = OTHER.client_properties(TEMPORARY, refresh_endpoint=None)
     wanted = {io.S3_ENDPOINT, io.S3_REGION, io.S3_ACCESS_KEY_ID, io.S3_SECRET_ACCESS_KEY, io.S3_SESSION_TOKEN}
     assert wanted | {io.S3_FORCE_VIRTUAL_ADDRESSING} <= found.keys()
 
 
 def test_encryption_is_told_to_writers() -> None:
     arn = "arn:aws:kms:eu-west-1:123456789012:key/1"
-    found = client_properties(
-        S3Profile(bucket="warehouse", region="r", aws_kms_key_arn=arn), TEMPORARY, refresh_endpoint=None
+    found = S3Profile(bucket="warehouse", region="r", aws_kms_key_arn=arn).client_properties(
+        TEMPORARY, refresh_endpoint=None
     )
     assert (found["s3.sse.type"], found["s3.sse.key"]) == ("kms", arn)
     assert "client.refresh-credentials-endpoint" not in found

@@ -8,25 +8,17 @@ trailing slash get a refusal; that is the price of the fence.
 
 import json
 import re
-from enum import StrEnum
 from typing import Final
 
 from gateway.scope.errors import PolicyTooLarge
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location, refuse_pattern_characters
 
-__all__ = ["MAX_POLICY_CHARACTERS", "AccessLevel", "PolicyTooLarge", "build_session_policy"]
+__all__ = ["MAX_POLICY_CHARACTERS", "build_session_policy"]
 
 MAX_POLICY_CHARACTERS: Final = 2048  # STS API reference, AssumeRole, parameter Policy
 
 _SPECIAL: Final = re.compile(r"[*?$]")
-
-
-class AccessLevel(StrEnum):
-    """How much of a table's prefix a credential opens. `read-write` can add and overwrite, but not delete."""
-
-    READ = "read"
-    READ_WRITE = "read-write"
-    READ_WRITE_DELETE = "read-write-delete"
 
 
 _READ: Final = ("s3:GetObject",)

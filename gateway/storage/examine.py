@@ -2,8 +2,8 @@
 """Examining a metadata file of somebody else: the whole document, and that everything in it lies inside its location.
 
 Parsing a document holds the interpreter until it is done, and a large or hostile one takes seconds and gigabytes. So
-this is also a program: `python -m gateway.scope.examine` examines one file and ends, with bounded memory and time, and
-has neither an environment nor a network connection of anybody. It imports the pure rooms alone.
+this is also a program: `python -m gateway.storage.examine` examines one file and ends, with bounded memory and time,
+and has neither an environment nor a network connection of anybody. It imports pure modules, and no client of a store.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from gateway.iceberg.limits import Limits
 from gateway.iceberg.locations import inner_locations, location_properties
 from gateway.iceberg.metadata import decode_table_metadata, encode_table_metadata
 from gateway.iceberg.views import decode_view_metadata, encode_view_metadata
-from gateway.scope.location import Location
 from gateway.scope.places import place_of_document, require_inside
-from gateway.scope.profile import decode_profile
+from gateway.storage.registry import decode_profile, parse_location
 
 __all__ = ["SECONDS", "Answer", "Examined", "Kind", "Question", "Refused", "examine"]
 
@@ -75,7 +74,7 @@ Answer = Examined | Refused
 def examine(question: Question) -> Examined:
     """Check the document. Raises errors of status 400."""
     profile = decode_profile(question.profile)
-    file = Location.parse(question.file, escapes_known=True)
+    file = parse_location(question.file)
     if question.kind is Kind.VIEW:
         view = decode_view_metadata(question.document, limits=question.limits)
         location = place_of_document(profile, view.location, file)

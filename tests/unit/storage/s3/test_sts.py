@@ -11,22 +11,24 @@ import botocore.exceptions
 import pytest
 from botocore.loaders import JSONFileLoader
 
-from gateway.scope.credential import S3AccessKey, S3SystemIdentity, TemporaryCredential
 from gateway.scope.errors import PolicyTooLarge
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.profile import Flavor, S3Profile
-from gateway.scope.session_policy import AccessLevel, build_session_policy
+from gateway.storage.errors import ShortTermCredentialError, StorageSessionUnavailable
+from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity, S3TemporaryCredential
+from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.session_policy import build_session_policy
+from gateway.storage.s3.sts import MAX_CLIENTS, Sts
 from gateway.vending.cache import VendKey
-from gateway.vending.errors import ShortTermCredentialError, StorageSessionUnavailable
 from gateway.vending.session_name import SessionIdentity
-from gateway.vending.sts import MAX_CLIENTS, Sts
 from gateway.vending.vendor import Vended, Vendor
-from tests.storage_routes import LOCAL
+from tests.storage_routes import LOCAL, clients
 
 ROLE = "arn:aws:iam::123456789012:role/vend"
 PROFILE = S3Profile(bucket="warehouse", region="eu-west-1", key_prefix="base", sts_enabled=True, sts_role_arn=ROLE)
 KEYS = S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t", external_id="ext-1")
-TABLE = Location("s3", "warehouse", ("base", "t"))
+TABLE = Location(SCHEME, "warehouse", ("base", "t"))
 
 
 def answer(seconds: float = 900, **changes: Any) -> dict[str, Any]:
@@ -66,11 +68,11 @@ class Scripted(Sts):
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("gateway.vending.sts.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("gateway.storage.s3.sts.time.sleep", lambda seconds: None)
     yield
 
 
-async def assume(sts: Sts, profile: S3Profile = PROFILE, keys: Any = KEYS, policy: str = "{}") -> TemporaryCredential:
+async def assume(sts: Sts, profile: S3Profile = PROFILE, keys: Any = KEYS, policy: str = "{}") -> S3TemporaryCredential:
     return await sts.assume(profile=profile, credential=keys, policy=policy, session_name="ann", seconds=900)
 
 
@@ -269,14 +271,14 @@ async def vend(sts: Sts, level: AccessLevel = AccessLevel.READ, **more: Any) -> 
         "seconds": 900,
         "session": SessionIdentity(principal="oidc~ann", role="r", context="groups"),
     }  # fmt: skip
-    return await Vendor(sts, **{k: more.pop(k) for k in ("cache",) if k in more}).vend(**(arguments | more))
+    return await Vendor(clients(sts), **{k: more.pop(k) for k in ("cache",) if k in more}).vend(**(arguments | more))
 
 
 async def test_what_is_vended_is_told_in_full_and_its_policy_is_the_locations() -> None:
     sts = Scripted(answer())
     vended = await vend(sts)
     assert isinstance(vended, Vended)
-    assert (vended.prefix, vended.level, vended.role_arn) == ("s3://warehouse/base/t/", AccessLevel.READ, ROLE)
+    assert (vended.prefix, vended.level, vended.role) == ("s3://warehouse/base/t/", AccessLevel.READ, ROLE)
     assert vended.expires_at == vended.temporary.expires_at and vended.session_name == sts.calls[0]["RoleSessionName"]
     assert sts.calls[0]["Policy"] == build_session_policy(TABLE, AccessLevel.READ, escapes_known=True)
     assert "sec" not in repr(vended) and "tok" not in repr(vended)
@@ -292,7 +294,7 @@ async def test_two_requests_never_share_a_credential_as_long_as_nothing_is_kept(
 async def test_the_cache_key_changes_with_everything_that_may_change_the_answer() -> None:
     keys: list[VendKey] = []
 
-    async def spy(key: VendKey, make: Any, still_allowed: Any = None) -> TemporaryCredential:
+    async def spy(key: VendKey, make: Any, still_allowed: Any = None) -> S3TemporaryCredential:
         keys.append(key)
         return await make()  # type: ignore[no-any-return]
 
@@ -301,7 +303,7 @@ async def test_the_cache_key_changes_with_everything_that_may_change_the_answer(
         {},
         *({"session": SessionIdentity(**(identity | {name: "other"}))} for name in identity),
         {"level": AccessLevel.READ_WRITE},
-        {"location": Location("s3", "warehouse", ("base", "t2"))},
+        {"location": Location(SCHEME, "warehouse", ("base", "t2"))},
         {"profile_version": "8"},
         {"seconds": 901},
         {"credential": S3AccessKey(access_key_id="AK", secret_access_key="rotated")},

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from gateway.iceberg.errors import CatalogError
-from gateway.scope.credential import S3AccessKey, S3SystemIdentity, TemporaryCredential, decode_credential
 from gateway.scope.endpoint import EndpointRules, parse_networks, refuse_address
 from gateway.scope.errors import (
     InvalidLocation,
@@ -19,7 +18,11 @@ from gateway.scope.errors import (
 )
 from gateway.scope.layout import DefaultLayout, FullHierarchyLayout, TabularOnlyLayout, default_location
 from gateway.scope.location import BaseLocation, Location
-from gateway.scope.profile import Flavor, S3Profile, SigningUrlStyle, decode_profile
+from gateway.scope.rules import STRICTEST, StorageRules
+from gateway.storage.registry import decode_credential, decode_profile
+from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity, S3TemporaryCredential
+from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import Flavor, S3Profile, SigningUrlStyle
 
 ROLE = "arn:aws:iam::123456789012:role/vend"
 
@@ -142,10 +145,10 @@ def _named(host: str) -> bytes:
 def test_d08_loopback_and_private_addresses_are_refused_unless_their_network_is_listed(host: str) -> None:
     assert decode_profile(_named(host)).endpoint == f"http://{host}:9000"  # what is stored is judged at its use
     with pytest.raises(InvalidStorageProfile, match="LAKEGATE__STORAGE_ENDPOINT_NETWORKS"):
-        decode_profile(_named(host), endpoints=EndpointRules())
+        decode_profile(_named(host), rules=STRICTEST)
     other = parse_networks(["10.200.0.0/16", "fd99::/16"])
     with pytest.raises(InvalidStorageProfile):
-        decode_profile(_named(host), endpoints=other)
+        decode_profile(_named(host), rules=StorageRules(endpoints=other))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +166,7 @@ def test_d08_loopback_and_private_addresses_are_refused_unless_their_network_is_
     ],
 )
 def test_an_address_of_a_listed_network_is_allowed(host: str, network: str) -> None:
-    assert decode_profile(_named(host), endpoints=parse_networks([network])).endpoint is not None
+    assert decode_profile(_named(host), rules=StorageRules(endpoints=parse_networks([network]))).endpoint is not None
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,9 @@ def test_an_address_of_a_listed_network_is_allowed(host: str, network: str) -> N
 )  # fmt: skip
 def test_d08_metadata_and_link_local_addresses_are_refused_although_their_network_is_listed(host: str) -> None:
     with pytest.raises(InvalidStorageProfile, match="never allowed"):
-        decode_profile(_named(host), endpoints=parse_networks(["0.0.0.0/0", "::/0", "169.254.0.0/16"]))
+        decode_profile(
+            _named(host), rules=StorageRules(endpoints=parse_networks(["0.0.0.0/0", "::/0", "169.254.0.0/16"]))
+        )
 
 
 def test_public_addresses_need_no_list() -> None:
@@ -191,9 +196,9 @@ def test_what_is_no_network_is_refused_by_name(text: str) -> None:
 
 
 def test_the_base_location_without_a_prefix_is_no_location_a_policy_could_be_made_for() -> None:
-    assert profile().base_location() == BaseLocation("s3", "warehouse", ())
+    assert profile().base_location() == BaseLocation(SCHEME, "warehouse", ())
     assert not isinstance(profile().base_location(), Location)
-    assert profile(key_prefix="a/b").base_location() == Location("s3", "warehouse", ("a", "b"))
+    assert profile(key_prefix="a/b").base_location() == Location(SCHEME, "warehouse", ("a", "b"))
 
 
 def test_only_aws_itself_is_trusted_to_know_the_escapes() -> None:
@@ -237,7 +242,7 @@ ID, NS = UUID(int=1), UUID(int=2)
     ],
 )
 def test_a_default_location_holds_the_uuid(layout: Any, path: str) -> None:
-    base = Location("s3", "warehouse", ("b",))
+    base = Location(SCHEME, "warehouse", ("b",))
     assert default_location(base, layout, (("n", NS),), "my t", ID).text == f"s3://warehouse/{path}"
 
 
@@ -246,14 +251,14 @@ def test_a_default_location_holds_the_uuid(layout: Any, path: str) -> None:
     "name", ["*", "${aws:username}", "a/../b", "%2e%2e", "..", "{uuid}", "?", "a\\b", '"', "é", "%252f", "[a]"]
 )
 def test_a11_b01_no_name_breaks_out_of_its_segment(name: str) -> None:
-    base = Location("s3", "warehouse", ("b",))
+    base = Location(SCHEME, "warehouse", ("b",))
     place = default_location(base, TabularOnlyLayout(tabular="{name}-{uuid}"), (), name, ID)
     assert len(place.segments) == 2 and place.segments[1].endswith(f"-{ID}")
 
 
 @pytest.mark.threat("LG-LOC-17")
 def test_a19_the_same_name_again_gets_another_place() -> None:
-    base, layout = Location("s3", "warehouse", ("b",)), TabularOnlyLayout(tabular="{name}-{uuid}")
+    base, layout = Location(SCHEME, "warehouse", ("b",)), TabularOnlyLayout(tabular="{name}-{uuid}")
     assert not default_location(base, layout, (), "t", ID).overlaps(default_location(base, layout, (), "t", NS))
 
 
@@ -297,8 +302,8 @@ def test_c18_an_error_about_a_credential_never_shows_a_value(fields: dict[str, A
 
 @pytest.mark.threat("LG-AUT-15")
 def test_c18_no_secret_is_printed() -> None:
-    expiry = msgspec.json.decode(b'"2026-11-21T00:00:00Z"', type=TemporaryCredential.__annotations__["expires_at"])
-    temporary = TemporaryCredential(
+    expiry = msgspec.json.decode(b'"2026-11-21T00:00:00Z"', type=S3TemporaryCredential.__annotations__["expires_at"])
+    temporary = S3TemporaryCredential(
         access_key_id="AK", secret_access_key="s3cr3t", session_token="t0ken", expires_at=expiry
     )
     for value in (S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t"), temporary):

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files in object stores, of whatever provider the client library knows."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+import obstore
+from obstore import exceptions as failures
+from obstore.store import ObjectStore
+
+from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import Credential
+from gateway.scope.endpoint import EndpointRoute
+from gateway.scope.errors import InvalidStorageProfile
+from gateway.scope.profile import StorageProfile
+from gateway.storage.errors import (
+    FileExists,
+    FileMissing,
+    FileTooLarge,
+    StorageDenied,
+    StorageEndpointRefused,
+    StorageUnavailable,
+)
+
+__all__ = ["ObjectFiles", "ObjectStores"]
+
+DELETE_BATCH: Final = 1000
+
+
+class ObjectStores(Protocol):
+    """Makes the library's clients for one provider. `refused` finds the words of a refusal in an error of no kind."""
+
+    refused: re.Pattern[str]
+
+    def store(self, profile: StorageProfile, credential: Credential) -> ObjectStore:
+        """Return the client for both. Raises StorageDenied for a kind of credential that is not allowed here."""
+        ...
+
+    def route(self, profile: StorageProfile) -> EndpointRoute | None:
+        """Return the route to the profile's endpoint, None when it names none. Raises InvalidStorageProfile."""
+        ...
+
+
+class ObjectFiles:
+    """`FileClient` for stores of objects. No call takes more than `total_seconds`."""
+
+    def __init__(self, stores: ObjectStores, *, total_seconds: float) -> None:
+        self._stores = stores
+        self._total_seconds = total_seconds
+
+    async def put(self, profile: StorageProfile, credential: Credential, key: str, data: bytes) -> None:
+        """Put the object if there is none yet; `FileExists` when there is.
+
+        A store that does not know `If-None-Match` overwrites. Metadata files carry a fresh UUID in their names, so
+        that is the second fence, not the first.
+        """
+        async with self._calling(profile, credential) as store:
+            await obstore.put_async(store, key, data, mode="create", use_multipart=False)
+
+    async def get(self, profile: StorageProfile, credential: Credential, key: str, max_bytes: int) -> bytes:
+        """The whole object; `FileMissing`, or `FileTooLarge` as soon as more than `max_bytes` are seen."""
+        async with self._calling(profile, credential) as store:
+            answer = await obstore.get_async(store, key)
+            if answer.meta["size"] > max_bytes:
+                raise FileTooLarge(f"The file has {answer.meta['size']} bytes, at most {max_bytes} are taken")
+            parts: list[bytes] = []
+            left = max_bytes
+            # Counted as they come: the size was only the store's word.
+            async for part in answer.stream():
+                left -= len(part)
+                if left < 0:
+                    raise FileTooLarge(f"The file has more than {max_bytes} bytes")
+                parts.append(bytes(part))
+        return b"".join(parts)
+
+    async def delete(self, profile: StorageProfile, credential: Credential, keys: Sequence[str]) -> None:
+        """Delete the objects; those that are gone already count as deleted."""
+        for start in range(0, len(keys), DELETE_BATCH):
+            async with self._calling(profile, credential) as store:
+                await obstore.delete_async(store, keys[start : start + DELETE_BATCH])
+
+    async def list(self, profile: StorageProfile, credential: Credential, prefix: str, limit: int) -> list[str]:
+        """At most `limit` object keys that start with `prefix`, in the order of the store."""
+        found: list[str] = []
+        async with self._calling(profile, credential) as store:
+            async for page in obstore.list(store, prefix or None, chunk_size=min(limit, 1000)):
+                found.extend(entry["path"] for entry in page)
+                if len(found) >= limit:
+                    break
+        return found[:limit]
+
+    @asynccontextmanager
+    async def _calling(self, profile: StorageProfile, credential: Credential) -> AsyncIterator[ObjectStore]:
+        """Bound the time and translate what the library raises; the cause is dropped with the store's text in it."""
+        try:
+            store, route = self._stores.store(profile, credential), self._stores.route(profile)
+        except InvalidStorageProfile as refused:
+            raise StorageEndpointRefused(refused.message) from None
+        try:
+            async with asyncio.timeout(self._total_seconds):
+                yield store
+        except CatalogError:
+            raise
+        except (FileNotFoundError, failures.NotFoundError):
+            raise FileMissing("There is no such file in the storage") from None
+        except (failures.AlreadyExistsError, failures.PreconditionError):
+            raise FileExists("There is a file at this place of the storage already") from None
+        except (PermissionError, failures.PermissionDeniedError, failures.UnauthenticatedError):
+            raise StorageDenied("The storage refused the warehouse's credential for this request") from None
+        except (TimeoutError, OSError, failures.BaseError) as error:
+            if route is not None and route.refusal is not None:
+                raise StorageEndpointRefused(route.refusal) from None
+            if self._stores.refused.search(str(error)):
+                raise StorageDenied("The storage refused the warehouse's credential for this request") from None
+            raise StorageUnavailable("The storage did not answer as expected") from None

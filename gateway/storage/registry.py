@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The providers of storage, and what reads a profile, credential or location without knowing whose it is.
+
+The one module that names providers. It does no I/O and imports no client of a store: a process with little memory
+examines metadata files with it (`examine.py`), and a provider imports its client when it is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from gateway.scope.credential import Credential
+from gateway.scope.errors import (
+    InvalidLocation,
+    InvalidStorageCredential,
+    InvalidStorageProfile,
+    StorageTypeNotSupported,
+)
+from gateway.scope.location import Location, alternatives, shown
+from gateway.scope.profile import StorageProfile
+from gateway.scope.rules import STORED, StorageRules
+from gateway.storage.provider import Provider
+from gateway.storage.s3.provider import S3
+
+__all__ = [
+    "PROVIDERS",
+    "decode_credential",
+    "decode_profile",
+    "encode_credential",
+    "parse_location",
+    "require_fitting",
+    "stored_profile",
+]
+
+PROVIDERS: Final[tuple[Provider, ...]] = (S3,)
+
+# Types that clients of the reference system know, for a better answer than "wrong type".
+_OTHER_PROFILES: Final = ("adls", "azdls", "onelake", "gcs", "stackit")
+_OTHER_CREDENTIALS: Final = ("az", "gcs")
+
+_BY_TYPE: Final = {provider.tag: provider for provider in PROVIDERS}
+
+
+def decode_profile(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED) -> StorageProfile:
+    """Read `{"type":…}` by the rules of its provider and of the operator.
+
+    Raises `InvalidStorageProfile`, `StorageTypeNotSupported`, `InvalidLocation` (the place that it names).
+    """
+    try:
+        fields = msgspec.json.decode(data, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        raise InvalidStorageProfile("The storage profile must be a JSON object") from None
+    kind = fields.get("type")
+    types = [provider.tag for provider in PROVIDERS]
+    if kind in _OTHER_PROFILES:
+        raise StorageTypeNotSupported(
+            f"Storage profile type {kind!r} is not supported yet: supported types are {', '.join(types)}"
+        )
+    if not isinstance(kind, str) or kind not in types:
+        raise InvalidStorageProfile(f"Storage profile field 'type' must be {_quoted(types)}")
+    return _BY_TYPE[kind].decode_profile(fields, rules)
+
+
+@lru_cache(maxsize=512)
+def stored_profile(data: bytes) -> StorageProfile:
+    """As `decode_profile` for what is stored already, by the rules that hold without an operator's. Warehouses are few
+    and every load needs one, so it is read once.
+    """
+    return decode_profile(data)
+
+
+def decode_credential(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED) -> Credential:
+    """Read `{"type":…,"credential-type":…}`.
+
+    Raises `InvalidStorageCredential`, whose message never holds a value, `StorageTypeNotSupported`, and
+    `BadRequestException` for what the operator does not allow.
+    """
+    try:
+        fields = msgspec.json.decode(data, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        raise InvalidStorageCredential("The storage credential must be a JSON object") from None
+    kind = fields.pop("type", None)
+    readers = {each.tag: each.decode_credential for each in PROVIDERS if each.decode_credential is not None}
+    if kind in _OTHER_CREDENTIALS:
+        raise StorageTypeNotSupported(
+            f"Storage credential type {kind!r} is not supported yet: supported types are {', '.join(readers)}"
+        )
+    if not isinstance(kind, str) or kind not in readers:
+        raise InvalidStorageCredential(f"Storage credential field 'type' must be {_quoted(readers)}")
+    return readers[kind](fields, rules)
+
+
+def encode_credential(credential: Credential) -> bytes:
+    """Return the JSON that `decode_credential` reads. It holds the secret."""
+    fields: dict[str, Any] = msgspec.to_builtins(credential)
+    return msgspec.json.encode({"type": credential.provider, **fields})
+
+
+def require_fitting(profile: StorageProfile, credential: Credential | None) -> None:
+    """Raise InvalidStorageCredential for a credential of another provider than the profile's."""
+    if credential is not None and credential.provider != profile.provider:
+        raise InvalidStorageCredential(
+            f"Storage credential type {credential.provider!r} does not fit the storage profile type "
+            f"{profile.provider!r}"
+        )
+
+
+def parse_location(text: str) -> Location:
+    """Read a location that is stored already, whatever its provider. Raises InvalidLocation."""
+    for provider in PROVIDERS:
+        if provider.scheme.writes(text):
+            return provider.scheme.parse(text, escapes_known=True)
+    names = tuple(name for provider in PROVIDERS for name in provider.scheme.names)
+    raise InvalidLocation(f"Location {shown(text)} must start with {alternatives(names)}")
+
+
+def _quoted(types: Iterable[str]) -> str:
+    return " or ".join(f"'{each}'" for each in types)

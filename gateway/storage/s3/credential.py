@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""S3 credentials as clients send them and as they are kept encrypted, and the temporary ones made from them.
+
+No `repr` of these shows a secret: they end up in tracebacks, logs and assertion messages.
+"""
+
+import hashlib
+from datetime import datetime
+from typing import Any, ClassVar
+
+import msgspec
+
+from gateway.iceberg.errors import BadRequestException
+from gateway.scope.credential import Credential
+from gateway.scope.errors import InvalidStorageCredential, StorageTypeNotSupported
+from gateway.scope.rules import StorageRules
+
+__all__ = [
+    "AnyS3Credential",
+    "S3AccessKey",
+    "S3Credential",
+    "S3SystemIdentity",
+    "S3TemporaryCredential",
+    "decode_s3_credential",
+    "s3_credential",
+]
+
+_ALIASES = {"aws-access-key-id": "access-key-id", "aws-secret-access-key": "secret-access-key"}
+
+
+class _Quiet:
+    """Prints only what is named as harmless."""
+
+    __slots__ = ()
+    provider: ClassVar[str] = "s3"
+    _shown: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
+        return f"{type(self).__name__}({shown})"
+
+    def __rich_repr__(self) -> Any:
+        return ((name, getattr(self, name)) for name in self._shown)
+
+
+class S3AccessKey(
+    _Quiet,
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename="kebab",
+    forbid_unknown_fields=True,
+    tag_field="credential-type",
+    tag="access-key",
+):
+    """A static key pair; `external_id` is sent with AssumeRole."""
+
+    _shown: ClassVar[tuple[str, ...]] = ("access_key_id",)
+
+    access_key_id: str
+    secret_access_key: str
+    external_id: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("access-key-id", self.access_key_id), ("secret-access-key", self.secret_access_key)):
+            if not value or not value.isascii() or not value.isprintable() or " " in value or len(value) > 512:
+                raise InvalidStorageCredential(
+                    f"Storage credential field {name!r} must be 1 to 512 printable ASCII characters without spaces"
+                )
+        _check_external_id(self.external_id)
+
+    @property
+    def digest(self) -> str:
+        """Names this credential in caches without holding it."""
+        return _digest("access-key", self.access_key_id, self.secret_access_key, self.external_id or "")
+
+
+class S3SystemIdentity(
+    _Quiet,
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename="kebab",
+    forbid_unknown_fields=True,
+    tag_field="credential-type",
+    tag="aws-system-identity",
+):
+    """The gateway's own cloud identity (instance role, web identity); has to be switched on by the operator."""
+
+    _shown: ClassVar[tuple[str, ...]] = ()
+
+    external_id: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_external_id(self.external_id)
+
+    @property
+    def digest(self) -> str:
+        """Names this credential in caches."""
+        return _digest("system-identity", self.external_id or "")
+
+
+S3Credential = S3AccessKey | S3SystemIdentity
+
+
+class S3TemporaryCredential(_Quiet, msgspec.Struct, frozen=True, kw_only=True):
+    """What AssumeRole answers. `expires_at` is aware and in UTC."""
+
+    _shown: ClassVar[tuple[str, ...]] = ("access_key_id", "expires_at")
+
+    access_key_id: str
+    secret_access_key: str
+    session_token: str
+    expires_at: datetime
+
+    @property
+    def digest(self) -> str:
+        """Names this credential in caches without holding it."""
+        return _digest("temporary", self.access_key_id, self.secret_access_key, self.session_token)
+
+
+AnyS3Credential = S3Credential | S3TemporaryCredential
+
+
+def s3_credential(credential: Credential) -> AnyS3Credential:
+    """Return the credential as one of this provider. Raises TypeError for that of another."""
+    if not isinstance(credential, AnyS3Credential):
+        raise TypeError(f"a {type(credential).__name__} is no credential of an S3 store")
+    return credential
+
+
+def decode_s3_credential(fields: dict[str, Any], rules: StorageRules) -> S3Credential:
+    """Read `{"credential-type":…}`; the field names of older guides (`aws-access-key-id`) are taken too.
+
+    Raises `InvalidStorageCredential`, whose message never holds a value, `StorageTypeNotSupported`, and
+    `BadRequestException` for a system identity where `rules` allow none.
+    """
+    way = fields.get("credential-type")
+    if way in ("cloudflare-r2", "aliyun-oss"):
+        raise StorageTypeNotSupported(
+            f"Storage credential-type {way!r} is not supported yet: supported are access-key and aws-system-identity"
+        )
+    for alias, name in _ALIASES.items():
+        if alias in fields:
+            if name in fields:
+                raise InvalidStorageCredential(
+                    f"Storage credential gives {name!r} and its alias {alias!r}: give one of them"
+                )
+            fields[name] = fields.pop(alias)
+    try:
+        credential: S3Credential = msgspec.convert(fields, type=S3Credential)
+    except msgspec.ValidationError as error:
+        raise InvalidStorageCredential(f"Invalid storage credential: {_without_values(str(error))}") from None
+    if isinstance(credential, S3SystemIdentity) and not rules.system_identities:
+        raise BadRequestException("System identities are not enabled on this server: give an access key.")
+    return credential
+
+
+def _without_values(message: str) -> str:
+    """msgspec quotes unknown tags and field names, which for a misplaced secret would be the secret."""
+    text, _, where = message.partition(" - at ")
+    if text.startswith("Object contains unknown field"):
+        text = "it has a field that is not known; known are access-key-id, secret-access-key and external-id"
+    elif text.startswith("Invalid value"):
+        text = "'credential-type' must be access-key or aws-system-identity"
+    return f"{text} - at {where}" if where.startswith("`$.") and "unknown" not in text else text
+
+
+def _check_external_id(value: str | None) -> None:
+    # STS API reference, AssumeRole, parameter ExternalId
+    if value is not None and not (2 <= len(value) <= 1224 and all(c.isalnum() or c in "_+=,.@:/-" for c in value)):
+        raise InvalidStorageCredential(
+            "Storage credential field 'external-id' must be 2 to 1224 of letters, digits and _+=,.@:/-"
+        )
+
+
+def _digest(*parts: str) -> str:
+    framed = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
+    return hashlib.sha256(framed).hexdigest()

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""S3 storage profiles: where a warehouse keeps its files and how its credentials are made.
+
+Unknown fields are refused: a misspelled `key-prefix` that is silently ignored would put a warehouse at the root of
+its bucket.
+"""
+
+import re
+from enum import StrEnum
+from functools import partial
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from gateway.scope.credential import TemporaryCredential
+from gateway.scope.endpoint import check_endpoint
+from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
+from gateway.scope.layout import DefaultLayout, StorageLayout
+from gateway.scope.location import BaseLocation, Location, refuse_pattern_characters
+from gateway.scope.profile import Downscoping, NoVending, StorageProfile
+from gateway.scope.rules import StorageRules
+from gateway.storage.s3.credential import S3TemporaryCredential
+from gateway.storage.s3.location import SCHEME, check_bucket
+from gateway.storage.s3.session_policy import build_session_policy
+
+__all__ = ["Flavor", "S3Profile", "SigningUrlStyle", "decode_s3_profile", "s3_profile"]
+
+MAX_KEY_PREFIX: Final = 896  # leaves 128 of the 1,024 bytes of a key for what lies below
+MIN_TOKEN_SECONDS: Final = 900  # STS API reference, AssumeRole, parameter DurationSeconds
+MAX_TOKEN_SECONDS: Final = 43200
+MAX_SESSION_TAGS: Final = 50  # STS API reference, AssumeRole, parameter Tags
+
+_ROLE_ARN: Final = re.compile(r"arn:[a-z0-9-]+:iam::[0-9]{0,12}:role/[A-Za-z0-9_+=,.@/-]{1,512}", re.ASCII)
+_KMS_ARN: Final = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]{1,32}:[0-9]{12}:key/[A-Za-z0-9-]{1,64}", re.ASCII)
+_REGION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
+_TAG_TEXT: Final = re.compile(r"[\w .:/=+@-]*")
+_ALIASES: Final = {"s3-url-detection-mode": "remote-signing-url-style"}
+_STYLE_ALIASES: Final = {"virtual-host": "virtual_host"}
+_FLAVOR_ALIASES: Final = {"minio": "s3-compat"}
+_PARTITIONS: Final = (("cn-", "aws-cn"), ("us-gov-", "aws-us-gov"), ("us-iso-", "aws-iso"), ("us-isob-", "aws-iso-b"))
+
+
+class Flavor(StrEnum):
+    """Whose S3 it is: `aws` knows escapes and variables in policies, an `s3-compat` store is not trusted to."""
+
+    AWS = "aws"
+    S3_COMPAT = "s3-compat"
+
+
+class SigningUrlStyle(StrEnum):
+    """How a URL to be signed names its bucket."""
+
+    AUTO = "auto"
+    PATH = "path"
+    VIRTUAL_HOST = "virtual_host"
+
+
+class S3Profile(
+    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="s3"
+):
+    """A warehouse on S3 or a compatible store. Seconds are whole seconds; `key_prefix` has neither end's slash.
+
+    Construction checks every field against the others and raises `InvalidStorageProfile`; what an endpoint may lead
+    to is checked by `decode_s3_profile`, which knows the operator's rules.
+    """
+
+    provider: ClassVar[str] = "s3"
+    credential_kind: ClassVar[str] = "access-key"
+    no_contact: ClassVar[str] = (
+        "The storage cannot be used at its endpoint: the name cannot be resolved, the address is in no network that "
+        "this server's operator allows (LAKEGATE__STORAGE_ENDPOINT_NETWORKS), nothing answers in time, or what answers "
+        "is no such store or has no such bucket"
+    )
+
+    bucket: str
+    region: str
+    sts_enabled: bool = False
+    key_prefix: str | None = None
+    endpoint: str | None = None
+    sts_endpoint: str | None = None
+    flavor: Flavor = Flavor.AWS
+    path_style_access: bool = False
+    assume_role_arn: str | None = None
+    sts_role_arn: str | None = None
+    sts_token_validity_seconds: int = 3600
+    sts_session_tags: dict[str, str] = {}
+    remote_signing_enabled: bool = True
+    remote_signing_url_style: SigningUrlStyle = SigningUrlStyle.AUTO
+    allow_alternative_protocols: bool = False
+    push_s3_delete_disabled: bool = True
+    aws_kms_key_arn: str | None = None
+    legacy_md5_behavior: bool = False
+    storage_layout: StorageLayout = DefaultLayout()
+
+    def __post_init__(self) -> None:
+        _check_place(self)
+        _check_roles(self)
+        _check_sessions(self)
+
+    @property
+    def escapes_known(self) -> bool:
+        """Whether the store takes `${*}`, `${?}`, `${$}` in a policy as the literal characters."""
+        return self.flavor is Flavor.AWS and self.endpoint is None
+
+    @property
+    def partition(self) -> str:
+        """The partition of this profile's ARNs (IAM user guide, "Amazon Resource Names")."""
+        if self.flavor is Flavor.AWS:
+            for start, partition in _PARTITIONS:
+                if self.region.startswith(start):
+                    return partition
+        return "aws"
+
+    @property
+    def scheme_alternatives(self) -> tuple[str, ...]:
+        """The schemes a client may write in a location of this warehouse."""
+        return ("s3", "s3a", "s3n") if self.allow_alternative_protocols else ("s3",)
+
+    @property
+    def session_role_arn(self) -> str | None:
+        """The role that vended credentials are sessions of."""
+        return self.sts_role_arn or self.assume_role_arn
+
+    @property
+    def downscoping(self) -> Downscoping | NoVending:
+        """Sessions of AssumeRole with an inline session policy, or none when `sts-enabled` is false."""
+        if not self.sts_enabled:
+            return NoVending(
+                reason="sts-enabled is false in the storage profile",
+                skipped="sts-enabled is false: this warehouse vends no credentials",
+            )
+        policy = partial(
+            build_session_policy,
+            escapes_known=self.escapes_known,
+            kms_key_arn=self.aws_kms_key_arn,
+            partition=self.partition,
+        )
+        return Downscoping(self.sts_token_validity_seconds, self.session_role_arn, policy)
+
+    @property
+    def own_access(self) -> None:
+        """None: the gateway reaches a bucket by a stored credential alone."""
+        return None
+
+    def base_location(self) -> BaseLocation:
+        """The place below which everything of the warehouse lies; a `Location` when there is a key prefix."""
+        if self.key_prefix is None:
+            return BaseLocation(SCHEME, self.bucket, ())
+        return Location(SCHEME, self.bucket, tuple(self.key_prefix.split("/")))
+
+    def parse_location(self, text: str) -> Location:
+        """Read a location a client gave: right scheme, strictly below the base. Raises `InvalidLocation`."""
+        scheme = text.partition("://")[0].lower()
+        if scheme not in self.scheme_alternatives:
+            raise InvalidLocation(
+                f"Location scheme {ascii(scheme[:20])} is not allowed in this warehouse: "
+                f"use {', '.join(self.scheme_alternatives)}"
+            )
+        location = SCHEME.parse(text, escapes_known=self.escapes_known)
+        base = self.base_location()
+        if not base.contains(location, strict=True):
+            raise InvalidLocation(f"Location must lie below the warehouse's base location {base.prefix_text!r}")
+        return location
+
+    def check(self, rules: StorageRules) -> None:
+        """Judge the endpoints as they are written. Names are judged when they are connected to."""
+        for field, url in (("endpoint", self.endpoint), ("sts-endpoint", self.sts_endpoint)):
+            if url is not None:
+                check_endpoint(url, field, rules.endpoints)
+
+    def moved(self, new: StorageProfile) -> list[str]:
+        """Return which of bucket, key prefix and region differ in `new`."""
+        if not isinstance(new, S3Profile):
+            return ["type"]
+        compared = (
+            ("bucket", self.bucket, new.bucket),
+            ("key-prefix", self.key_prefix, new.key_prefix),
+            # With an endpoint of its own, the region is only a word in the signature.
+            ("region", self.region, new.region if new.endpoint is None else self.region),
+        )
+        return [field for field, before, after in compared if before != after]
+
+    def endpoints(self) -> dict[str, str]:
+        """Return the endpoints of store and STS, without those that are AWS's own."""
+        named = {"endpoint": self.endpoint, "sts_endpoint": self.sts_endpoint}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def client_properties(
+        self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
+    ) -> dict[str, str]:
+        """Region, endpoint, path style always; keys, expiry (milliseconds since 1970), refresh only with `temporary`.
+
+        One dictionary serves Java, PyIceberg and DuckDB, which look for the same things under different names.
+        """
+        properties = {
+            "s3.region": self.region,  # PyIceberg
+            "client.region": self.region,  # Java
+            "region": self.region,  # DuckDB
+        }
+        if self.endpoint is not None:
+            properties["s3.endpoint"] = self.endpoint
+        # Without this a client resolves the bucket as a host name, which no store on an IP address or plain name
+        # answers to.
+        if self.path_style_access:
+            properties["s3.path-style-access"] = "true"
+            properties["s3.force-virtual-addressing"] = "false"  # PyIceberg's name for the opposite
+        if self.aws_kms_key_arn is not None:
+            properties["s3.sse.type"] = "kms"
+            properties["s3.sse.key"] = self.aws_kms_key_arn
+        if temporary is None:
+            return properties
+        if not isinstance(temporary, S3TemporaryCredential):
+            raise TypeError(f"a {type(temporary).__name__} is no session of an S3 store")
+        expires_ms = str(int(temporary.expires_at.timestamp() * 1000))
+        properties |= {
+            "s3.access-key-id": temporary.access_key_id,
+            "s3.secret-access-key": temporary.secret_access_key,
+            "s3.session-token": temporary.session_token,
+            "s3.session-token-expires-at-ms": expires_ms,
+            "expiration-time": expires_ms,
+        }
+        if refresh_endpoint is not None:
+            properties["client.refresh-credentials-endpoint"] = refresh_endpoint
+            properties["client.refresh-credentials-enabled"] = "true"
+        return properties
+
+
+def s3_profile(profile: StorageProfile) -> S3Profile:
+    """Return the profile as one of this provider. Raises TypeError for that of another."""
+    if not isinstance(profile, S3Profile):
+        raise TypeError(f"a {type(profile).__name__} is no profile of an S3 store")
+    return profile
+
+
+def decode_s3_profile(fields: dict[str, Any], rules: StorageRules) -> S3Profile:
+    """Read `{"type":"s3",…}`, aliases of older guides included, and check its endpoints against the operator's rules.
+
+    Raises `InvalidStorageProfile`, `InvalidLocation` (bucket and key prefix).
+    """
+    _resolve_aliases(fields)
+    for name in ("endpoint", "sts-endpoint"):
+        if fields.get(name) is not None:
+            if not isinstance(fields[name], str):
+                raise InvalidStorageProfile(f"Storage profile field {name!r} must be a string")
+            fields[name] = check_endpoint(fields[name], name, rules.endpoints)
+    try:
+        return msgspec.convert(fields, type=S3Profile)
+    except msgspec.ValidationError as error:
+        raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
+
+
+def _resolve_aliases(fields: dict[str, Any]) -> None:
+    for alias, name in _ALIASES.items():
+        if alias in fields:
+            if name in fields:
+                raise InvalidStorageProfile(f"Storage profile gives {name!r} and its alias {alias!r}: give one of them")
+            fields[name] = fields.pop(alias)
+    for name, aliases in (("flavor", _FLAVOR_ALIASES), ("remote-signing-url-style", _STYLE_ALIASES)):
+        if isinstance(fields.get(name), str):
+            fields[name] = aliases.get(fields[name], fields[name])
+    if isinstance(fields.get("key-prefix"), str):
+        # One slash at the end means the same place; nothing at all means the bucket's root.
+        fields["key-prefix"] = fields["key-prefix"].removesuffix("/") or None
+    for name in ("sts-session-tags", "storage-layout"):
+        if fields.get(name, ...) is None:
+            del fields[name]
+
+
+def _check_place(profile: S3Profile) -> None:
+    check_bucket(profile.bucket)
+    if not _REGION.fullmatch(profile.region):
+        raise InvalidStorageProfile(
+            "Storage profile field 'region' must be 1 to 64 letters, digits, hyphens and underscores"
+        )
+    prefix = profile.key_prefix
+    if prefix is not None:
+        if not prefix or prefix.startswith("/") or prefix.endswith("/"):
+            raise InvalidStorageProfile("Storage profile field 'key-prefix' must not be empty or start with a slash")
+        if len(prefix.encode()) > MAX_KEY_PREFIX:
+            raise InvalidStorageProfile(f"Storage profile field 'key-prefix' must have at most {MAX_KEY_PREFIX} bytes")
+        if not profile.escapes_known:
+            refuse_pattern_characters(prefix)
+        profile.base_location()
+    if profile.flavor is Flavor.S3_COMPAT and profile.endpoint is None:
+        raise InvalidStorageProfile("Storage profile field 'endpoint' is needed for the flavor s3-compat")
+
+
+def _check_roles(profile: S3Profile) -> None:
+    for name, arn in (("assume-role-arn", profile.assume_role_arn), ("sts-role-arn", profile.sts_role_arn)):
+        if arn is not None and not _ROLE_ARN.fullmatch(arn):
+            raise InvalidStorageProfile(
+                f"Storage profile field {name!r} must be a role ARN such as arn:aws:iam::123456789012:role/name"
+            )
+    if profile.sts_enabled and profile.flavor is Flavor.AWS and profile.session_role_arn is None:
+        raise InvalidStorageProfile(
+            "Storage profile needs 'sts-role-arn' or 'assume-role-arn' when 'sts-enabled' is true and the flavor is aws"
+        )
+    if profile.aws_kms_key_arn is not None and not _KMS_ARN.fullmatch(profile.aws_kms_key_arn):
+        raise InvalidStorageProfile(
+            "Storage profile field 'aws-kms-key-arn' must be the ARN of a key (…:key/…): policies cannot name an alias"
+        )
+
+
+def _check_sessions(profile: S3Profile) -> None:
+    if not MIN_TOKEN_SECONDS <= profile.sts_token_validity_seconds <= MAX_TOKEN_SECONDS:
+        raise InvalidStorageProfile(
+            f"Storage profile field 'sts-token-validity-seconds' must be {MIN_TOKEN_SECONDS} to {MAX_TOKEN_SECONDS}"
+        )
+    if len(profile.sts_session_tags) > MAX_SESSION_TAGS:
+        raise InvalidStorageProfile(
+            f"Storage profile field 'sts-session-tags' must hold at most {MAX_SESSION_TAGS} tags"
+        )
+    for key, value in profile.sts_session_tags.items():
+        if not (1 <= len(key) <= 128 and len(value) <= 256 and _TAG_TEXT.fullmatch(key) and _TAG_TEXT.fullmatch(value)):
+            raise InvalidStorageProfile(
+                "Storage profile field 'sts-session-tags' must map keys of 1 to 128 to values of at most 256 "
+                "characters, each out of letters, digits, spaces and _.:/=+@-"
+            )
