@@ -22,7 +22,7 @@ from msgspec import Meta
 
 from gateway.postgres_url import is_local, require_no_tls
 from gateway.scope.endpoint import parse_networks
-from gateway.scope.rules import StorageRules
+from gateway.scope.rules import StorageRules, parse_directories
 from gateway.sections import (
     Audit,
     Count,
@@ -109,6 +109,13 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
             description="Networks (CIDR) beyond public addresses that storage profiles may name as `endpoint` and "
             "`sts-endpoint`: loopback and private ones are refused unless listed; link-local, site-local and metadata "
             "ones always."
+        ),
+    ] = ()
+    storage_local_directories: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Absolute paths on the gateway's machine below which warehouses of type `local` may lie. For "
+            "development: their clients open the files themselves, without credentials. Empty: no such warehouse."
         ),
     ] = ()
     metadata_cleanup_window: Annotated[
@@ -199,12 +206,17 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
         """What storage profiles may name.
 
         Raises:
-            SettingsError: an entry is no network.
+            SettingsError: an entry is no network, or no absolute and canonical path.
         """
         try:
-            return StorageRules(endpoints=parse_networks(self.storage_endpoint_networks))
+            networks = parse_networks(self.storage_endpoint_networks)
         except ValueError as wrong:
             raise SettingsError(f"{PREFIX}STORAGE_ENDPOINT_NETWORKS: {wrong}") from None
+        try:
+            directories = parse_directories(self.storage_local_directories)
+        except ValueError as wrong:
+            raise SettingsError(f"{PREFIX}STORAGE_LOCAL_DIRECTORIES: {wrong}") from None
+        return StorageRules(endpoints=networks, directories=directories)
 
     def write_url(self) -> Secret:
         """The primary's connection URL, given whole or made of its parts.

@@ -6,11 +6,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from gateway.scope.endpoint import ANY_NETWORK, RouteTo
-from gateway.storage.clients import StorageClients
 from gateway.storage.connector import Connector
 from gateway.storage.files import Files
 from gateway.storage.object_files import ObjectFiles
-from gateway.storage.provider import FileClient, StorageClient
+from gateway.storage.provider import FileClient, StorageClient, StorageClients
 from gateway.storage.s3.client import S3Sessions
 from gateway.storage.s3.stores import OwnRole, S3Stores
 from gateway.storage.s3.sts import Sts

@@ -33,10 +33,10 @@ from gateway.opa.decider import OpaDecider
 from gateway.postgres_url import asyncpg_url
 from gateway.scope.rules import StorageRules
 from gateway.settings import Settings
-from gateway.storage.clients import StorageClients, open_clients
 from gateway.storage.connector import Connector
 from gateway.storage.files import Files
-from gateway.storage.provider import ClientOptions
+from gateway.storage.provider import ClientOptions, StorageClients
+from gateway.storage.registry import open_clients
 from gateway.tasks.model_changes import NOTICED_WITHIN, REQUIRED
 from gateway.tasks.models import ModelWatch
 from gateway.telemetry.metrics import Metrics
@@ -167,6 +167,7 @@ def open_stores(
     stack.callback(connector.close)
     clients = open_clients(
         ClientOptions(
+            rules=rules,
             route=connector.route,
             certificates=trust.pem,
             ca_bundle=trust.bundle,

@@ -27,7 +27,13 @@ async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty:
     Raises:
         StackError: it could not be started, or was told to stop before it was ready.
     """
-    plan = Plan(data=data, tools=toolchain.locate(settings), fast=settings.embedded.fast)
+    directories = ",".join(settings.storage_local_directories)
+    plan = Plan(
+        data=data,
+        tools=toolchain.locate(settings),
+        fast=settings.embedded.fast,
+        gateway_settings={"STORAGE_LOCAL_DIRECTORIES": directories} if directories else {},
+    )
     up = asyncio.Event()
     try:
         if not await until_signal(_stay(plan, ready_file, empty, up)) and not up.is_set():

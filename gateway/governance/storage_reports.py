@@ -25,7 +25,7 @@ from gateway.iceberg.errors import CatalogError
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import StorageRules
-from gateway.storage.clients import StorageClients
+from gateway.storage.provider import StorageClients
 from gateway.storage.registry import decode_credential, decode_profile, require_fitting
 
 #: The checks that need no store, in the order of the report.

@@ -29,7 +29,6 @@ from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.profile import NoVending, StorageProfile
 from gateway.scope.rules import STRICTEST, StorageRules
-from gateway.storage.clients import StorageClients
 from gateway.storage.errors import (
     FileMissing,
     ShortTermCredentialError,
@@ -39,6 +38,7 @@ from gateway.storage.errors import (
     StorageUnavailable,
 )
 from gateway.storage.files import Files
+from gateway.storage.provider import StorageClients
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import FLOOR_SECONDS, NoCredentials, Vendor
 

@@ -25,6 +25,7 @@ __all__ = [
     "Location",
     "Scheme",
     "alternatives",
+    "check_segment",
     "fold",
     "refuse_pattern_characters",
     "shown",
@@ -49,7 +50,7 @@ class Scheme:
 
     `names` are the ways to write the scheme, the canonical one first. `check_authority` raises InvalidLocation for what
     is no authority of this provider. A path has at most `max_path_bytes`. `path_noun` and `root_noun` are what messages
-    call a path and the place above all paths.
+    call a path and the place above all paths. `path_alone`: `name:/path` is a location too (RFC 8089, appendix B).
     """
 
     names: tuple[str, ...]
@@ -57,6 +58,7 @@ class Scheme:
     max_path_bytes: int
     path_noun: str
     root_noun: str
+    path_alone: bool = False
 
     @property
     def name(self) -> str:
@@ -64,9 +66,8 @@ class Scheme:
         return self.names[0]
 
     def writes(self, text: str) -> bool:
-        """Return True if `text` starts with one of the names, in any letter case."""
-        name, separator, _ = text.partition("://")
-        return bool(separator) and name.isascii() and name.lower() in self.names
+        """Return True if `text` is written in this scheme, with one of its names in any letter case."""
+        return self._after_name(text) is not None
 
     def parse(self, text: str, *, escapes_known: bool = False) -> "Location":
         """Read `scheme://authority/path`; one trailing slash is allowed and dropped.
@@ -74,15 +75,25 @@ class Scheme:
         `escapes_known` says whether the store knows a way to take pattern characters literally; without it they are
         refused. Raises `InvalidLocation`.
         """
-        if not self.writes(text):
+        rest = self._after_name(text)
+        if rest is None:
             raise InvalidLocation(f"Location {shown(text)} must start with {alternatives(self.names)}")
-        authority, _, path = text.partition("://")[2].partition("/")
+        authority, _, path = rest.partition("/")
         path = path.removesuffix("/")
         segments = tuple(path.split("/")) if path else ()
         if not escapes_known:
             for segment in segments:
                 refuse_pattern_characters(segment)
         return Location(self, authority, segments)
+
+    def _after_name(self, text: str) -> str | None:
+        """Return authority and path as they are written; None for another scheme."""
+        name, _, rest = text.partition(":")
+        if not name.isascii() or name.lower() not in self.names:
+            return None
+        if rest.startswith("//"):
+            return rest[2:]
+        return rest if self.path_alone and rest.startswith("/") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +111,7 @@ class BaseLocation:
     def __post_init__(self) -> None:
         self.scheme.check_authority(self.authority)
         for segment in self.segments:
-            _check_segment(segment)
+            check_segment(segment)
         most = self.scheme.max_path_bytes
         if len("/".join(self.segments).encode()) >= most:
             raise InvalidLocation(f"Location is too long: {self.scheme.path_noun} has at most {most} bytes")
@@ -194,7 +205,8 @@ def refuse_pattern_characters(segment: str) -> None:
         )
 
 
-def _check_segment(segment: str) -> None:
+def check_segment(segment: str) -> None:
+    """Refuse what is no segment of a path in any store. Raises InvalidLocation, which says the rule that was broken."""
     if not segment:
         raise InvalidLocation("Location has an empty path segment ('//' or a leading slash)")
     if "/" in segment:

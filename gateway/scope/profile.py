@@ -44,8 +44,8 @@ class StorageProfile(Protocol):
 
     provider: ClassVar[str]
     """The `type` of the profile."""
-    credential_kind: ClassVar[str]
-    """The `credential-type` of a credential that is stored for such a profile."""
+    credential_kind: ClassVar[str | None]
+    """The `credential-type` of a credential that is stored for such a profile; None where none is ever stored."""
     no_contact: ClassVar[str]
     """What a validation reports when no store was reached. It is one text for every cause: its reader must not learn
     which addresses of the operator's network are in use."""

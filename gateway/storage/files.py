@@ -12,7 +12,7 @@ from gateway.scope.credential import Credential
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import BaseLocation, Location
 from gateway.scope.profile import StorageProfile
-from gateway.storage.clients import StorageClients
+from gateway.storage.provider import StorageClients
 
 __all__ = ["Files"]
 

@@ -8,7 +8,7 @@ holds for every provider is around it: the bounds of a warehouse (`files.py`), t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -16,9 +16,9 @@ from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.endpoint import RouteTo
 from gateway.scope.location import Scheme
 from gateway.scope.profile import StorageProfile
-from gateway.scope.rules import StorageRules
+from gateway.scope.rules import STRICTEST, StorageRules
 
-__all__ = ["ClientOptions", "FileClient", "Provider", "Sessions", "StorageClient"]
+__all__ = ["ClientOptions", "FileClient", "Provider", "Sessions", "StorageClient", "StorageClients"]
 
 CONNECT_SECONDS: Final = 2.0
 REQUEST_SECONDS: Final = 15.0
@@ -81,6 +81,22 @@ class StorageClient:
     close: Callable[[], None]
 
 
+class StorageClients:
+    """A client for each type of storage profile (`registry.open_clients`)."""
+
+    def __init__(self, clients: Mapping[str, StorageClient]) -> None:
+        self._clients = clients
+
+    def of(self, profile: StorageProfile) -> StorageClient:
+        """Return the client for this profile. Raises LookupError for a provider that was not opened."""
+        return self._clients[profile.provider]
+
+    def close(self) -> None:
+        """Close every client."""
+        for client in self._clients.values():
+            client.close()
+
+
 def _no_metrics(_seconds: float, _outcome: str) -> None:
     return None
 
@@ -89,17 +105,17 @@ def _no_metrics(_seconds: float, _outcome: str) -> None:
 class ClientOptions:
     """What providers open their clients with.
 
-    `route` leads to endpoints that profiles name; without it only public addresses are connected to. `certificates`
-    (PEM) and `ca_bundle` (a file) are trusted beside the system's. `on_session` receives the seconds that the making of
-    each session took, and its outcome: `ok` or the reason of the error. `system_identities`: profiles may use the
-    gateway's own identity in its cloud. The seconds bound a connection, a request and a call with its repetitions.
+    `rules` are the operator's, by which stored profiles are judged again when they are used. `route` leads to endpoints
+    that profiles name; without it only public addresses are connected to. `certificates` (PEM) and `ca_bundle` (a file)
+    are trusted beside the system's. `on_session` receives the seconds that the making of each session took, and its
+    outcome: `ok` or the reason of the error. The seconds bound a connection, a request and a call with its repetitions.
     """
 
+    rules: StorageRules = STRICTEST
     route: RouteTo | None = None
     certificates: str | None = None
     ca_bundle: str | None = None
     on_session: Callable[[float, str], None] = _no_metrics
-    system_identities: bool = False
     connect_seconds: float = CONNECT_SECONDS
     request_seconds: float = REQUEST_SECONDS
     total_seconds: float = TOTAL_SECONDS
@@ -107,15 +123,21 @@ class ClientOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """One provider. All but `open` is pure. `tag` is the `type` of its profiles and credentials.
+    """One provider. All but `open` is pure.
 
+    `allowed` says whether the operator's rules allow any warehouse of this provider; messages name those alone.
     `decode_profile` raises InvalidStorageProfile and InvalidLocation, `decode_credential` InvalidStorageCredential and
     StorageTypeNotSupported; both get the fields of the JSON object. A provider without credentials has None there.
     """
 
-    tag: str
-    scheme: Scheme
     profile: type[StorageProfile]
+    scheme: Scheme
+    allowed: Callable[[StorageRules], bool]
     decode_profile: Callable[[dict[str, Any], StorageRules], StorageProfile]
     decode_credential: Callable[[dict[str, Any], StorageRules], Credential] | None
     open: Callable[[ClientOptions], StorageClient]
+
+    @property
+    def tag(self) -> str:
+        """The `type` of its profiles and credentials."""
+        return self.profile.provider

@@ -23,20 +23,22 @@ from gateway.scope.errors import (
 from gateway.scope.location import Location, alternatives, shown
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import STORED, StorageRules
-from gateway.storage.provider import Provider
-from gateway.storage.s3.provider import S3
+from gateway.storage.local.profile import LOCAL
+from gateway.storage.provider import ClientOptions, Provider, StorageClients
+from gateway.storage.s3.profile import S3
 
 __all__ = [
     "PROVIDERS",
     "decode_credential",
     "decode_profile",
     "encode_credential",
+    "open_clients",
     "parse_location",
     "require_fitting",
     "stored_profile",
 ]
 
-PROVIDERS: Final[tuple[Provider, ...]] = (S3,)
+PROVIDERS: Final[tuple[Provider, ...]] = (S3, LOCAL)
 
 # Types that clients of the reference system know, for a better answer than "wrong type".
 _OTHER_PROFILES: Final = ("adls", "azdls", "onelake", "gcs", "stackit")
@@ -55,12 +57,12 @@ def decode_profile(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED) -
     except msgspec.MsgspecError:
         raise InvalidStorageProfile("The storage profile must be a JSON object") from None
     kind = fields.get("type")
-    types = [provider.tag for provider in PROVIDERS]
+    types = [provider.tag for provider in PROVIDERS if provider.allowed(rules)]
     if kind in _OTHER_PROFILES:
         raise StorageTypeNotSupported(
             f"Storage profile type {kind!r} is not supported yet: supported types are {', '.join(types)}"
         )
-    if not isinstance(kind, str) or kind not in types:
+    if not isinstance(kind, str) or kind not in _BY_TYPE:
         raise InvalidStorageProfile(f"Storage profile field 'type' must be {_quoted(types)}")
     return _BY_TYPE[kind].decode_profile(fields, rules)
 
@@ -116,6 +118,11 @@ def parse_location(text: str) -> Location:
             return provider.scheme.parse(text, escapes_known=True)
     names = tuple(name for provider in PROVIDERS for name in provider.scheme.names)
     raise InvalidLocation(f"Location {shown(text)} must start with {alternatives(names)}")
+
+
+def open_clients(options: ClientOptions) -> StorageClients:
+    """Open a client of every provider. It is then that their libraries are imported."""
+    return StorageClients({provider.tag: provider.open(options) for provider in PROVIDERS})
 
 
 def _quoted(types: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.profile import NoVending, StorageProfile
-from gateway.storage.clients import StorageClients
+from gateway.storage.provider import StorageClients
 from gateway.vending.cache import CredentialCache, VendKey, uncached
 from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse
 from gateway.vending.session_name import SessionIdentity, session_name

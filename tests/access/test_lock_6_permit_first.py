@@ -24,8 +24,8 @@ from gateway.api.parts import Parts
 from gateway.db.credentials import StorageCredentials
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
-from gateway.storage.clients import StorageClients
 from gateway.storage.files import Files
+from gateway.storage.provider import StorageClients
 from gateway.vending.vendor import Vendor
 
 #: What takes no permit, and why that is no way around the door. A line that is not needed fails.

@@ -35,7 +35,7 @@ _MODULES = (
     *("app", "assembly.adapters", "cli", "verbs.edge", "serving", "sections", "settings"),
     *("settings_engines", "settings_identity", "postgres_url", "variables"),
     *("access._mint", "access.door", "db.engine", "fga.client", "vending.vendor", "api.tables"),
-    *("storage.clients", "storage.connector", "storage.examine", "storage.object_files", "storage.registry"),
+    *("storage.connector", "storage.examine", "storage.object_files", "storage.registry"),
     *(
         f"storage.s3.{name}"
         for name in ("client", "credential", "location", "profile", "proof", "session_policy", "sts")

@@ -38,6 +38,16 @@ def test_a_warehouse_named_with_a_slash_is_refused(world: World) -> None:
     assert told(world.admin.post(WAREHOUSE, body))[:2] == (400, "BadRequestException")
 
 
+def test_a_local_warehouse_is_refused_with_the_setting_that_allows_one(world: World) -> None:
+    body = warehouses.creation(world, **{"storage-profile": {"type": "local", "directory": "/srv/lake/dev"}})
+    status, kind, message = told(world.admin.post(WAREHOUSE, body))
+    assert (status, kind) == (400, "StorageTypeNotSupported")
+    assert "LAKEGATE__STORAGE_LOCAL_DIRECTORIES" in message
+    report = world.admin.post(f"{WAREHOUSE}-creation-validation", body).json()
+    errors = {check["name"]: check["error"] for check in report["checks"] if check["status"] == "failed"}
+    assert errors["profile-well-formed"] == {"message": message, "type": kind, "code": 400}
+
+
 def test_warehouses_are_listed_by_their_status(world: World) -> None:
     sleeping, awake = warehouses.make(world), warehouses.make(world)
     assert world.admin.post(f"{sleeping.path}/deactivate").status_code == 200

@@ -39,14 +39,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @contextmanager
-def _up(*, data: Path | None = None, empty: bool = False) -> Iterator[Ready]:
-    """`lakegate up` as a child, ended with SIGTERM; its exit code must be 0."""
+def _up(*, data: Path | None = None, empty: bool = False, **settings: str) -> Iterator[Ready]:
+    """`lakegate up` as a child with further settings, ended with SIGTERM; its exit code must be 0."""
     with tempfile.TemporaryDirectory(prefix="lakegate-test-", ignore_cleanup_errors=True) as scratch:
         place = Path(scratch) / "data" if data is None else data
         ready_file = Path(scratch) / "ready.json"
         log = Path(scratch) / "up.log"
         arguments = ["up", "--ready-file", str(ready_file), "--data", str(place), *(["--empty"] if empty else [])]
-        environment = os.environ | {"LAKEGATE__EMBEDDED__FAST": "true"}
+        given = {"EMBEDDED__FAST": "true", **settings}
+        environment = os.environ | {f"LAKEGATE__{name}": value for name, value in given.items()}
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "gateway.cli", *arguments],

@@ -48,14 +48,14 @@ class S3Sessions:
 def open_client(options: ClientOptions) -> StorageClient:
     """Open the client. Without a `route` it connects to public addresses alone, and to no STS but AWS's own."""
     sts = Sts(
-        system_identities=options.system_identities,
+        system_identities=options.rules.system_identities,
         on_latency=options.on_session,
         ca_bundle=options.ca_bundle,
         route=options.route,
     )
     stores = S3Stores(
         own_role=sts.assume_own_role,
-        system_identities=options.system_identities,
+        system_identities=options.rules.system_identities,
         connect_seconds=options.connect_seconds,
         request_seconds=options.request_seconds,
         certificates=options.certificates,

@@ -19,11 +19,12 @@ from gateway.scope.layout import DefaultLayout, StorageLayout
 from gateway.scope.location import BaseLocation, Location, refuse_pattern_characters
 from gateway.scope.profile import Downscoping, NoVending, StorageProfile
 from gateway.scope.rules import StorageRules
-from gateway.storage.s3.credential import S3TemporaryCredential
+from gateway.storage.provider import ClientOptions, Provider, StorageClient
+from gateway.storage.s3.credential import S3TemporaryCredential, decode_s3_credential
 from gateway.storage.s3.location import SCHEME, check_bucket
 from gateway.storage.s3.session_policy import build_session_policy
 
-__all__ = ["Flavor", "S3Profile", "SigningUrlStyle", "decode_s3_profile", "s3_profile"]
+__all__ = ["S3", "Flavor", "S3Profile", "SigningUrlStyle", "decode_s3_profile", "s3_profile"]
 
 MAX_KEY_PREFIX: Final = 896  # leaves 128 of the 1,024 bytes of a key for what lies below
 MIN_TOKEN_SECONDS: Final = 900  # STS API reference, AssumeRole, parameter DurationSeconds
@@ -65,7 +66,7 @@ class S3Profile(
     """
 
     provider: ClassVar[str] = "s3"
-    credential_kind: ClassVar[str] = "access-key"
+    credential_kind: ClassVar[str | None] = "access-key"
     no_contact: ClassVar[str] = (
         "The storage cannot be used at its endpoint: the name cannot be resolved, the address is in no network that "
         "this server's operator allows (LAKEGATE__STORAGE_ENDPOINT_NETWORKS), nothing answers in time, or what answers "
@@ -316,3 +317,20 @@ def _check_sessions(profile: S3Profile) -> None:
                 "Storage profile field 'sts-session-tags' must map keys of 1 to 128 to values of at most 256 "
                 "characters, each out of letters, digits, spaces and _.:/=+@-"
             )
+
+
+def _open(options: ClientOptions) -> StorageClient:
+    # Clients of stores take memory and time to import, and reading a profile needs none.
+    from gateway.storage.s3.client import open_client
+
+    return open_client(options)
+
+
+S3: Final = Provider(
+    profile=S3Profile,
+    scheme=SCHEME,
+    allowed=lambda rules: True,
+    decode_profile=decode_s3_profile,
+    decode_credential=decode_s3_credential,
+    open=_open,
+)

@@ -19,7 +19,6 @@ import pytest
 
 from gateway.scope.endpoint import ANY_NETWORK, EndpointRules, parse_networks
 from gateway.scope.errors import InvalidStorageProfile
-from gateway.storage.clients import open_clients
 from gateway.storage.connector import Connector
 from gateway.storage.errors import (
     ShortTermCredentialError,
@@ -29,6 +28,7 @@ from gateway.storage.errors import (
 )
 from gateway.storage.files import Files
 from gateway.storage.provider import ClientOptions
+from gateway.storage.registry import open_clients
 from gateway.storage.s3.credential import S3AccessKey
 from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.storage.s3.sts import Sts

@@ -17,9 +17,11 @@ import msgspec
 import pytest
 
 from gateway.iceberg.errors import CatalogError
+from gateway.scope.endpoint import ANY_NETWORK
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.profile import Downscoping
+from gateway.scope.rules import StorageRules
 from gateway.storage.registry import decode_credential, decode_profile, encode_credential
 from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
@@ -28,6 +30,8 @@ from gateway.storage.s3.session_policy import build_session_policy
 
 FROZEN: Final = Path(__file__).with_name("frozen_formats.json")
 
+#: Of an operator who opened the networks and nothing else.
+_RULES = StorageRules(endpoints=ANY_NETWORK)
 _ROLE = "arn:aws:iam::123456789012:role/vend"
 _PLAIN = {"type": "s3", "bucket": "warehouse", "region": "eu-west-1"}
 _STS = {**_PLAIN, "sts-enabled": True, "sts-role-arn": _ROLE}
@@ -199,7 +203,7 @@ def as_of_now() -> dict[str, Any]:
             for name, given in PROFILES.items()
         },
         "wrong profiles": {
-            name: _outcome(lambda given=given: decode_profile(json.dumps(given).encode()))  # type: ignore[misc]
+            name: _outcome(lambda given=given: decode_profile(json.dumps(given).encode(), rules=_RULES))  # type: ignore[misc]
             for name, given in WRONG_PROFILES.items()
         },
         "credentials": {

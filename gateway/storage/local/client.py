@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files below the directories that the operator lists.
+
+Clients of a local warehouse write into its directory by themselves, so everything in it is hostile: a symbolic link
+put there would lead the gateway, with its own rights, to the files of another warehouse or of the system. So every path
+is opened from the root of the file system, one directory at a time, and no step follows a link. What was opened stays
+what it was, whatever is renamed meanwhile. A file with a second name (a hard link) and what is no regular file are not
+read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Final, TypeVar
+
+from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import Credential
+from gateway.scope.profile import StorageProfile
+from gateway.scope.rules import StorageRules
+from gateway.storage.errors import (
+    FileExists,
+    FileMissing,
+    FileTooLarge,
+    StorageDenied,
+    StorageEndpointRefused,
+    StorageUnavailable,
+)
+from gateway.storage.local.profile import LocalAccess, LocalProfile, directory_location
+from gateway.storage.provider import ClientOptions, StorageClient
+
+__all__ = ["LocalFiles", "open_client"]
+
+MAX_DEPTH: Final = 100
+"""Directories below the one that is listed. A listing that finds more fails, and a purge with it."""
+
+_CHUNK: Final = 1024 * 1024
+_ATTEMPTS: Final = 5
+_STEP: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_SCAN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LINKED: Final = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
+
+Result = TypeVar("Result")
+
+
+def open_client(options: ClientOptions) -> StorageClient:
+    """Open the client. It makes no sessions and holds nothing that needs closing."""
+    files = LocalFiles(options.rules, total_seconds=options.total_seconds)
+    return StorageClient(files=files, sessions=None, close=lambda: None)
+
+
+class LocalFiles:
+    """`FileClient` on the gateway's own machine. No call takes more than `total_seconds` of its caller's time."""
+
+    def __init__(self, rules: StorageRules, *, total_seconds: float) -> None:
+        self._rules = rules
+        self._total_seconds = total_seconds
+
+    async def put(self, profile: StorageProfile, credential: Credential, key: str, data: bytes) -> None:
+        """Write a file that is not there yet, and the directories that lead to it. Raises FileExists."""
+        await self._calling(profile, credential, lambda listed: _put(_segments(key), data, listed))
+
+    async def get(self, profile: StorageProfile, credential: Credential, key: str, max_bytes: int) -> bytes:
+        """The whole file; `FileMissing`, or `FileTooLarge` as soon as more than `max_bytes` are seen."""
+        return await self._calling(profile, credential, lambda _: _get(_segments(key), max_bytes))
+
+    async def delete(self, profile: StorageProfile, credential: Credential, keys: Sequence[str]) -> None:
+        """Delete the files, and the directories below the warehouse's own that they leave empty."""
+        base = len(profile.base_location().segments)
+        paths = [_segments(key) for key in keys]
+
+        def delete(_: int) -> None:
+            for path in paths:
+                _delete(path, base)
+
+        await self._calling(profile, credential, delete)
+
+    async def list(self, profile: StorageProfile, credential: Credential, prefix: str, limit: int) -> list[str]:
+        """At most `limit` keys below the directory `prefix`; links are files here, and are not followed."""
+        top = _segments(prefix.removesuffix("/"))
+        return await self._calling(profile, credential, lambda _: _list(top, limit))
+
+    async def _calling(self, profile: StorageProfile, credential: Credential, call: Callable[[int], Result]) -> Result:
+        """Judge the profile by the operator's rules of now, run `call` in a thread, and translate what it raises.
+
+        `call` receives how many directories of each path are those that the operator lists, which are never made.
+        """
+        if not isinstance(profile, LocalProfile) or not isinstance(credential, LocalAccess):
+            raise TypeError(f"a {type(credential).__name__} for a {type(profile).__name__} opens no local file")
+        try:
+            profile.check(self._rules)
+        except CatalogError as refused:
+            raise StorageEndpointRefused(refused.message) from None
+        listed = _listed(profile, self._rules)
+
+        def run() -> Result:
+            _require_there(listed)
+            return call(len(listed))
+
+        try:
+            async with asyncio.timeout(self._total_seconds):
+                return await asyncio.to_thread(run)
+        except CatalogError:
+            raise
+        except FileNotFoundError:
+            raise FileMissing("There is no such file in the storage") from None
+        except FileExistsError:
+            raise FileExists("There is a file at this place of the storage already") from None
+        except PermissionError:
+            raise StorageDenied("The operating system refused the gateway this local file") from None
+        except OSError as error:
+            if error.errno in _LINKED:
+                raise StorageDenied("A local path leads through a symbolic link or what is no directory") from None
+            raise StorageUnavailable("The storage did not answer as expected") from None
+
+
+def _listed(profile: LocalProfile, rules: StorageRules) -> tuple[str, ...]:
+    """Return the path of the directory that the operator lists and that the warehouse lies in."""
+    base = profile.base_location()
+    around = [each for each in map(directory_location, rules.directories or ()) if each.contains(base)]
+    return max((each.segments for each in around), key=len, default=base.segments)
+
+
+def _require_there(listed: tuple[str, ...]) -> None:
+    """Raise StorageUnavailable when the operator's directory is missing: what lies in it is not deleted, but away."""
+    try:
+        with _opened(listed):
+            return
+    except FileNotFoundError:
+        raise StorageUnavailable("The directory that this server's operator lists for local files is missing") from None
+
+
+def _segments(key: str) -> tuple[str, ...]:
+    """Take a key apart. Keys from listings may be no valid locations, and must lead nowhere else all the same."""
+    segments = tuple(key.split("/"))
+    if any(segment in {"", ".", ".."} or "\0" in segment for segment in segments):
+        raise StorageDenied("A local path must be written without empty segments, '.' and '..'")
+    return segments
+
+
+@contextmanager
+def _opened(path: Sequence[str], *, existing: int | None = None) -> Iterator[int]:
+    """Open a directory from the root of the file system. Raises OSError (ENOTDIR, ELOOP) for a link on the way.
+
+    With `existing`, directories behind so many of the path are made where they are missing.
+    """
+    with ExitStack() as stack:
+
+        def keep(descriptor: int) -> int:
+            stack.callback(os.close, descriptor)
+            return descriptor
+
+        here = keep(os.open("/", _STEP))
+        for depth, segment in enumerate(path):
+            if existing is not None and depth >= existing:
+                with suppress(FileExistsError):
+                    os.mkdir(segment, dir_fd=here)
+            here = keep(os.open(segment, _STEP, dir_fd=here))
+        yield here
+
+
+def _put(path: tuple[str, ...], data: bytes, listed: int) -> None:
+    *folder, name = path
+    for _ in range(_ATTEMPTS):
+        # A deletion that finds a directory empty may take it away between its making and its use.
+        with suppress(FileNotFoundError), _opened(folder, existing=listed) as directory:
+            return _write(directory, name, data)
+    raise StorageUnavailable("The directories of a local file were removed while it was written")
+
+
+def _write(directory: int, name: str, data: bytes) -> None:
+    descriptor = os.open(name, _CREATE, 0o666, dir_fd=directory)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        os.unlink(name, dir_fd=directory)
+        raise
+
+
+def _get(path: tuple[str, ...], max_bytes: int) -> bytes:
+    *folder, name = path
+    with ExitStack() as stack:
+        directory = stack.enter_context(_opened(folder))
+        descriptor = os.open(name, _READ, dir_fd=directory)
+        stack.callback(os.close, descriptor)
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            raise StorageDenied("A local file must be a regular file with one name")
+        if found.st_size > max_bytes:
+            raise FileTooLarge(f"The file has {found.st_size} bytes, at most {max_bytes} are taken")
+        return _read(descriptor, max_bytes)
+
+
+def _read(descriptor: int, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    left = max_bytes
+    # Counted as they come: a client may be writing.
+    while part := os.read(descriptor, min(left + 1, _CHUNK)):
+        left -= len(part)
+        if left < 0:
+            raise FileTooLarge(f"The file has more than {max_bytes} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _delete(path: tuple[str, ...], base: int) -> None:
+    *folder, name = path
+    with suppress(FileNotFoundError):
+        with _opened(folder) as directory:
+            os.unlink(name, dir_fd=directory)
+        while len(folder) > base:
+            *folder, name = folder
+            with _opened(folder) as directory:
+                try:
+                    os.rmdir(name, dir_fd=directory)
+                except OSError as error:
+                    if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
+                        return
+                    raise
+
+
+def _list(top: tuple[str, ...], limit: int) -> list[str]:
+    found: list[str] = []
+    waiting = [top]
+    while waiting and len(found) < limit:
+        folder = waiting.pop()
+        for name, is_directory in _entries(folder):
+            if not is_directory:
+                found.append("/".join((*folder, name)))
+            elif len(folder) - len(top) == MAX_DEPTH:
+                raise StorageUnavailable(f"Local directories lie deeper than {MAX_DEPTH} in one another")
+            else:
+                waiting.append((*folder, name))
+    return found[:limit]
+
+
+def _entries(folder: tuple[str, ...]) -> list[tuple[str, bool]]:
+    """Return (name, whether it is a directory) of what lies in a directory; nothing for one that is not there."""
+    with suppress(FileNotFoundError), _opened(folder) as directory:
+        descriptor = os.open(".", _SCAN, dir_fd=directory)
+        try:
+            with os.scandir(descriptor) as entries:
+                return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        finally:
+            os.close(descriptor)
+    return []

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Local storage profiles: a directory below one that the operator lists."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from gateway.scope.credential import TemporaryCredential
+from gateway.scope.errors import InvalidLocation, InvalidStorageProfile, StorageTypeNotSupported
+from gateway.scope.layout import DefaultLayout, StorageLayout
+from gateway.scope.location import Location, Scheme, shown
+from gateway.scope.profile import NoVending, StorageProfile
+from gateway.scope.rules import StorageRules
+from gateway.storage.provider import ClientOptions, Provider, StorageClient
+
+__all__ = ["LOCAL", "SCHEME", "LocalAccess", "LocalProfile", "decode_local_profile", "directory_location"]
+
+MAX_PATH_BYTES: Final = 3072  # of the 4,096 that Linux takes: the names of files come on top
+
+_SETTING: Final = "LAKEGATE__STORAGE_LOCAL_DIRECTORIES"
+
+
+def _refuse_host(authority: str) -> None:
+    if authority:
+        raise InvalidLocation(f"Location of a local file must name no host, not {shown(authority)}: file:///path")
+
+
+SCHEME: Final = Scheme(
+    names=("file",),
+    check_authority=_refuse_host,
+    max_path_bytes=MAX_PATH_BYTES,
+    path_noun="a local path",
+    root_noun="the root of the file system",
+    path_alone=True,
+)
+
+
+def directory_location(directory: str) -> Location:
+    """Read an absolute path. Raises InvalidLocation for a relative one, for `.` and `..`, and for the root."""
+    if not directory.startswith("/"):
+        raise InvalidLocation(f"Directory {shown(directory)} must be an absolute path")
+    return SCHEME.parse(f"file://{directory}", escapes_known=True)
+
+
+class LocalAccess(msgspec.Struct, frozen=True):
+    """The gateway's own rights on the files of its machine; there is nothing to keep secret."""
+
+    provider: ClassVar[str] = "local"
+
+    @property
+    def digest(self) -> str:
+        """The same for every warehouse: there is only one such access."""
+        return "local"
+
+
+class LocalProfile(
+    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="local"
+):
+    """A warehouse in a directory of the gateway's machine. `directory` is an absolute path without a slash at the end.
+
+    Construction raises `InvalidLocation` for a path that is not written canonically. Whether the operator allows it is
+    judged by `check`, and again with every access, where symbolic links are refused as well (`client.py`).
+    """
+
+    provider: ClassVar[str] = "local"
+    credential_kind: ClassVar[str | None] = None
+    no_contact: ClassVar[str] = (
+        "The directory cannot be used: the directory above it that this server's operator lists "
+        f"({_SETTING}) is missing, or the machine does not answer in time"
+    )
+
+    directory: str
+    storage_layout: StorageLayout = DefaultLayout()
+
+    def __post_init__(self) -> None:
+        if self.directory != "/" + "/".join(directory_location(self.directory).segments):
+            raise InvalidStorageProfile("Storage profile field 'directory' must not end with a slash")
+
+    @property
+    def escapes_known(self) -> bool:
+        """True: no policy gives a character another meaning than its own."""
+        return True
+
+    @property
+    def downscoping(self) -> NoVending:
+        """None: an operating system confines its users, not the gateway."""
+        return NoVending(
+            reason="a local warehouse hands out no credentials: its clients open its directory themselves",
+            skipped="local files have no credentials: clients open the warehouse's directory themselves",
+        )
+
+    @property
+    def own_access(self) -> LocalAccess:
+        """The rights of the gateway's process."""
+        return LocalAccess()
+
+    def base_location(self) -> Location:
+        """The directory."""
+        return directory_location(self.directory)
+
+    def parse_location(self, text: str) -> Location:
+        """Read `file:///path` or `file:/path`, strictly below the directory. Raises InvalidLocation."""
+        location = SCHEME.parse(text, escapes_known=True)
+        base = self.base_location()
+        if not base.contains(location, strict=True):
+            raise InvalidLocation(f"Location must lie below the warehouse's base location {base.prefix_text!r}")
+        return location
+
+    def check(self, rules: StorageRules) -> None:
+        """Raise InvalidStorageProfile unless the directory lies below one that the rules list, by how both are written.
+
+        Raises StorageTypeNotSupported where none is listed.
+        """
+        if rules.directories is None:
+            return
+        _require_allowed(rules)
+        base = self.base_location()
+        if not any(directory_location(each).contains(base, strict=True) for each in rules.directories):
+            raise InvalidStorageProfile(
+                "Storage profile field 'directory' must lie below a directory that this server's operator lists in "
+                f"{_SETTING}"
+            )
+
+    def moved(self, new: StorageProfile) -> list[str]:
+        """Return `directory` when it differs in `new`."""
+        if not isinstance(new, LocalProfile):
+            return ["type"]
+        return [] if self.directory == new.directory else ["directory"]
+
+    def endpoints(self) -> dict[str, str]:
+        """None: no server is behind a directory."""
+        return {}
+
+    def client_properties(
+        self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
+    ) -> dict[str, str]:
+        """None: the scheme of a location tells clients all they need."""
+        return {}
+
+
+def _require_allowed(rules: StorageRules) -> None:
+    if rules.directories is not None and not rules.directories:
+        raise StorageTypeNotSupported(
+            "Storage profiles of type 'local' are not allowed on this server: its operator lists the directories for "
+            f"them in {_SETTING}"
+        )
+
+
+def decode_local_profile(fields: dict[str, Any], rules: StorageRules) -> LocalProfile:
+    """Read `{"type":"local",…}`. One slash at the end of the directory is dropped.
+
+    Raises `StorageTypeNotSupported` where the operator allows no such warehouse, `InvalidStorageProfile` and
+    `InvalidLocation`.
+    """
+    if isinstance(fields.get("directory"), str):
+        fields["directory"] = fields["directory"].removesuffix("/") or "/"
+    if fields.get("storage-layout", ...) is None:
+        del fields["storage-layout"]
+    _require_allowed(rules)
+    try:
+        profile = msgspec.convert(fields, type=LocalProfile)
+    except msgspec.ValidationError as error:
+        raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
+    profile.check(rules)
+    return profile
+
+
+def _open(options: ClientOptions) -> StorageClient:
+    from gateway.storage.local.client import open_client
+
+    return open_client(options)
+
+
+LOCAL: Final = Provider(
+    profile=LocalProfile,
+    scheme=SCHEME,
+    allowed=lambda rules: rules.directories is None or bool(rules.directories),
+    decode_profile=decode_local_profile,
+    decode_credential=None,
+    open=_open,
+)
