@@ -42,6 +42,7 @@ async def create(
     project_id: str,
     name: str,
     profile: bytes,
+    key_seconds: int,
     base_key: str,
     secret_id: UUID | None,
     delete_profile: dict[str, Any],
@@ -49,7 +50,10 @@ async def create(
     allowed_format_versions: Sequence[int],
     default_format_version: int | None,
 ) -> bool:
-    """Insert the warehouse; False when its name is taken in the project. Raises ProjectGone."""
+    """Insert the warehouse; False when its name is taken in the project. Raises ProjectGone.
+
+    `key_seconds`: how long the profile's keys may live, with the tolerance of clocks; 0 when it hands out none.
+    """
     statement = (
         insert(warehouses)
         .values(
@@ -58,6 +62,7 @@ async def create(
             name=name,
             name_key=fold(name),
             profile=profile,
+            key_seconds=key_seconds,
             base_key=base_key,
             secret_id=secret_id,
             delete_profile=delete_profile,

@@ -35,7 +35,7 @@ from gateway.governance.errors import StorageProfileImmutable
 from gateway.governance.storage_reports import ONLY_CREATION, Rule, StorageTrials, require_valid
 from gateway.governance.warehouse_answers import require_manager, warehouse_answer
 from gateway.scope.credential import Credential
-from gateway.scope.profile import StorageProfile
+from gateway.scope.profile import StorageProfile, key_seconds
 from gateway.storage.registry import stored_profile
 
 _AS_IT_IS = "The storage is tried as it is."
@@ -164,7 +164,7 @@ class WarehouseStorage:
             "profile_version": row.profile_version + 1,
         }
         if profile is not None:
-            values["profile"] = msgspec.json.encode(profile)
+            values |= {"profile": msgspec.json.encode(profile), "key_seconds": key_seconds(profile)}
         changed = await warehouses.update(connection, row.id, values)
         if row.secret_id is not None:
             await secrets.retire(connection, row.secret_id)

@@ -37,7 +37,7 @@ from gateway.governance.errors import (
 from gateway.governance.storage_reports import ONLY_UPDATES, StorageTrials, require_valid
 from gateway.governance.warehouse_answers import INSTANCE_ADMIN, require_versions, warehouse_answer
 from gateway.scope.credential import Credential
-from gateway.scope.profile import StorageProfile
+from gateway.scope.profile import StorageProfile, key_seconds
 
 
 class Warehouses:
@@ -91,6 +91,7 @@ class Warehouses:
                     project_id=project.id,
                     name=request.warehouse_name,
                     profile=msgspec.json.encode(profile),
+                    key_seconds=key_seconds(profile),
                     base_key=base_key,
                     secret_id=secret_id,
                     delete_profile=msgspec.to_builtins(request.delete_profile),

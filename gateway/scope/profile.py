@@ -6,7 +6,7 @@ The providers' own profiles are in `gateway/storage/<provider>/profile.py`; `gat
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.layout import StorageLayout
@@ -14,7 +14,9 @@ from gateway.scope.level import AccessLevel
 from gateway.scope.location import BaseLocation, Location
 from gateway.scope.rules import StorageRules
 
-__all__ = ["Downscoping", "NoVending", "StorageProfile", "longest_life"]
+__all__ = ["Downscoping", "NoVending", "StorageProfile", "key_seconds", "longest_life"]
+
+CLOCK_TOLERANCE_SECONDS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +109,9 @@ def longest_life(profile: StorageProfile) -> int:
             return seconds
         case NoVending():
             return 0
+
+
+def key_seconds(profile: StorageProfile) -> int:
+    """Return for how many seconds keys that leave now may work, with the tolerance of clocks; 0 when none leave."""
+    longest = longest_life(profile)
+    return longest + CLOCK_TOLERANCE_SECONDS if longest else 0

@@ -173,6 +173,42 @@ def test_a_place_is_not_free_before_the_keys_of_an_earlier_profile_have_ended(wo
     assert 7000 < row["left"] < 7300
 
 
+def test_the_life_of_keys_is_recorded_with_each_profile(world: World) -> None:
+    place = unique("stored")
+    recorded = "select key_seconds from warehouses where id = $1::text::uuid"
+    made = warehouses.make(world, **{"storage-profile": warehouses.profile(world, place)})
+    assert world.sql(recorded, made.id)[0]["key_seconds"] == 3660
+    for changed, seconds in (({"sts-token-validity-seconds": 900}, 960), ({"sts-enabled": False}, 0)):
+        body = {
+            "storage-profile": warehouses.profile(world, place, **changed),
+            "storage-credential": warehouses.credential(world),
+        }
+        assert world.admin.post(f"{made.path}/storage", body).status_code == 200
+        assert world.sql(recorded, made.id)[0]["key_seconds"] == seconds
+
+
+def test_a_place_is_not_free_before_keys_end_that_only_the_recorded_life_tells_of(world: World) -> None:
+    """As of a provider whose profiles the database cannot read."""
+    made = warehouses.make(world, **{"storage-profile": warehouses.profile(world, **{"sts-enabled": False})})
+    change = "update warehouses set key_seconds = $2::int, profile = convert_to($3, 'UTF8') where id = $1::text::uuid"
+    left = "select extract(epoch from keys_until - now())::int as left from {} where {} = $1::text::uuid"
+    first, second = made.table(world.admin), made.table(world.admin)
+    [before] = world.sql(
+        "select convert_from(profile, 'UTF8') as text from warehouses where id = $1::text::uuid", made.id
+    )
+    world.sql(change, made.id, 7200, before["text"])
+    assert world.admin.delete(first).status_code == 204
+    [row] = world.sql(left.format("retired_locations", "warehouse_id"), made.id)
+    assert 7000 < row["left"] <= 7200
+    # With a profile whose keys live shorter, the keys that are out are waited for all the same.
+    world.sql(change, made.id, 960, before["text"].replace("{", "{ ", 1))
+    [row] = world.sql(left.format("warehouses", "id"), made.id)
+    assert 7000 < row["left"] <= 7200
+    assert world.admin.delete(second).status_code == 204
+    rows = world.sql(left.format("retired_locations", "warehouse_id"), made.id)
+    assert [7000 < row["left"] <= 7200 for row in rows] == [True, True]
+
+
 def test_a_credential_is_replaced_after_it_was_tried(world: World, made: Made) -> None:
     good = {"new-storage-credential": warehouses.credential(world)}
     wrong = {"new-storage-credential": {**warehouses.credential(world), "secret-access-key": "not-the-secret-of-this"}}

@@ -28,11 +28,13 @@ warehouses = Table(
     Column("default_format_version", Integer),
     Column("revision", UUID(as_uuid=True), nullable=False),
     Column("keys_until", DateTime(timezone=True)),
+    Column("key_seconds", Integer, nullable=False, server_default="0"),
     now("created_at"),
     now("updated_at", nullable=True),
     UniqueConstraint("project_id", "name_key"),
 )
 """`profile` is the storage profile as JSON; `base_key` the overlap key of its base location; `revision` as on the
-server. `keys_until` is when the last key that an earlier profile gave has ended; triggers (migration 0016) keep it, and
-no place in the warehouse is free before.
+server. `key_seconds` is how long a key of the present profile may live. `keys_until` is when the last key that an
+earlier profile gave has ended; triggers (migrations 0016 and 0034) keep it, and no place in the warehouse is free
+before.
 """
