@@ -14,7 +14,7 @@ from gateway import settings
 from gateway.embedded import guide
 from gateway.pipeline.config import PipelineConfig, RestCatalog, parse_config
 from gateway.pipeline.session import catalog_options
-from gateway.scope.profile import decode_profile
+from gateway.storage.registry import decode_profile
 from tests.docs_commands import Block, block, blocks
 from tests.e2e import trino
 
