@@ -36,8 +36,8 @@ def require_versions(allowed: Sequence[int], default: int | None) -> list[int]:
 
 def warehouse_answer(row: AnyRow) -> Warehouse:
     """A row of `warehouses`, without its secrets."""
-    kind, profile = None, stored_profile(row.profile)
-    if row.secret_id is not None and profile.credential_kind is not None:
+    kind = None
+    if row.secret_id is not None and (profile := stored_profile(row.profile)).credential_kind is not None:
         kind = CredentialType(type=profile.provider, credential_type=profile.credential_kind)
     return Warehouse(
         warehouse_id=row.id,
