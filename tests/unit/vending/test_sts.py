@@ -216,7 +216,7 @@ async def test_the_gateways_cloud_identity_is_used_only_when_switched_on() -> No
     with pytest.raises(ShortTermCredentialError):
         await assume(off, keys=S3SystemIdentity())
     assert off.calls == []
-    assert await assume(Scripted(answer(), system_identities=True), keys=S3SystemIdentity())
+    await assume(Scripted(answer(), system_identities=True), keys=S3SystemIdentity())
 
 
 async def test_clients_are_reused_per_credential_and_bounded() -> None:
@@ -243,7 +243,12 @@ async def test_all_clients_share_what_botocore_knows_about_aws(monkeypatch: pyte
     """Read once for each, it would be eight megabytes of a worker's memory for each credential that it uses."""
     read: list[str] = []
     load = JSONFileLoader.load_file
-    monkeypatch.setattr(JSONFileLoader, "load_file", lambda self, path: read.append(path) or load(self, path))
+
+    def noted(self: JSONFileLoader, path: str) -> Any:
+        read.append(path)
+        return load(self, path)
+
+    monkeypatch.setattr(JSONFileLoader, "load_file", noted)
     sts = Sts()
     sts._new_client(None, "eu-west-1", KEYS)
     first = len(read)
@@ -297,7 +302,7 @@ async def test_the_cache_key_changes_with_everything_that_may_change_the_answer(
         return await make()  # type: ignore[no-any-return]
 
     identity = {"principal": "oidc~ann", "role": "r", "context": "groups"}
-    for more in (
+    changes: tuple[dict[str, Any], ...] = (
         {},
         *({"session": SessionIdentity(**(identity | {name: "other"}))} for name in identity),
         {"level": AccessLevel.READ_WRITE},
@@ -305,7 +310,8 @@ async def test_the_cache_key_changes_with_everything_that_may_change_the_answer(
         {"profile_version": "8"},
         {"seconds": 901},
         {"credential": S3AccessKey(access_key_id="AK", secret_access_key="rotated")},
-    ):
+    )
+    for more in changes:
         await vend(Scripted(answer()), cache=spy, **more)
     assert len(set(keys)) == len(keys) == 9
     assert "s3cr3t" not in repr(keys)
