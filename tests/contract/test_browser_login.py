@@ -155,7 +155,8 @@ def test_a_wrong_password_gets_no_code_and_a_program_no_way_in(
     page = http.get(told["authorizationEndpoint"], params=asked)
     for name, password in (("carol", "wrong"), ("etl", world.ready.users["etl"].client_secret)):
         answer = fill_in(http, page, name, password)
-        assert "location" not in answer.headers and form_with(answer, "password")
+        assert "location" not in answer.headers
+        form_with(answer, "password")
 
 
 def test_the_public_client_gets_no_token_in_its_own_name(told: dict[str, Any], http: httpx.Client) -> None:

@@ -87,7 +87,8 @@ def test_users_register_themselves_and_the_second_time_is_no_error(world: World)
 
 
 def test_users_are_listed_in_pages_to_administrators_only(world: World) -> None:
-    seen, token = [], ""
+    seen: list[str] = []
+    token: str | None = ""
     while token is not None:
         params = {"pageSize": "3", **({"pageToken": token} if token else {})}
         page = world.admin.get("/management/v1/user", params=params).json()
@@ -221,7 +222,10 @@ def test_on_a_table_exactly_the_needed_grant_opens_the_operation(
     world: World, ns: str, method: str, path: str, body: object, needed: str, less: str | None, success: int
 ) -> None:
     table = world.table(ns)
-    ask = lambda person: person.ask(method, table.path + path, json=body).status_code  # noqa: E731
+
+    def ask(person: Person) -> int:
+        return person.ask(method, table.path + path, json=body).status_code
+
     assert ask(world.carol) == 404
     if less is not None:
         world.grant(less, world.analyst, "table", table.uuid)
