@@ -179,7 +179,7 @@ def test_a_warehouse_made_while_its_project_goes_finds_it_gone(world: World) -> 
 def test_a_warehouse_deleted_under_a_crowd_leaves_nothing_and_no_fault(world: World) -> None:
     prefix = unique("crowd")
     for _ in range(3):
-        made = warehouses.make(world, **{"storage-profile": warehouses.profile(world, prefix)})
+        made = warehouses.make(world, **warehouses.stored_at(world, prefix))
         crowd = Crowd(world, made)
         threads = crowd.work(crowd.spaces, crowd.tables, crowd.lists, crowd.lists, crowd.grants)
         attempts: Counter[tuple[int, str]] = Counter()

@@ -243,7 +243,7 @@ async def test_a_crash_between_the_two_calls_of_a_changed_end_is_delivered_again
     write, calls = writing(rig.client), []
 
     async def dies_in_between(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
-        await write(writes, deletes)  # type: ignore[misc]
+        await write(writes, deletes)
         calls.append(1)
         raise KeyboardInterrupt
 
@@ -268,10 +268,10 @@ async def test_who_writes_the_same_tuple_directly_holds_up_no_delivery_for_long(
     write, stranger, left = writing(rig.client), soon(9000), [times]
 
     async def contended(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
-        await write(writes, deletes)  # type: ignore[misc]
+        await write(writes, deletes)
         if deletes and left[0]:
             left[0] -= 1
-            await write({key: stranger for key in deletes if key.relation == SELECT.value}, ())  # type: ignore[misc]
+            await write({key: stranger for key in deletes if key.relation == SELECT.value}, ())
 
     pending = await rig.give(SELECT, ann, "warehouse", until=late)
     await TupleDelivery(rig.database, contended, Silent()).deliver(pending)
@@ -290,7 +290,7 @@ async def test_a_write_that_is_no_change_of_an_end_takes_one_call(rig: Rig) -> N
 
     async def counting(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         calls.append((len(writes), len(deletes)))
-        await write(writes, deletes)  # type: ignore[misc]
+        await write(writes, deletes)
 
     counted = TupleDelivery(rig.database, counting, Silent())
     await counted.deliver(await rig.give(SELECT, rig.rows.ann, "table", until=soon(600)))

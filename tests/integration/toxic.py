@@ -152,10 +152,10 @@ class Toxic:
             pass
         finally:
             self.open -= 1
-            for each in (writer, above):
-                if each is not None:
-                    self._writers.discard(each)
-                    each.close()
+            for side in (writer, above):
+                if side is not None:
+                    self._writers.discard(side)
+                    side.close()
 
     async def _ask(self, number: int, reader: asyncio.StreamReader, above: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
