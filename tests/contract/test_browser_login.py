@@ -95,7 +95,7 @@ def test_who_signs_in_is_who_they_are_with_any_other_token(
     # What the page insists on before it keeps anything.
     about = claims_of(tokens["id_token"])
     assert (about["nonce"], about["iss"]) == (attempt.nonce, told["issuer"])
-    assert PUBLIC_CLIENT in ([about["aud"]] if isinstance(about["aud"], str) else about["aud"])  # type: ignore[operator]
+    assert PUBLIC_CLIENT in ([about["aud"]] if isinstance(about["aud"], str) else about["aud"])
     assert tokens["token_type"].lower() == "bearer"
     headers = {"Authorization": f"Bearer {tokens['access_token']}"}
     whoami = httpx.get(f"{world.base}/management/v1/whoami", headers=headers, trust_env=False, timeout=60)

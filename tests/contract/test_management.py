@@ -156,7 +156,7 @@ def test_a_warehouse_name_is_taken_once_in_a_project_in_any_letter_case(world: W
 
 
 def test_a_validation_tells_of_each_check_and_creates_nothing(world: World) -> None:
-    body = {
+    body: dict[str, Any] = {
         "warehouse-name": unique("v"),
         "storage-profile": _profile(world),
         "storage-credential": _credential(world),
@@ -166,7 +166,7 @@ def test_a_validation_tells_of_each_check_and_creates_nothing(world: World) -> N
     assert good.status_code == 200
     assert good.json()["valid"] is True
     assert {check["status"] for check in good.json()["checks"]} <= {"passed", "skipped"}
-    bad = {**body, "storage-profile": {**body["storage-profile"], "bucket": "no-such-bucket-here"}}  # type: ignore[dict-item]
+    bad = {**body, "storage-profile": {**body["storage-profile"], "bucket": "no-such-bucket-here"}}
     judged = world.admin.post("/management/v1/warehouse-creation-validation", bad)
     assert judged.status_code == 200
     assert judged.json()["valid"] is False

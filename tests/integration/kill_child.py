@@ -63,7 +63,7 @@ class Child:
         )
         self._write = parts.writing(self.client)
         self.delivery = TupleDelivery(self.database, self._write_or_die, parts.Silent(), settle_seconds=order["settle"])
-        delivery_module.commit = self._commit_or_die  # type: ignore[attr-defined]
+        delivery_module.commit = self._commit_or_die  # type: ignore[attr-defined]  # a name it imports
         self._turns: dict[str, asyncio.Lock] = {}
         self._places = [self.rows.inner, self.rows.outer]
 

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpx
 import pytest
@@ -107,7 +108,7 @@ class Crowd:
         path = self.world.grants_path("warehouse", self.made.id)
         for verb in ("writes", "deletes"):
             body = {verb: [{"type": "describe", "user": self.world.carol.id}]}
-            self._note("grant", lambda body=body: http.post(path, json=body))  # type: ignore[misc]
+            self._note("grant", partial(http.post, path, json=body))
 
 
 def settled(ask: Callable[[], httpx.Response]) -> httpx.Response:

@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
 from gateway.access.privileges import TRAVERSE_REASONS, Privilege
@@ -100,9 +102,9 @@ class Rig:
 
     @staticmethod
     async def _keys(
-        connection: object, privilege: Privilege, who: Principal, key: ObjectKey
+        connection: AsyncConnection, privilege: Privilege, who: Principal, key: ObjectKey
     ) -> list[tuple[TupleKey, UUID | None]]:
-        place = (await places(connection, [key]))[key]  # type: ignore[arg-type]
+        place = (await places(connection, [key]))[key]
         above = place.above if privilege in TRAVERSE_REASONS else ()
         keys = [TupleKey(who, privilege.value, key), *(TupleKey(who, TRAVERSE, each) for each in above)]
         return [(each, place.warehouse_id) for each in keys]
@@ -381,27 +383,27 @@ async def revoked_from_somebody(rig: Rig) -> None:
 @pytest.mark.parametrize("moves", [0, 1, 2])
 async def test_who_keeps_everything_is_not_sent_away_while_others_lose_something(rig: Rig, moves: int) -> None:
     """A drift that is mended moves a revision three times within moments: found, delivered, mended."""
-    permit = Overtaken(rig, await standing_on(rig), moves)
+    permit: Any = Overtaken(rig, await standing_on(rig), moves)
     await revoked_from_somebody(rig)
     async with rig.database.transaction() as connection:
-        stands = await require_standing(connection, permit)  # type: ignore[arg-type]
+        stands = await require_standing(connection, permit)
     assert permit.decided == moves + 1
     assert stands.revision == (await rig.revisions())[0], "never what was overtaken"
 
 
 async def test_nobody_waits_for_ever_for_what_keeps_changing(rig: Rig) -> None:
-    permit = Overtaken(rig, await standing_on(rig), 99)
+    permit: Any = Overtaken(rig, await standing_on(rig), 99)
     await revoked_from_somebody(rig)
     with pytest.raises(DecisionEngineUnavailable, match="keeps changing"):
         async with rig.database.transaction() as connection:
-            await require_standing(connection, permit)  # type: ignore[arg-type]
+            await require_standing(connection, permit)
     assert permit.decided == 3
 
 
 async def test_what_is_not_overtaken_is_decided_once(rig: Rig) -> None:
-    permit = Overtaken(rig, await standing_on(rig), 99)
+    permit: Any = Overtaken(rig, await standing_on(rig), 99)
     async with rig.database.transaction() as connection:
-        assert await require_standing(connection, permit) is permit.resolution  # type: ignore[arg-type]
+        assert await require_standing(connection, permit) is permit.resolution
     assert permit.decided == 0
 
 

@@ -61,7 +61,7 @@ def keeper(rig: Rig, counted: Counted, *, adopt: bool = False, revoke_lost: bool
         database=rig.database,
         client=rig.client,
         delivery=rig.delivery,
-        door=House(resolver=DatabaseResolver(rig.database)).door,  # type: ignore[arg-type]
+        door=House(resolver=DatabaseResolver(rig.database)).door,  # type: ignore[arg-type]  # the real resolver
         observer=counted,
         external=External.ADOPT if adopt else External.REMOVE,
         revoke_lost=revoke_lost,

@@ -3,7 +3,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -61,7 +61,8 @@ class Scripted(Sts):
         found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(found, Exception):
             raise found
-        return found  # type: ignore[no-any-return]
+        assert isinstance(found, dict)
+        return found
 
 
 @pytest.fixture(autouse=True)
@@ -297,9 +298,11 @@ async def test_two_requests_never_share_a_credential_as_long_as_nothing_is_kept(
 async def test_the_cache_key_changes_with_everything_that_may_change_the_answer() -> None:
     keys: list[VendKey] = []
 
-    async def spy(key: VendKey, make: Any, still_allowed: Any = None) -> TemporaryCredential:
+    async def spy(
+        key: VendKey, make: Callable[[], Awaitable[TemporaryCredential]], still_allowed: Any = None
+    ) -> TemporaryCredential:
         keys.append(key)
-        return await make()  # type: ignore[no-any-return]
+        return await make()
 
     identity = {"principal": "oidc~ann", "role": "r", "context": "groups"}
     changes: tuple[dict[str, Any], ...] = (
