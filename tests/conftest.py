@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterable
 from functools import cache
 from typing import Any
 
+import httpx
 import httpx._transports.default as httpx_transport
 import pytest
 
@@ -25,7 +26,7 @@ from tests.retries import BUDGET, RETRIES
 seeds.register_profiles()
 
 
-_made_context = httpx_transport.create_ssl_context
+_made_context = httpx.create_ssl_context
 
 
 @cache
@@ -38,7 +39,7 @@ def _ssl_context(verify: Any = True, cert: Any = None, trust_env: bool = True) -
     return _default_context(trust_env) if verify is True and cert is None else _made_context(verify, cert, trust_env)
 
 
-httpx_transport.create_ssl_context = _ssl_context
+httpx_transport.create_ssl_context = _ssl_context  # type: ignore[attr-defined]  # a name that it imports
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

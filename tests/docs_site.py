@@ -152,7 +152,7 @@ def build(root: Path = ROOT) -> Path:
     """Build the site and return its directory. Raises BuildFailed."""
     config = yaml.safe_load((root / CONFIG).read_text())
     stage(root, pages_of(config["nav"]), root / config["docs_dir"])
-    site = root / config["site_dir"]
+    site = root / str(config["site_dir"])
     shutil.rmtree(site, ignore_errors=True)
     zensical = Path(sys.executable).with_name("zensical")
     ran = subprocess.run(

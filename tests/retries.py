@@ -51,7 +51,9 @@ class Retries:
 
     def read(self, report: pytest.TestReport) -> None:
         """Add what a report carries to the counts of the run."""
-        self.by_test[report.nodeid] += sum(int(value) for name, value in report.user_properties if name == _PROPERTY)
+        self.by_test[report.nodeid] += sum(
+            int(str(value)) for name, value in report.user_properties if name == _PROPERTY
+        )
 
     def beyond_outages(self) -> int:
         """Return how many requests were sent again by tests that take nothing away."""

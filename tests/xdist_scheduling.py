@@ -77,7 +77,7 @@ def position_of(nodeid: str) -> tuple[int, int]:
     return order.index(name), within[0] if within else 0
 
 
-class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
     """Assign groups in the order in which their tests were collected, the quiet one to the last process left."""
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:

@@ -197,7 +197,8 @@ def _own(operation: Operation, actor: Actor) -> Operation:
     """What is open to oneself, about the one who asks."""
     if not operation.open_to_self or operation.whose() is None:
         return operation
-    return replace(cast(Any, operation), user=UserRef(actor.id))
+    own: Operation = replace(cast(Any, operation), user=UserRef(actor.id))
+    return own
 
 
 def render(rows: dict[str, dict[str, list[str]]]) -> str:

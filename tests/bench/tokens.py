@@ -125,7 +125,9 @@ async def _own() -> tuple[DelegatedTokens, list[str]]:
 
 
 async def _issued(tokens: DelegatedTokens) -> str:
-    given = await tokens.issue(user_id="oidc~a", engine_id="oidc~e", project_id=None, groups=(), not_after=None)
+    given = await tokens.issue(
+        user_id="oidc~a", engine_id="oidc~e", project_id=None, groups=(), not_after=None, subject_proven=True
+    )
     return given.token
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ from tests.contract.world import Person, Table, World, asked_again
 
 BATCH = "/management/v1/action/batch-check"
 #: Field ids of a table from `wide`: 1 id, 2 name, 3 card (required), 4 address (a struct with the field street).
-WIDE = {
+WIDE: dict[str, Any] = {
     "type": "struct",
     "fields": [
         {"id": 1, "name": "id", "type": "long", "required": True},
@@ -67,6 +68,11 @@ def give(
     """`select` on a column; `more` are a reason and an end."""
     writes = [{"privilege": "select", "principal": {"user": each.id}, **more} for each in to]
     return asked_again(lambda: (by or world.admin).post(grants_path(world, table, column), {"writes": writes}))
+
+
+def ending(at: datetime, **more: Any) -> dict[str, Any]:
+    """Return what `give` takes for a grant that expires at a point in time."""
+    return {"expires-at": at.isoformat(), **more}
 
 
 def take(world: World, table: Table | str, column: str, *of: Person, by: Person | None = None) -> httpx.Response:

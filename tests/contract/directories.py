@@ -82,7 +82,7 @@ class Directory:
     def group(self, *members: dict[str, Any], **more: Any) -> dict[str, Any]:
         """A new group with these users in it; the answer."""
         name = unique("Group")
-        body = {"schemas": [CORE_GROUP], "displayName": name, "externalId": f"{name}-id"}
+        body: dict[str, Any] = {"schemas": [CORE_GROUP], "displayName": name, "externalId": f"{name}-id"}
         body |= {"members": [{"value": each["id"]} for each in members]}
         made = asked_again(lambda: self.scim.post(GROUPS, body | more))
         assert made.status_code == 201, made.text

@@ -9,6 +9,7 @@ import json
 import secrets
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from typing import Any
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import httpx
@@ -115,10 +116,10 @@ def came_back(answer: httpx.Response, redirect_uri: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(to.query).items()}
 
 
-def claims_of(token: str) -> dict[str, object]:
+def claims_of(token: str) -> dict[str, Any]:
     """What a JWT says; nothing is verified."""
     part = token.split(".")[1]
-    found: dict[str, object] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     return found
 
 

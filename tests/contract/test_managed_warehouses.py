@@ -128,6 +128,7 @@ def test_who_acts_as_a_role_is_no_instance_admin(world: World, keeper: Person, m
 
 def test_instance_admins_create_warehouses_that_they_manage(world: World, keeper: Person) -> None:
     world.grant("create", world.steward, "project", world.project)
-    made = warehouses.make(world, keeper, **{"managed-by": "instance-admin"})
+    managed: dict[str, Any] = {"managed-by": "instance-admin"}
+    made = warehouses.make(world, keeper, **managed)
     assert made.answer["managed-by"] == "instance-admin"
     assert told(world.admin.delete(made.path))[:2] == (403, "WarehouseManaged")

@@ -87,7 +87,8 @@ def test_users_register_themselves_and_the_second_time_is_no_error(world: World)
 
 
 def test_users_are_listed_in_pages_to_administrators_only(world: World) -> None:
-    seen, token = [], ""
+    seen: list[str] = []
+    token: str | None = ""
     while token is not None:
         params = {"pageSize": "3", **({"pageToken": token} if token else {})}
         page = world.admin.get("/management/v1/user", params=params).json()
@@ -155,7 +156,7 @@ def test_a_warehouse_name_is_taken_once_in_a_project_in_any_letter_case(world: W
 
 
 def test_a_validation_tells_of_each_check_and_creates_nothing(world: World) -> None:
-    body = {
+    body: dict[str, Any] = {
         "warehouse-name": unique("v"),
         "storage-profile": _profile(world),
         "storage-credential": _credential(world),
@@ -165,7 +166,7 @@ def test_a_validation_tells_of_each_check_and_creates_nothing(world: World) -> N
     assert good.status_code == 200
     assert good.json()["valid"] is True
     assert {check["status"] for check in good.json()["checks"]} <= {"passed", "skipped"}
-    bad = {**body, "storage-profile": {**body["storage-profile"], "bucket": "no-such-bucket-here"}}  # type: ignore[dict-item]
+    bad = {**body, "storage-profile": {**body["storage-profile"], "bucket": "no-such-bucket-here"}}
     judged = world.admin.post("/management/v1/warehouse-creation-validation", bad)
     assert judged.status_code == 200
     assert judged.json()["valid"] is False
@@ -221,7 +222,10 @@ def test_on_a_table_exactly_the_needed_grant_opens_the_operation(
     world: World, ns: str, method: str, path: str, body: object, needed: str, less: str | None, success: int
 ) -> None:
     table = world.table(ns)
-    ask = lambda person: person.ask(method, table.path + path, json=body).status_code  # noqa: E731
+
+    def ask(person: Person) -> int:
+        return person.ask(method, table.path + path, json=body).status_code
+
     assert ask(world.carol) == 404
     if less is not None:
         world.grant(less, world.analyst, "table", table.uuid)

@@ -233,13 +233,13 @@ def test_a_process_refuses_to_decide_by_a_model_that_lacks_what_it_demands_until
 
 
 def test_two_switches_at_once_do_not_both_happen(stack: Ready, ours: str) -> None:
-    async def both() -> list[object]:
+    async def both() -> tuple[None | BaseException, ...]:
         first = await recorded(stack, compiled_model(), "test-first")
         second = await recorded(stack, compiled_model(), "test-second")
 
-        async def one(to: str) -> object:
+        async def one(to: str) -> None:
             async with connected(stack) as (_, database), database.transaction() as connection:
-                return await rows.switch(connection, to=to, expected=ours, by="a test")
+                await rows.switch(connection, to=to, expected=ours, by="a test")
 
         return await asyncio.gather(one(first), one(second), return_exceptions=True)
 

@@ -297,8 +297,8 @@ def test_of_two_moves_that_would_make_a_circle_one_happens(world: World) -> None
         one, other = world.namespace(), world.namespace()
         ids = world.namespace_id(one), world.namespace_id(other)
         statuses = together(
-            lambda one=one, other=other, ids=ids: move(world.admin, world, ids[0], [other, one]),  # type: ignore[misc]
-            lambda one=one, other=other, ids=ids: move(world.admin, world, ids[1], [one, other]),  # type: ignore[misc]
+            partial(move, world.admin, world, ids[0], [other, one]),
+            partial(move, world.admin, world, ids[1], [one, other]),
         )
         assert sorted(statuses) in ([200, 400], [200, 404]), statuses
         consistent(world, one, other)
@@ -309,11 +309,9 @@ def test_what_is_created_below_while_a_namespace_moves_is_where_the_namespace_is
         old, inner, new = two(world)
         body = {"namespace": [old, "inner", "child"]}
         moved, made, table = together(
-            lambda new=new, inner=inner: move(world.admin, world, inner, [new, "inner"]),  # type: ignore[misc]
-            lambda body=body: world.admin.post(f"{world.root}/namespaces", body),  # type: ignore[misc]
-            lambda old=old: world.admin.post(  # type: ignore[misc]
-                f"{at(world, old, 'inner')}/tables", {"name": "t", "schema": SCHEMA}
-            ),
+            partial(move, world.admin, world, inner, [new, "inner"]),
+            partial(world.admin.post, f"{world.root}/namespaces", body),
+            partial(world.admin.post, f"{at(world, old, 'inner')}/tables", {"name": "t", "schema": SCHEMA}),
         )
         assert moved == 200
         assert made in (200, 404)
@@ -358,8 +356,8 @@ def test_a_destination_that_is_dropped_meanwhile_takes_nothing_in(world: World) 
     for _ in range(4):
         old, inner, new = two(world)
         moved, dropped = together(
-            lambda new=new, inner=inner: move(world.admin, world, inner, [new, "inner"]),  # type: ignore[misc]
-            lambda new=new: world.admin.delete(at(world, new)),  # type: ignore[misc]
+            partial(move, world.admin, world, inner, [new, "inner"]),
+            partial(world.admin.delete, at(world, new)),
         )
         assert (moved, dropped) in ((200, 409), (404, 204)), (moved, dropped)
         consistent(world, old, new)
@@ -375,8 +373,8 @@ def test_a_table_that_is_renamed_into_a_moving_namespace_arrives_or_stays(world:
             "destination": {"namespace": [old, "inner"], "name": "arrived"},
         }
         moved, renamed = together(
-            lambda new=new, inner=inner: move(world.admin, world, inner, [new, "inner"]),  # type: ignore[misc]
-            lambda body=body: world.admin.post(f"{world.root}/tables/rename", body),  # type: ignore[misc]
+            partial(move, world.admin, world, inner, [new, "inner"]),
+            partial(world.admin.post, f"{world.root}/tables/rename", body),
         )
         assert moved == 200
         assert renamed in (204, 404)

@@ -39,7 +39,7 @@ _HEADERS_LEFT_OUT = {"x-assume-role", "x-project-id", "projectId"}
 
 @cache
 def _document() -> dict[str, Any]:
-    document = json.loads(json.dumps(openapi_document()))
+    document: dict[str, Any] = json.loads(json.dumps(openapi_document()))
     for path, item in list(document["paths"].items()):
         for operation in item.values():
             kept = [each for each in operation["parameters"] if each["name"] not in _HEADERS_LEFT_OUT]
@@ -72,7 +72,7 @@ OPERATIONS = _operations()
 _FUZZ = "tests/contract/test_openapi_fuzz.py::test_no_generated_request_ends_in_a_fault"
 
 #: Requests of each operation; `make test-long` sends more, others with each seed.
-_EXAMPLES = 8 if settings.default.derandomize else 60
+_EXAMPLES = 8 if settings().derandomize else 60
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import pytest
@@ -32,7 +33,7 @@ class Two:
     partner: StubProvider
     gone: StubProvider
 
-    def person(self, subject: str, **claims: object) -> Person:
+    def person(self, subject: str, **claims: Any) -> Person:
         """Somebody with a token of the partner; as a context, so that its connections are given back."""
         token = self.partner.token(subject, **claims)
         return Person(subject, f"partner~{subject}", token, self.base)

@@ -271,17 +271,18 @@ def test_a_patch_that_is_half_wrong_changes_nothing(world: World, entra: Directo
     before = world.rows()
     add = {"op": "add", "path": "members", "value": [{"value": outside["id"]}]}
     stranger = {"op": "add", "path": "members", "value": [{"value": "0199d0c4-0000-7000-8000-00000000dead"}]}
-    for wrong, expected in (
+    refused: tuple[tuple[dict[str, Any], tuple[int, str]], ...] = (
         (stranger, (400, "invalidValue")),
         ({"op": "remove"}, (400, "noTarget")),
         ({"op": "move", "path": "members"}, (400, "invalidSyntax")),
         ({"op": "add", "path": "members[", "value": []}, (400, "invalidPath")),
         ({"op": "replace", "path": "displayName", "value": ""}, (400, "invalidValue")),
         ({"op": "add", "path": "members", "value": [{"value": inside["id"], "type": "Group"}]}, (400, "invalidValue")),
-    ):
+    )
+    for wrong, expected in refused:
         assert scim_error(entra.patch(group, add, wrong, expect=expected[0])) == expected
-    wrong = entra.patch(inside, {"op": "replace", "path": "active", "value": "maybe"}, expect=400)
-    assert scim_error(wrong) == (400, "invalidValue")
+    answer = entra.patch(inside, {"op": "replace", "path": "active", "value": "maybe"}, expect=400)
+    assert scim_error(answer) == (400, "invalidValue")
     assert world.rows() == before
 
 

@@ -195,7 +195,9 @@ def test_an_undrop_takes_the_right_to_it_and_hides_what_one_does_not_see(soft: W
     soft.grant("modify", soft.carol, "namespace", soft.namespace_id(place))
     assert undrop(soft.carol, soft, ("table", table.uuid)).status_code == 204
     soft.revoke("modify", soft.carol, "namespace", soft.namespace_id(place))
-    for bad in ({}, {"targets": []}, {"targets": [{"type": "role", "id": table.uuid}]}):
+    unknown = {"type": "role", "id": table.uuid}
+    bad_ones: tuple[dict[str, list[dict[str, str]]], ...] = ({}, {"targets": []}, {"targets": [unknown]})
+    for bad in bad_ones:
         assert soft.admin.post(f"{deleted_path(soft)}/undrop", bad).status_code == 400
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -194,14 +195,14 @@ def test_of_many_who_create_one_table_at_once_one_wins(world: World, ns: str) ->
 # ---- staged creation ------------------------------------------------------------------------------------------------
 
 
-def _creation(metadata: dict[str, object], **properties: str) -> dict[str, object]:
+def _creation(metadata: dict[str, Any], **properties: str) -> dict[str, Any]:
     """What a client commits to make a staged table exist."""
     return {
         "requirements": [{"type": "assert-create"}],
         "updates": [
             {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
             {"action": "upgrade-format-version", "format-version": 2},
-            {"action": "add-schema", "schema": metadata["schemas"][0], "last-column-id": 2},  # type: ignore[index]
+            {"action": "add-schema", "schema": metadata["schemas"][0], "last-column-id": 2},
             {"action": "set-current-schema", "schema-id": -1},
             {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
             {"action": "set-default-spec", "spec-id": -1},
@@ -213,11 +214,11 @@ def _creation(metadata: dict[str, object], **properties: str) -> dict[str, objec
     }
 
 
-def _stage(world: World, ns: str, name: str) -> dict[str, object]:
+def _stage(world: World, ns: str, name: str) -> dict[str, Any]:
     body = {"name": name, "schema": SCHEMA, "stage-create": True}
     staged = world.bob.post(f"{world.root}/namespaces/{ns}/tables", body)
     assert staged.status_code == 200, staged.text
-    answer: dict[str, object] = staged.json()
+    answer: dict[str, Any] = staged.json()
     return answer
 
 
@@ -228,16 +229,16 @@ def test_a_staged_table_is_seen_by_nobody_until_it_is_committed(world: World, ns
     assert staged["storage-credentials"], "its creator writes the data before the commit"
     assert world.bob.head(path).status_code == 404
     assert world.bob.get(f"{world.root}/namespaces/{ns}/tables").json()["identifiers"] == []
-    committed = world.bob.post(path, _creation(staged["metadata"]))  # type: ignore[arg-type]
+    committed = world.bob.post(path, _creation(staged["metadata"]))
     assert committed.status_code == 200, committed.text
     loaded = world.bob.get(path).json()["metadata"]
-    assert loaded["location"] == staged["metadata"]["location"]  # type: ignore[index]
+    assert loaded["location"] == staged["metadata"]["location"]
     assert loaded["properties"]["made"] == "in two steps"
     assert loaded.get("metadata-log", []) == [], "one commit leaves no previous metadata"
 
 
 def test_of_many_who_finish_one_creation_one_wins(world: World, ns: str) -> None:
-    creations = [_creation(_stage(world, ns, "finish")["metadata"]) for _ in range(6)]  # type: ignore[arg-type]
+    creations = [_creation(_stage(world, ns, "finish")["metadata"]) for _ in range(6)]
     path = f"{world.root}/namespaces/{ns}/tables/finish"
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda body: world.bob.post(path, body), creations))
@@ -247,5 +248,5 @@ def test_of_many_who_finish_one_creation_one_wins(world: World, ns: str) -> None
 
 def test_a_staged_location_is_not_for_somebody_else_to_finish(world: World, ns: str) -> None:
     staged = _stage(world, ns, "stolen")
-    theft = world.admin.post(f"{world.root}/namespaces/{ns}/tables/stolen", _creation(staged["metadata"]))  # type: ignore[arg-type]
+    theft = world.admin.post(f"{world.root}/namespaces/{ns}/tables/stolen", _creation(staged["metadata"]))
     assert told(theft)[:2] == (409, "LocationAlreadyTaken")

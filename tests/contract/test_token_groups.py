@@ -54,7 +54,8 @@ def comes(partner: tuple[str, StubProvider]) -> Iterator[Comes]:
 
 def of_group(world: World, group: str, provider: str = "partner", **more: Any) -> dict[str, Any]:
     """A role that stands for a group."""
-    return make(world, **{"provider-id": provider, "source-id": group}, **more)
+    named: dict[str, Any] = {"provider-id": provider, "source-id": group}
+    return make(world, **named, **more)
 
 
 def give(world: World, privilege: str, role: dict[str, Any], kind: str, id: str, expect: int = 204) -> None:

@@ -482,7 +482,7 @@ def test_an_engine_is_known_by_its_certificate(world: World, bridge: Bridge, sit
 def test_the_bridge_gets_a_token_of_its_own(world: World, bridge: Bridge, site: Site, tmp_path: Path) -> None:
     user = world.ready.users["etl"]
     asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
-    own = {
+    own: dict[str, Any] = {
         "LAKEGATE_BRIDGE_TOKEN": "",
         "LAKEGATE_BRIDGE_TOKEN_ENDPOINT": world.ready.token_endpoint,
         "LAKEGATE_BRIDGE_CLIENT_ID": user.client_id,

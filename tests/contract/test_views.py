@@ -53,11 +53,12 @@ def replace(uuid: str, sql: str, **more: Any) -> dict[str, Any]:
 
 def sql_of(metadata: dict[str, Any]) -> str:
     """The SQL of the current version."""
-    return next(
+    sql: str = next(
         each["representations"][0]["sql"]
         for each in metadata["versions"]
         if each["version-id"] == metadata["current-version-id"]
     )
+    return sql
 
 
 def test_a_created_view_is_loaded_listed_and_exists(world: World, ns: str) -> None:

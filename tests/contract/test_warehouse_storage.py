@@ -44,7 +44,7 @@ def place() -> str:
 @pytest.fixture(scope="module")
 def made(world: World, place: str) -> Made:
     """A warehouse whose storage tests look at and replace."""
-    return warehouses.make(world, **{"storage-profile": warehouses.profile(world, place)})
+    return warehouses.make(world, **warehouses.stored_at(world, place))
 
 
 def report(world: World, path: str, body: Any = None) -> tuple[bool, dict[str, dict[str, Any]]]:
@@ -88,7 +88,7 @@ def test_a_report_on_a_creation_tells_of_each_check(world: World) -> None:
         ),
         "managed-by-allowed": ({"managed-by": "instance-admin"}, "InstanceAdminRequired"),
         "location-exclusive": (
-            {"storage-profile": warehouses.profile(world, world.ready.s3.profile.get("key-prefix") or "demo")},
+            {"storage-profile": warehouses.profile(world, str(world.ready.s3.profile.get("key-prefix") or "demo"))},
             "CreateWarehouseStorageProfileOverlap",
         ),
     }
@@ -161,7 +161,8 @@ def test_a_place_is_not_free_before_the_keys_of_an_earlier_profile_have_ended(wo
     def storage(seconds: int) -> dict[str, Any]:
         return warehouses.profile(world, place, **{"sts-token-validity-seconds": seconds})
 
-    made = warehouses.make(world, **{"storage-profile": storage(7200)})
+    longer: dict[str, Any] = {"storage-profile": storage(7200)}
+    made = warehouses.make(world, **longer)
     path = made.table(world.admin)
     shorter = {"storage-profile": storage(900), "storage-credential": warehouses.credential(world)}
     assert world.admin.post(f"{made.path}/storage", shorter).status_code == 200

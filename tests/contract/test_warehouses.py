@@ -131,7 +131,7 @@ def test_engines_are_told_no_about_what_lies_in_an_inactive_warehouse(world: Wor
 
 def test_an_empty_warehouse_is_deleted_with_all_that_was_given_on_it_and_none_of_its_files(world: World) -> None:
     prefix = unique("kept")
-    warehouse = warehouses.make(world, **{"storage-profile": warehouses.profile(world, prefix)})
+    warehouse = warehouses.make(world, **warehouses.stored_at(world, prefix))
     path = warehouse.table(world.admin)
     world.grant("describe", world.carol, "warehouse", warehouse.id)
     assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseNotEmpty")
@@ -150,9 +150,8 @@ def test_an_empty_warehouse_is_deleted_with_all_that_was_given_on_it_and_none_of
         assert told(person.get(warehouse.path))[:2] == (404, "NoSuchWarehouseException")
         assert told(person.get(f"{warehouse.root}/namespaces"))[:2] == (404, "NoSuchWarehouseException")
     # Its name and its place are free again, and whoever makes it anew begins with nothing.
-    again = warehouses.make(
-        world, **{"warehouse-name": warehouse.name, "storage-profile": warehouses.profile(world, prefix)}
-    )
+    named: dict[str, Any] = {"warehouse-name": warehouse.name}
+    again = warehouses.make(world, **named, **warehouses.stored_at(world, prefix))
     assert told(world.carol.get(again.path))[0] == 404
 
 
@@ -238,7 +237,12 @@ def test_the_format_version_policy_holds_for_creation_registration_and_upgrade(w
         400,
         "DefaultFormatVersionNotAllowed",
     )
-    for bad in ({"allowed-format-versions": []}, {"allowed-format-versions": [4]}, {}):
+    bad_ones: tuple[dict[str, list[int]], ...] = (
+        {"allowed-format-versions": []},
+        {"allowed-format-versions": [4]},
+        {},
+    )
+    for bad in bad_ones:
         assert world.admin.post(policy, bad).status_code == 400
     done = world.admin.post(policy, {"allowed-format-versions": [1, 1]})
     assert done.status_code == 200
@@ -285,7 +289,7 @@ _CHANGES: dict[str, tuple[str, Any]] = {
 @pytest.mark.parametrize("change", _CHANGES)
 def test_changing_a_warehouse_takes_modify_and_its_storage_a_privilege_of_its_own(world: World, change: str) -> None:
     prefix = unique("mine")
-    warehouse = warehouses.make(world, **{"storage-profile": warehouses.profile(world, prefix)})
+    warehouse = warehouses.make(world, **warehouses.stored_at(world, prefix))
     action, body = _CHANGES[change]
     if body == "storage":
         body = {

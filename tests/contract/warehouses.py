@@ -40,6 +40,11 @@ def creation(world: World, **more: Any) -> dict[str, Any]:
     }
 
 
+def stored_at(world: World, prefix: str) -> dict[str, Any]:
+    """Return the member of a creation that names a key prefix of the stack's bucket."""
+    return {"storage-profile": profile(world, prefix)}
+
+
 @dataclass(frozen=True)
 class Made:
     """A warehouse that a test made."""

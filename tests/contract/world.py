@@ -177,9 +177,10 @@ class World:
 
     def __getattr__(self, name: str) -> Person:
         try:
-            return self.__dict__["people"][name]  # type: ignore[no-any-return]
+            found: Person = self.__dict__["people"][name]
         except KeyError:
             raise AttributeError(name) from None
+        return found
 
     def stranger(self, stem: str = "stranger") -> Person:
         """Somebody nobody has met, whom the gateway now knows by name and who holds nothing: for one test alone."""

@@ -165,7 +165,8 @@ def test_the_page_of_the_gateway_sends_people_there_and_may_ask_nobody_else(comp
 
 
 def test_a_group_of_the_realm_is_a_role_of_the_project(world: World, company: Company, ns: str) -> None:
-    role = make(world, **{"provider-id": "keycloak", "source-id": "analysts"})
+    named: dict[str, Any] = {"provider-id": "keycloak", "source-id": "analysts"}
+    role = make(world, **named)
     table = world.table(ns)
     given = {"writes": [{"type": "select", "role": role["id"]}]}
     assert world.admin.post(world.grants_path("table", table.uuid), given).status_code == 204

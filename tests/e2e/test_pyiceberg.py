@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -252,10 +253,12 @@ def test_registering_over_a_table_puts_another_state_in_its_place(catalog: Any, 
 
 def test_a_view_is_made_loaded_listed_and_dropped(catalog: Any, ns: str) -> None:
     sql = f"SELECT id FROM {ns}.t"
-    version = ViewVersion(
-        schema_id=0,
-        representations=[ViewRepresentation(SQLViewRepresentation(type="sql", sql=sql, dialect="spark"))],
-        default_namespace=(ns,),
+    version = ViewVersion.model_validate(
+        {
+            "schema-id": 0,
+            "representations": [ViewRepresentation(SQLViewRepresentation(type="sql", sql=sql, dialect="spark"))],
+            "default-namespace": (ns,),
+        }
     )
     made = catalog.create_view((ns, "v"), schema=SCHEMA, view_version=version, properties={"comment": "all"})
     found = catalog.load_view((ns, "v"))
@@ -296,14 +299,15 @@ def test_what_one_may_not_see_is_not_there(world: World, catalog: Any, ns: str) 
         change.set_properties({"a": "b"})
     with pytest.raises(OSError, match="(?i)access.denied"):
         read.append(rows)
-    for refused in (
+    attempts: tuple[Callable[[], object], ...] = (
         lambda: carol.drop_table((ns, "shown")),
         lambda: carol.purge_table((ns, "shown")),
         lambda: carol.rename_table((ns, "shown"), (ns, "mine")),
         lambda: carol.create_table((ns, "mine"), schema=rows.schema),
         lambda: carol.create_namespace((ns, "mine")),
         lambda: carol.drop_namespace(ns),
-    ):
+    )
+    for refused in attempts:
         with pytest.raises(ForbiddenError):
             refused()
     assert below(world, shown.location()) == files

@@ -121,19 +121,23 @@ def test_what_happened_can_be_inspected(catalog: Any, table: Any, ns: str) -> No
 
 def test_statistics_are_kept_for_a_snapshot_and_taken_away(catalog: Any, table: Any, ns: str) -> None:
     snapshot = table.current_snapshot().snapshot_id
-    blob = BlobMetadata(
-        type="apache-datasketches-theta-v1",
-        snapshot_id=snapshot,
-        sequence_number=3,
-        fields=[1],
-        properties={"ndv": "3"},
+    blob = BlobMetadata.model_validate(
+        {
+            "type": "apache-datasketches-theta-v1",
+            "snapshot-id": snapshot,
+            "sequence-number": 3,
+            "fields": [1],
+            "properties": {"ndv": "3"},
+        }
     )
-    file = StatisticsFile(
-        snapshot_id=snapshot,
-        statistics_path=f"{table.location()}/metadata/{snapshot}.stats",
-        file_size_in_bytes=10,
-        file_footer_size_in_bytes=5,
-        blob_metadata=[blob],
+    file = StatisticsFile.model_validate(
+        {
+            "snapshot-id": snapshot,
+            "statistics-path": f"{table.location()}/metadata/{snapshot}.stats",
+            "file-size-in-bytes": 10,
+            "file-footer-size-in-bytes": 5,
+            "blob-metadata": [blob],
+        }
     )
     with table.update_statistics() as change:
         change.set_statistics(file)

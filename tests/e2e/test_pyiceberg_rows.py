@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg import expressions
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, In
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -20,6 +20,8 @@ from tests.e2e.lake import below, catalog_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
+# mypy derives a constructor of each predicate from its pydantic fields, and does not see the one that it inherits.
+PREDICATES: Any = expressions
 COLUMNS = Schema(
     NestedField(1, "id", LongType(), required=True),
     NestedField(2, "word", StringType()),
@@ -49,12 +51,13 @@ def test_rows_are_appended_found_overwritten_and_deleted(catalog: Any, ns: str) 
     table = catalog.create_table((ns, "t"), schema=COLUMNS)
     table.append(rows((1, "a"), (2, "b"), (3, "c")))
     table.append(rows((4, None)))
-    assert pairs(table, row_filter=And(GreaterThanOrEqual("id", 2), In("word", ["b", "c"]))) == [(2, "b"), (3, "c")]
+    wanted = PREDICATES.And(PREDICATES.GreaterThanOrEqual("id", 2), PREDICATES.In("word", ["b", "c"]))
+    assert pairs(table, row_filter=wanted) == [(2, "b"), (3, "c")]
     assert table.scan(selected_fields=("word",), row_filter="id = 1").to_arrow().to_pydict() == {"word": ["a"]}
     assert table.scan(limit=2).to_arrow().num_rows == 2
     table.delete("id = 2")
     assert pairs(table) == [(1, "a"), (3, "c"), (4, None)]
-    table.overwrite(rows((3, "C"), (33, "C")), overwrite_filter=EqualTo("id", 3))
+    table.overwrite(rows((3, "C"), (33, "C")), overwrite_filter=PREDICATES.EqualTo("id", 3))
     assert pairs(table) == [(1, "a"), (3, "C"), (4, None), (33, "C")]
     table.overwrite(rows((9, "z")))
     assert pairs(catalog.load_table((ns, "t"))) == [(9, "z")]

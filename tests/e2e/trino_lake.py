@@ -48,9 +48,10 @@ class Lake:
 
     def __getattr__(self, name: str) -> Person:
         try:
-            return self.__dict__["people"][name]  # type: ignore[no-any-return]
+            found: Person = self.__dict__["people"][name]
         except KeyError:
             raise AttributeError(name) from None
+        return found
 
 
 def _people(world: World, schema: str) -> dict[str, Person]:

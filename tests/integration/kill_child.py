@@ -36,6 +36,7 @@ from gateway.db.engine import Database, commit
 from gateway.db.outbox import Pending
 from gateway.db.wanted import TRAVERSE, places
 from gateway.fga.client import FgaClient
+from gateway.fga.relationships import to_wire
 from gateway.iceberg.identifiers import Namespace
 from tests.integration import parts
 
@@ -62,7 +63,7 @@ class Child:
         )
         self._write = parts.writing(self.client)
         self.delivery = TupleDelivery(self.database, self._write_or_die, parts.Silent(), settle_seconds=order["settle"])
-        delivery_module.commit = self._commit_or_die  # type: ignore[attr-defined]
+        delivery_module.commit = self._commit_or_die  # type: ignore[attr-defined]  # a name it imports
         self._turns: dict[str, asyncio.Lock] = {}
         self._places = [self.rows.inner, self.rows.outer]
 
@@ -81,7 +82,7 @@ class Child:
     async def _write_or_die(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         if self.boundary():
             die()
-        sent = asyncio.ensure_future(self._write(writes, deletes))  # type: ignore[arg-type]
+        sent = asyncio.ensure_future(self._write(writes, deletes))
         if self.boundary():
             await asyncio.sleep(self.chance.choice((0.0, 0.001, 0.003, 0.01, 0.05)))
             die()
@@ -300,7 +301,7 @@ class Child:
 
 
 def _tell(what: str, who: Principal, privilege: Privilege, on: ObjectKey) -> None:
-    [user, relation, object, _] = parts.seen(parts.to_wire(TupleKey(who, privilege.value, on)))
+    [user, relation, object, _] = parts.seen(to_wire(TupleKey(who, privilege.value, on)))
     os.write(1, (json.dumps([what, user, relation, object]) + "\n").encode())
 
 

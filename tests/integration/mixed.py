@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import httpx
 
@@ -158,7 +159,7 @@ class Mixed:
                     continue
                 snapshot = new_snapshot_id()
                 tried = Try(snapshot, self.written.path, append(metadata, snapshot), str(uuid.uuid4()))
-                answer = self.note("commit", lambda tried=tried: send(http, tried))  # type: ignore[misc]
+                answer = self.note("commit", partial(send, http, tried))
                 self.ledger.note(tried, answer)
                 time.sleep(0.05)
 

@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedWarehouse
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db.delivery import TupleDelivery
+from gateway.db.delivery import TupleDelivery, WriteTuples
 from gateway.db.engine import Database
 from gateway.db.migrate import run_migrations
 from gateway.db.wanted import TRAVERSE, wanted
@@ -305,7 +305,7 @@ async def store(parts: Parts, *, endpoint: str | None = None, timeout_s: float =
         await client.aclose()
 
 
-def writing(client: FgaClient) -> Callable[[Mapping[TupleKey, datetime | None], Sequence[TupleKey]], object]:
+def writing(client: FgaClient) -> WriteTuples:
     """What `gateway.assembly` gives to TupleDelivery."""
 
     async def write(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
@@ -317,7 +317,7 @@ def writing(client: FgaClient) -> Callable[[Mapping[TupleKey, datetime | None], 
 
 def delivery(database: Database, client: FgaClient, *, settle_seconds: float = 1.0) -> TupleDelivery:
     """Delivery to a client."""
-    return TupleDelivery(database, writing(client), Silent(), settle_seconds=settle_seconds)  # type: ignore[arg-type]
+    return TupleDelivery(database, writing(client), Silent(), settle_seconds=settle_seconds)
 
 
 Seen = tuple[str, str, str, str | None]

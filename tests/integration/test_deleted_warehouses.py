@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpx
 import pytest
@@ -107,7 +108,7 @@ class Crowd:
         path = self.world.grants_path("warehouse", self.made.id)
         for verb in ("writes", "deletes"):
             body = {verb: [{"type": "describe", "user": self.world.carol.id}]}
-            self._note("grant", lambda body=body: http.post(path, json=body))  # type: ignore[misc]
+            self._note("grant", partial(http.post, path, json=body))
 
 
 def settled(ask: Callable[[], httpx.Response]) -> httpx.Response:
@@ -179,7 +180,7 @@ def test_a_warehouse_made_while_its_project_goes_finds_it_gone(world: World) -> 
 def test_a_warehouse_deleted_under_a_crowd_leaves_nothing_and_no_fault(world: World) -> None:
     prefix = unique("crowd")
     for _ in range(3):
-        made = warehouses.make(world, **{"storage-profile": warehouses.profile(world, prefix)})
+        made = warehouses.make(world, **warehouses.stored_at(world, prefix))
         crowd = Crowd(world, made)
         threads = crowd.work(crowd.spaces, crowd.tables, crowd.lists, crowd.lists, crowd.grants)
         attempts: Counter[tuple[int, str]] = Counter()

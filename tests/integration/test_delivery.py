@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
 from gateway.access.privileges import TRAVERSE_REASONS, Privilege
@@ -100,9 +102,9 @@ class Rig:
 
     @staticmethod
     async def _keys(
-        connection: object, privilege: Privilege, who: Principal, key: ObjectKey
+        connection: AsyncConnection, privilege: Privilege, who: Principal, key: ObjectKey
     ) -> list[tuple[TupleKey, UUID | None]]:
-        place = (await places(connection, [key]))[key]  # type: ignore[arg-type]
+        place = (await places(connection, [key]))[key]
         above = place.above if privilege in TRAVERSE_REASONS else ()
         keys = [TupleKey(who, privilege.value, key), *(TupleKey(who, TRAVERSE, each) for each in above)]
         return [(each, place.warehouse_id) for each in keys]
@@ -243,7 +245,7 @@ async def test_a_crash_between_the_two_calls_of_a_changed_end_is_delivered_again
     write, calls = writing(rig.client), []
 
     async def dies_in_between(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
-        await write(writes, deletes)  # type: ignore[misc]
+        await write(writes, deletes)
         calls.append(1)
         raise KeyboardInterrupt
 
@@ -268,10 +270,10 @@ async def test_who_writes_the_same_tuple_directly_holds_up_no_delivery_for_long(
     write, stranger, left = writing(rig.client), soon(9000), [times]
 
     async def contended(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
-        await write(writes, deletes)  # type: ignore[misc]
+        await write(writes, deletes)
         if deletes and left[0]:
             left[0] -= 1
-            await write({key: stranger for key in deletes if key.relation == SELECT.value}, ())  # type: ignore[misc]
+            await write({key: stranger for key in deletes if key.relation == SELECT.value}, ())
 
     pending = await rig.give(SELECT, ann, "warehouse", until=late)
     await TupleDelivery(rig.database, contended, Silent()).deliver(pending)
@@ -290,7 +292,7 @@ async def test_a_write_that_is_no_change_of_an_end_takes_one_call(rig: Rig) -> N
 
     async def counting(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         calls.append((len(writes), len(deletes)))
-        await write(writes, deletes)  # type: ignore[misc]
+        await write(writes, deletes)
 
     counted = TupleDelivery(rig.database, counting, Silent())
     await counted.deliver(await rig.give(SELECT, rig.rows.ann, "table", until=soon(600)))
@@ -381,27 +383,27 @@ async def revoked_from_somebody(rig: Rig) -> None:
 @pytest.mark.parametrize("moves", [0, 1, 2])
 async def test_who_keeps_everything_is_not_sent_away_while_others_lose_something(rig: Rig, moves: int) -> None:
     """A drift that is mended moves a revision three times within moments: found, delivered, mended."""
-    permit = Overtaken(rig, await standing_on(rig), moves)
+    permit: Any = Overtaken(rig, await standing_on(rig), moves)
     await revoked_from_somebody(rig)
     async with rig.database.transaction() as connection:
-        stands = await require_standing(connection, permit)  # type: ignore[arg-type]
+        stands = await require_standing(connection, permit)
     assert permit.decided == moves + 1
     assert stands.revision == (await rig.revisions())[0], "never what was overtaken"
 
 
 async def test_nobody_waits_for_ever_for_what_keeps_changing(rig: Rig) -> None:
-    permit = Overtaken(rig, await standing_on(rig), 99)
+    permit: Any = Overtaken(rig, await standing_on(rig), 99)
     await revoked_from_somebody(rig)
     with pytest.raises(DecisionEngineUnavailable, match="keeps changing"):
         async with rig.database.transaction() as connection:
-            await require_standing(connection, permit)  # type: ignore[arg-type]
+            await require_standing(connection, permit)
     assert permit.decided == 3
 
 
 async def test_what_is_not_overtaken_is_decided_once(rig: Rig) -> None:
-    permit = Overtaken(rig, await standing_on(rig), 99)
+    permit: Any = Overtaken(rig, await standing_on(rig), 99)
     async with rig.database.transaction() as connection:
-        assert await require_standing(connection, permit) is permit.resolution  # type: ignore[arg-type]
+        assert await require_standing(connection, permit) is permit.resolution
     assert permit.decided == 0
 
 

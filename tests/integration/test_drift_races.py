@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from gateway.access.privileges import Privilege
 from gateway.access.tuples import TupleKey
+from gateway.db import drift as drift_rows
 from gateway.db import outbox
 from gateway.db.outbox import Pending
 from gateway.db.resolver import DatabaseResolver
@@ -60,7 +61,7 @@ def keeper(rig: Rig, counted: Counted, *, adopt: bool = False, revoke_lost: bool
         database=rig.database,
         client=rig.client,
         delivery=rig.delivery,
-        door=House(resolver=DatabaseResolver(rig.database)).door,  # type: ignore[arg-type]
+        door=House(resolver=DatabaseResolver(rig.database)).door,  # type: ignore[arg-type]  # the real resolver
         observer=counted,
         external=External.ADOPT if adopt else External.REMOVE,
         revoke_lost=revoke_lost,
@@ -108,9 +109,9 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Between:
     return Between(monkeypatch)
 
 
-STEPS = {
-    "before the outbox is read": ((drift.drift, "pending"), False),
-    "after the outbox was read": ((drift.drift, "pending"), True),
+STEPS: dict[str, tuple[tuple[Any, str], bool]] = {
+    "before the outbox is read": ((drift_rows, "pending"), False),
+    "after the outbox was read": ((drift_rows, "pending"), True),
     "after the rows were read": ((drift, "wanted"), True),
     "after the tuples were read": ((DriftKeeper, "_read"), True),
 }

@@ -15,6 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -53,9 +54,9 @@ def test_a_gateway_killed_under_load_loses_nothing_and_leaves_nothing(
     ledgers = [Ledger() for _ in tables]
     over = threading.Event()
     churns = [Churn(client(world.base, world.admin.token), world.root, namespaces, seed) for seed in range(3)]
-    work: list[Callable[[], None]] = [lambda churn=churn: churn.run(over) for churn in churns]  # type: ignore[misc]
+    work: list[Callable[[], None]] = [partial(churn.run, over) for churn in churns]
     for table, ledger in zip(tables, ledgers, strict=True):
-        work += [lambda t=table, told=ledger: _append(world, t, told, over) for _ in range(2)]  # type: ignore[misc]
+        work += [partial(_append, world, table, ledger, over) for _ in range(2)]
     threads = [threading.Thread(target=each, daemon=True) for each in work]
     for thread in threads:
         thread.start()

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from typing import TypeVar, TypeVarTuple
 from uuid import uuid4
 
 import pytest
@@ -65,6 +66,10 @@ LEFT_OUT = {
 _ONE_OF = re.compile(r"(\w+) = ANY \(\(?ARRAY\['([^']+)'")
 
 
+Answer = TypeVar("Answer")
+Given = TypeVarTuple("Given")
+
+
 @pytest.fixture(scope="module")
 def parts() -> Iterator[Parts]:
     with running_parts() as parts:
@@ -86,11 +91,11 @@ def empty(parts: Parts) -> str:
     return parts.database_url
 
 
-async def _on(url: str, work: object, *arguments: object) -> object:
+async def _on(url: str, work: Callable[[Connection, *Given], Answer], *arguments: *Given) -> Answer:
     engine = create_async_engine(url)
     try:
         async with engine.begin() as connection:
-            return await connection.run_sync(work, *arguments)  # type: ignore[arg-type]  # any function of a connection
+            return await connection.run_sync(work, *arguments)
     finally:
         await engine.dispose()
 
@@ -123,7 +128,7 @@ def fill(connection: Connection) -> Rows:
         if table.name == "alembic_version":
             continue
         checks = [each["sqltext"] for each in inspect(connection).get_check_constraints(table.name)]
-        known = dict(found.groups() for check in checks for found in _ONE_OF.finditer(check))
+        known = {found[1]: found[2] for check in checks for found in _ONE_OF.finditer(check)}
         row: dict[str, object] = {}
         for column in table.columns:
             if column.identity is None and column.computed is None and (table.name, column.name) not in LEFT_OUT:
@@ -273,7 +278,7 @@ async def test_owners_of_warehouses_keep_the_right_to_change_the_storage(empty: 
         )
         return [tuple(row) for row in given], [tuple(row) for row in waiting]
 
-    given, waiting = await _on(empty, found)  # type: ignore[misc]  # what `found` returns
+    given, waiting = await _on(empty, found)
     assert given == [
         (ids["two"], "warehouse", ids["one"], "oidc~root", 2199),
         ("oidc~anna", "warehouse", ids["one"], "oidc~anna", None),

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import httpx
 import msgspec
@@ -124,7 +125,7 @@ def _reads(world: World, ns: str, table: Table) -> list[httpx.Response]:
         "/catalog/v1/config?warehouse=demo",
         f"/management/v1/warehouse/{world.warehouse}",
     ]
-    return _at_once([lambda path=path: world.alice.get(path) for path in paths])  # type: ignore[misc]
+    return _at_once([partial(world.alice.get, path) for path in paths])
 
 
 @pytest.mark.parametrize("part", ["openfga", "opa"])

@@ -8,6 +8,7 @@ import sys
 import time
 import uuid
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import httpx
@@ -71,7 +72,7 @@ def test_sixteen_writers_append_to_one_table_and_nothing_is_lost_or_doubled(
     ledger = Ledger()
     until = time.monotonic() + seconds
     clients = [client(world.base, world.admin.token) for _ in range(WRITERS)]
-    at_once([lambda http=http: append_until(http, table.path, until, ledger, enough=3) for http in clients])  # type: ignore[misc]
+    at_once([partial(append_until, http, table.path, until, ledger, enough=3) for http in clients])
     chain = check_history(_now(world, table.path), ledger)
     assert ledger.unknown == []
     assert sorted(chain) == sorted(ledger.snapshots())
@@ -102,7 +103,7 @@ def test_commits_that_contradict_nobody_are_all_taken(world: World, ns: str, sec
             waits.append(time.monotonic() - began)
             count += 1
 
-    at_once([lambda n=n: write(n) for n in range(WRITERS)])  # type: ignore[misc]
+    at_once([partial(write, number) for number in range(WRITERS)])
     lost = statuses.count(409)
     print(f"{len(statuses)} commits in {seconds:.0f} s, {lost} refused, longest wait {max(waits):.2f} s")
     assert set(statuses) <= {200, 409, 429}
@@ -134,7 +135,7 @@ def test_transactions_over_two_tables_happen_in_both_or_in_none(world: World, ns
                 tried = Try(snapshot, f"{world.root}/transactions/commit", body, str(uuid.uuid4()))
                 ledger.note(tried, send(http, tried))
 
-    at_once([lambda n=n: write(n) for n in range(WRITERS)])  # type: ignore[misc]
+    at_once([partial(write, number) for number in range(WRITERS)])
     chains = [check_history(_now(world, table.path), ledger) for table in (one, other)]
     print(f"{len(chains[0])} transactions in {seconds:.0f} s, refused: {dict(_refusals(ledger))}")
     assert chains[0] == chains[1], "both tables went through the same transactions in the same order"
@@ -165,7 +166,7 @@ def test_replacements_of_one_view_are_all_kept_and_numbered_one_after_the_other(
                 others.append(answer)
             count += 1
 
-    at_once([lambda n=n: write(n) for n in range(WRITERS)])  # type: ignore[misc]
+    at_once([partial(write, number) for number in range(WRITERS)])
     metadata = _now(world, view["path"])
     versions = sorted(metadata["versions"], key=lambda each: int(each["version-id"]))
     assert [each["version-id"] for each in versions] == list(range(1, len(versions) + 1))

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 from sqlalchemy import event, func, select, text
+from sqlalchemy.pool import AsyncAdaptedQueuePool
 
 from gateway.access import refs
 from gateway.access.actor import Actor
@@ -177,7 +178,9 @@ async def test_the_pool_keeps_the_connection_of_a_read_that_was_answered_and_no_
             async with asyncio.timeout(60):
                 while len((await connection.execute(others)).all()) != kept:
                     await asyncio.sleep(0.02)
-        assert small.engine.pool.checkedout() == 0
+        pool = small.engine.pool
+        assert isinstance(pool, AsyncAdaptedQueuePool)
+        assert pool.checkedout() == 0
     finally:
         await small.close()
     assert [each.getMessage() for each in caplog.records if each.name.startswith("sqlalchemy.pool")] == []

@@ -31,18 +31,18 @@ KEY = S3AccessKey(access_key_id="a", secret_access_key="b")
 Client = Callable[[str, Trust], Awaitable[object]]
 
 
-async def _opa(url: str, trust: Trust) -> object:
+async def _opa(url: str, trust: Trust) -> None:
     opa = OpaDecider(url, "token", timeout_s=20, tls=trust.context)
     try:
-        return await opa.ping()
+        await opa.ping()
     finally:
         await opa.aclose()
 
 
-async def _openfga(url: str, trust: Trust) -> object:
+async def _openfga(url: str, trust: Trust) -> None:
     client = FgaClient(url, "key", ULID, ULID, timeout_s=20, tls=trust.context)
     try:
-        return await client.ping()
+        await client.ping()
     finally:
         await client.aclose()
 
@@ -92,21 +92,21 @@ def _url(url: str) -> str:
     return url.replace("https://", "postgresql+asyncpg://u:p@") + "/d"
 
 
-async def _pool(url: str, trust: Trust) -> object:
+async def _pool(url: str, trust: Trust) -> None:
     tls = for_postgres("verify-full", trust, None)
     database = Database(_url(url), pool_size=1, acquire_timeout=20, tls=tls)
     try:
-        return await database.ping()
+        await database.ping()
     finally:
         await database.close()
 
 
-async def _schema_check(url: str, trust: Trust) -> object:
-    return await require_current_schema(_url(url), tls=for_postgres("verify-full", trust, None))
+async def _schema_check(url: str, trust: Trust) -> None:
+    await require_current_schema(_url(url), tls=for_postgres("verify-full", trust, None))
 
 
-async def _migrations(url: str, trust: Trust) -> object:
-    return await run_migrations(_url(url), tls=for_postgres("verify-full", trust, None))
+async def _migrations(url: str, trust: Trust) -> None:
+    await run_migrations(_url(url), tls=for_postgres("verify-full", trust, None))
 
 
 POSTGRES: dict[str, Client] = {"pool": _pool, "schema_check": _schema_check, "migrations": _migrations}

@@ -15,11 +15,12 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -79,8 +80,8 @@ class Toxic:
         self._thread.start()
         self._on_loop(self._listen())
 
-    def _on_loop(self, work: object) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(60)  # type: ignore[arg-type]  # coroutines of ours
+    def _on_loop(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     def become(self, mode: str) -> None:
         """From now on be like this, to open connections too."""
@@ -152,10 +153,10 @@ class Toxic:
             pass
         finally:
             self.open -= 1
-            for each in (writer, above):
-                if each is not None:
-                    self._writers.discard(each)
-                    each.close()
+            for side in (writer, above):
+                if side is not None:
+                    self._writers.discard(side)
+                    side.close()
 
     async def _ask(self, number: int, reader: asyncio.StreamReader, above: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):

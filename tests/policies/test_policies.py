@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.opa.schema import SCHEMA_FILE, input_schema
+from tests.policies.conftest import Run
 
 FORBIDDEN_CALLS = re.compile(
     r"\b(http\.send|net\.lookup_ip_addr|time\.now_ns|rand\.intn|uuid\.rfc4122|io\.jwt\.decode_verify)\b"
@@ -23,18 +24,18 @@ def rego_files(policies: Path) -> list[Path]:
     return files
 
 
-def test_the_tests_beside_the_policies_pass_and_reach_every_line(opa, policies: Path) -> None:
+def test_the_tests_beside_the_policies_pass_and_reach_every_line(opa: Run, policies: Path) -> None:
     done = opa("test", "--ignore=schemas", "--timeout=60s", "--coverage", "--threshold=100", "--format=json", policies)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["coverage"] == 100
 
 
-def test_the_policies_compile_strictly_against_the_input_schema(opa, policies: Path) -> None:
+def test_the_policies_compile_strictly_against_the_input_schema(opa: Run, policies: Path) -> None:
     done = opa("check", "--strict", "--ignore=schemas", f"--schema={policies / 'schemas'}", policies)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_field_that_the_gateway_does_not_send_does_not_compile(opa, policies: Path, tmp_path: Path) -> None:
+def test_a_field_that_the_gateway_does_not_send_does_not_compile(opa: Run, policies: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(policies, tmp_path / "policies")
     rule = copy / "gateway" / "guardrails" / "contractors.rego"
     text = rule.read_text(encoding="utf-8")
@@ -49,7 +50,7 @@ def test_the_committed_input_schema_is_what_the_gateway_sends() -> None:
     assert SCHEMA_FILE.read_text(encoding="utf-8") == input_schema(), "run `python -m gateway.opa.schema`"
 
 
-def test_the_policies_are_formatted(opa, policies: Path) -> None:
+def test_the_policies_are_formatted(opa: Run, policies: Path) -> None:
     done = opa("fmt", "--fail", "--list", policies)
     assert done.returncode == 0, done.stdout
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.policies.conftest import Run
+
 MAIN, TABLE, NAMES, GATEWAY = "main.rego", "operations.rego", "names.rego", "gateway.rego"
 SETTINGS, AUTHZ, LOG = "settings.rego", "authz.rego", "log.rego"
 
@@ -275,7 +277,7 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_wrong_bridge_is_noticed(opa, policies: Path, tmp_path: Path, name: str) -> None:
+def test_a_wrong_bridge_is_noticed(opa: Run, policies: Path, tmp_path: Path, name: str) -> None:
     file, right, wrong, tests = MUTANTS[name]
     copy = shutil.copytree(policies / "trino", tmp_path / "trino")
     text = (copy / file).read_text(encoding="utf-8")

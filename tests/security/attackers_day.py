@@ -295,7 +295,7 @@ def pods(day: Day) -> Attempts:
     yield "for the API server", day.try_token(cluster.account("a", "b", uid="u", audience=cluster.issuer))
     yield "expired", day.try_token(cluster.account("a", "b", uid="u", exp=time.time() - 600))
     yield "without an end", day.try_token(cluster.account("a", "b", uid="u", exp=...))
-    legacy = {"iss": "kubernetes/serviceaccount", "exp": ..., "aud": ...}
+    legacy: dict[str, Any] = {"iss": "kubernetes/serviceaccount", "exp": ..., "aud": ...}
     yield "of the old kind", day.try_token(cluster.token("system:serviceaccount:a:b", **legacy))
     yield "another cluster's", day.try_token(cluster.account("a", "b", uid="u", iss="https://other.example"))
     for user in ("admin", "system:node:n1", "system:serviceaccount:a", "system:serviceaccount:a:b:c"):

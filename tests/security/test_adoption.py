@@ -106,7 +106,7 @@ def test_a_metadata_file_that_names_an_ancestor_folder_is_refused(
         world.store_of(config).get_object(Bucket=world.bucket, Key=key(world, victim))
     # The same file with the location that is recorded is taken: it was refused for the location alone.
     write(world, file, table.answer["metadata"])
-    more = {"name": table.name, "overwrite": True} if how == "overwrite" else {}
+    more: dict[str, Any] = {"name": table.name, "overwrite": True} if how == "overwrite" else {}
     again = register(creator, world, own, file, **more)
     assert again.status_code == 200, again.text
     assert [each["prefix"] for each in keys_of(again.json())] == [f"{table.location}/"]

@@ -33,7 +33,7 @@ def _carol_is_a_stranger(world: World) -> None:
         assert world.tuples_of(f"user:{world.carol.id}", kind) == set()
 
 
-_REQUESTS = [
+_REQUESTS: list[tuple[str, str, dict[str, Any] | None]] = [
     ("GET", "/namespaces/{ns}", None),
     ("HEAD", "/namespaces/{ns}", None),
     ("DELETE", "/namespaces/{ns}", None),
@@ -64,10 +64,10 @@ def _shape(answer: httpx.Response, *names: str) -> tuple[int, list[str], str]:
 @pytest.mark.threat("LG-DIS-01")
 @pytest.mark.parametrize(("method", "path", "body"), _REQUESTS, ids=lambda value: str(value)[:40])
 def test_the_invisible_and_the_absent_get_the_same_answer(
-    world: World, hidden: str, method: str, path: str, body: object
+    world: World, hidden: str, method: str, path: str, body: dict[str, Any] | None
 ) -> None:
     def ask(ns: str, table: str) -> httpx.Response:
-        sent = body if body is None else {**body, "namespace": [ns, "child"]} if "namespace" in body else body  # type: ignore[dict-item, operator]
+        sent = {**body, "namespace": [ns, "child"]} if body is not None and "namespace" in body else body
         return world.carol.ask(method, world.root + path.format(ns=ns, t=table), json=sent)
 
     absent = "x" * len(hidden)

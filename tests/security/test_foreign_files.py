@@ -85,7 +85,7 @@ def creation(kind: str, at: str, location: str) -> dict[str, Any]:
 def replacement(table: Table, kind: str, at: str) -> dict[str, Any]:
     """A commit that replaces a table (`create or replace`), and names `at`."""
     requirements = [{"type": "assert-table-uuid", "uuid": table.uuid}]
-    schema = {**SCHEMA, "schema-id": 1, "fields": SCHEMA["fields"][:1]}  # type: ignore[index]  # a list of fields
+    schema = {**SCHEMA, "schema-id": 1, "fields": SCHEMA["fields"][:1]}
     return {
         "requirements": requirements,
         "updates": [

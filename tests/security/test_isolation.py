@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -190,11 +192,12 @@ def test_the_keys_of_a_generic_table_reach_its_place_and_no_other(world: World, 
     for key in others:
         if key != others[2]:
             world.s3.put_object(Bucket=world.bucket, Key=key, Body=b"theirs")
-        for tried in (
-            lambda key=key: keys.get_object(Bucket=world.bucket, Key=key),
-            lambda key=key: keys.put_object(Bucket=world.bucket, Key=key, Body=b"y"),
-            lambda key=key: keys.delete_object(Bucket=world.bucket, Key=key),
-        ):
+        attempts: tuple[Callable[[], object], ...] = (
+            partial(keys.get_object, Bucket=world.bucket, Key=key),
+            partial(keys.put_object, Bucket=world.bucket, Key=key, Body=b"y"),
+            partial(keys.delete_object, Bucket=world.bucket, Key=key),
+        )
+        for tried in attempts:
             with pytest.raises(ClientError):
                 tried()
     with pytest.raises(ClientError):
@@ -223,10 +226,11 @@ def test_keys_of_a_reader_of_a_generic_table_only_read_and_are_nobody_elses(worl
     )
     keys = world.store_of(config)
     assert keys.get_object(Bucket=world.bucket, Key=key)["Body"].read() == b"x"
-    for tried in (
+    attempts: tuple[Callable[[], object], ...] = (
         lambda: keys.put_object(Bucket=world.bucket, Key=key, Body=b"y"),
         lambda: keys.delete_object(Bucket=world.bucket, Key=key),
-    ):
+    )
+    for tried in attempts:
         with pytest.raises(ClientError):
             tried()
     world.strip(world.steward)

@@ -22,7 +22,8 @@ def recorded(world: World, answer: httpx.Response) -> dict[str, Any]:
     query = "select convert_from(record, 'UTF8') as record from audit_log where request_id = $1"
     until(lambda: bool(world.sql(query, answer.headers["x-request-id"])))
     [row] = world.sql(query, answer.headers["x-request-id"])
-    return json.loads(row["record"])  # type: ignore[no-any-return]
+    record: dict[str, Any] = json.loads(row["record"])
+    return record
 
 
 # ---- U+0000 ---------------------------------------------------------------------------------------------------------

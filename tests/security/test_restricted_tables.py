@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.columns import give, readable, take, wide
+from tests.contract.columns import ending, give, readable, take, wide
 from tests.contract.exchanging import acting
 from tests.contract.lifecycle import fill
 from tests.contract.test_views import body as view_body
@@ -128,11 +128,12 @@ def test_d14_a_trusted_engine_gets_the_restrictions_and_keys_that_only_read(
     store = world.store_of(config_of(loaded))
     names = [each["Key"] for each in store.list_objects_v2(Bucket=world.bucket, Prefix=key)["Contents"]]
     assert store.get_object(Bucket=world.bucket, Key=names[0])["Body"].read() is not None
-    for attempt in (
+    attempts: tuple[Callable[[], object], ...] = (
         lambda: store.put_object(Bucket=world.bucket, Key=f"{key}written", Body=b"x"),
         lambda: store.delete_object(Bucket=world.bucket, Key=names[0]),
         lambda: store.create_multipart_upload(Bucket=world.bucket, Key=f"{key}written"),
-    ):
+    )
+    for attempt in attempts:
         with pytest.raises(ClientError) as denied:
             attempt()
         assert denied.value.response["Error"]["Code"] == "AccessDenied"
@@ -257,7 +258,7 @@ def test_d20_no_key_is_shared_between_those_who_read_different_columns_or_all(
 def test_keys_end_before_the_grant_on_a_column_does(world: World, ns: str, carol: Person) -> None:
     table = wide(world, ns)
     end = datetime.now(UTC) + timedelta(minutes=25)
-    assert give(world, table, "name", world.carol, **{"expires-at": end.isoformat()}).status_code == 204
+    assert give(world, table, "name", world.carol, **ending(end)).status_code == 204
     config = config_of(carol.get(table.path))
     expires = datetime.fromtimestamp(int(config["s3.session-token-expires-at-ms"]) / 1000, UTC)
     assert expires <= end

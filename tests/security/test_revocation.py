@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -134,7 +135,7 @@ class Way:
 
 def by_grant(kind: str) -> Callable[[World, Person, Table], Way]:
     def way(world: World, person: Person, table: Table) -> Way:
-        ids = {
+        ids: dict[str, Callable[[], str]] = {
             "table": lambda: _table_id(world, table),
             "namespace": lambda: world.namespace_id(table.namespace),
             "warehouse": lambda: world.warehouse,
@@ -389,7 +390,7 @@ def test_managed_access_takes_the_right_to_grant_from_owners_below_at_once(world
     table = world.table(namespace)
     world.grant("ownership", readers.person, "table", _table_id(world, table))
     path = f"/management/v1/permissions/namespace/{id}/managed-access"
-    body = {"writes": [], "deletes": []}
+    body: dict[str, list[dict[str, Any]]] = {"writes": [], "deletes": []}
     entry = {"privilege": "select", "principal": {"user": world.steward.id}}
     grants = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/grants"
 

@@ -121,7 +121,7 @@ def test_a_token_ends_with_its_time_its_project_and_what_is_kept_of_it(world: Wo
         "lgscim_",
     )
     for token in forged:
-        headers = {"Authorization": f"Bearer {token}".encode()}
+        headers = {b"Authorization": f"Bearer {token}".encode()}
         assert scim_error(httpx.get(f"{entra.base}{USERS}", headers=headers, trust_env=False, timeout=60))[0] == 401, (
             token
         )

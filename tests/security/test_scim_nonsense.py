@@ -171,7 +171,7 @@ def test_versions_that_are_not_the_resources_change_nothing(world: World, entra:
 def test_changes_of_one_group_at_once_are_all_done(world: World, entra: Directory) -> None:
     leaving, joining = [entra.user() for _ in range(6)], [entra.user() for _ in range(6)]
     group = entra.group(*leaving)
-    changes = [{"op": "remove", "path": f'members[value eq "{each["id"]}"]'} for each in leaving]
+    changes: list[dict[str, Any]] = [{"op": "remove", "path": f'members[value eq "{each["id"]}"]'} for each in leaving]
     changes += [{"op": "add", "path": "members", "value": [{"value": each["id"]}]} for each in joining]
 
     def send(change: dict[str, Any]) -> int:

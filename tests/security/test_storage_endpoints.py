@@ -145,13 +145,13 @@ def test_f06_reports_tell_open_closed_and_unknown_endpoints_apart_neither_by_tex
     with silent() as quiet, serving(404, body=b"no bucket") as open_port, serving(500, body=b"broken") as broken:
         places = [open_port.url, broken.url, closed, quiet, "http://nobody-has-this-name.invalid:9"]
 
-        def ask(url: str) -> tuple[float, dict[str, dict[str, Any]]]:
+        def ask(url: str) -> tuple[dict[str, dict[str, Any]], float]:
             request = creation(world, **{field: url})
             began = time.monotonic()
-            return failed(world.admin.post(VALIDATION, request)), time.monotonic() - began  # type: ignore[return-value]
+            return failed(world.admin.post(VALIDATION, request)), time.monotonic() - began
 
         with ThreadPoolExecutor(len(places)) as pool:
-            answers: list[Any] = list(pool.map(ask, places))
+            answers = list(pool.map(ask, places))
     checks, seconds = [each for each, _ in answers], [each for _, each in answers]
     assert all(len(each) == 1 and each == checks[0] for each in checks), checks
     assert min(seconds) >= 6.0 and max(seconds) - min(seconds) < 1.5, seconds

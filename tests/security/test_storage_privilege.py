@@ -5,6 +5,7 @@ credential redirects the data of all users and outlives the right of the user wh
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ def place() -> str:
 @pytest.fixture(scope="module")
 def made(world: World, place: str) -> Made:
     """A warehouse of the administrator."""
-    return warehouses.make(world, **{"storage-profile": warehouses.profile(world, place)})
+    return warehouses.make(world, **warehouses.stored_at(world, place))
 
 
 def changes(world: World, place: str) -> dict[str, dict[str, Any] | None]:
@@ -43,8 +44,7 @@ def changes(world: World, place: str) -> dict[str, dict[str, Any] | None]:
 
 def answers(world: World, person: Person, made: Made, place: str) -> set[tuple[int, str]]:
     asked = [
-        asked_again(lambda p=path, b=body: person.post(f"{made.path}/{p}", b))
-        for path, body in changes(world, place).items()
+        asked_again(partial(person.post, f"{made.path}/{path}", body)) for path, body in changes(world, place).items()
     ]
     return {(200, "") if each.status_code == 200 else told(each)[:2] for each in asked}
 
@@ -106,7 +106,7 @@ def test_the_creator_of_a_warehouse_manages_its_storage_and_a_later_owner_does_n
     creator, heir, prefix = world.stranger("creator"), world.stranger("heir"), unique("own")
     world.grant("create", creator, "project", world.project)
     try:
-        made = warehouses.make(world, creator, **{"storage-profile": warehouses.profile(world, prefix)})
+        made = warehouses.make(world, creator, **warehouses.stored_at(world, prefix))
         assert ("manage_storage", f"warehouse:{made.id}") in world.tuples_of(f"user:{creator.id}", "warehouse")
         assert answers(world, creator, made, prefix) == {(200, "")}
         world.grant("ownership", heir, "warehouse", made.id)
@@ -127,7 +127,7 @@ def test_the_audit_names_the_change_of_the_storage_and_its_endpoint(world: World
         ("storage", "update_warehouse_storage"),
         ("storage-credential", "update_warehouse_storage_credential"),
     ):
-        answer = asked_again(lambda p=path: world.admin.post(f"{made.path}/{p}", body[p]))
+        answer = asked_again(partial(world.admin.post, f"{made.path}/{path}", body[path]))
         assert answer.status_code == 200, answer.text
         request_id = answer.headers["x-request-id"]
         [record] = world.sql("select operation, outcome, record from audit_log where request_id = $1", request_id)

@@ -11,6 +11,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import httpx
@@ -117,7 +118,7 @@ def test_every_load_has_location_document_and_tag_of_one_commit(world: World, ns
     def commit() -> None:
         for number in range(30):
             put = {"action": "set-properties", "updates": {"number": str(number)}}
-            answer = asked_again(lambda put=put: world.commit(world.admin, table.path, put))
+            answer = asked_again(partial(world.commit, world.admin, table.path, put))
             if answer.status_code != 200:
                 failed.append(answer.text)
                 return
@@ -135,11 +136,8 @@ def test_every_load_has_location_document_and_tag_of_one_commit(world: World, ns
     for body, tag in loads:
         number = body["metadata"]["properties"].get("number")
         assert number == written.get(body["metadata-location"], number if number is None else "another commit")
-        confirmed = asked_again(
-            lambda tag=tag: world.admin.get(
-                table.path, headers={"If-None-Match": tag, "X-Iceberg-Access-Delegation": ""}
-            )
-        )
+        headers = {"If-None-Match": tag, "X-Iceberg-Access-Delegation": ""}
+        confirmed = asked_again(partial(world.admin.get, table.path, headers=headers))
         newest = body["metadata-location"] == loads[-1][0]["metadata-location"]
         assert confirmed.status_code in ((200, 304) if newest else (200,)), "the tag is of another commit"
 

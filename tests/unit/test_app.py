@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from gateway import app
 
 
 def test_the_collector_does_not_look_again_at_what_a_worker_is_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [["an application"]]
+    made: Any = [["an application"]]
     monkeypatch.setattr(app, "create_app", lambda: made)
     frozen = gc.get_freeze_count()
     try:

@@ -15,6 +15,7 @@ import yaml
 
 from gateway import settings
 from gateway.cli import main
+from gateway.variables import PREFIX
 from tests.docs_commands import ROOT, Block, blocks, commands, inline
 
 _SCRIPTS = [block for block in blocks() if block.script]
@@ -76,7 +77,7 @@ def _kubectl(arguments: Sequence[str], strict: bool) -> None:
         word.removeprefix("--from-file=").partition("=")[0] for word in arguments if word.startswith("--from-file=")
     ]
     assert keys
-    assert {settings.PREFIX + key for key in keys} <= known
+    assert {PREFIX + key for key in keys} <= known
 
 
 def _helm(arguments: Sequence[str], strict: bool) -> None:

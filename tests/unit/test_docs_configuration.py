@@ -15,6 +15,7 @@ from gateway.embedded import guide
 from gateway.pipeline.config import PipelineConfig, RestCatalog, parse_config
 from gateway.pipeline.session import catalog_options
 from gateway.storage.registry import decode_profile
+from gateway.variables import PREFIX
 from tests.docs_commands import Block, block, blocks
 from tests.e2e import trino
 
@@ -76,7 +77,7 @@ def test_trino_is_tested_with_the_documented_properties(page: str, holding: str,
 
 
 def _settings() -> list[Block]:
-    return [each for each in blocks() if each.text.startswith(settings.PREFIX)]
+    return [each for each in blocks() if each.text.startswith(PREFIX)]
 
 
 @pytest.mark.parametrize("shown", _settings(), ids=str)

@@ -33,9 +33,13 @@ def _run(tmp_path: Path, *options: str, fails: int = 0) -> tuple[int, dict[str, 
     test, result = tmp_path / "test_some.py", tmp_path / "result.json"
     test.write_text(_TESTS.replace("FAILS", str(fails)))
     plugins = ("-p", "tests.conftest", "-p", "no:schemathesis", "-p", "no:cacheprovider")
-    command = [sys.executable, "-m", "tests.long_run", "--result", result, "--seed", "5", *options, *plugins]
+    command = [sys.executable, "-m", "tests.long_run", "--result", str(result), "--seed", "5", *options, *plugins]
     done = subprocess.run(
-        [*command, "-c", _ROOT / "pyproject.toml", test], cwd=_ROOT, capture_output=True, text=True, timeout=120
+        [*command, "-c", str(_ROOT / "pyproject.toml"), str(test)],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert "repeat: make test-long SEED=5" in done.stdout, done.stdout + done.stderr
     return done.returncode, json.loads(result.read_text())

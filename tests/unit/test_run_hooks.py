@@ -37,8 +37,19 @@ def pytest_collection_modifyitems(items):
 def test_a_run_with_a_shared_id_ends_before_any_test(tmp_path: Path, processes: int) -> None:
     (tmp_path / "conftest.py").write_text(_TWICE)
     (tmp_path / "test_some.py").write_text("def test_a():\n    pass\n")
-    options = ("-p", "no:cacheprovider", "-p", "no:schemathesis", "-c", _ROOT / "pyproject.toml")
-    command = [sys.executable, "-m", "pytest", "-q", *options, "-p", "tests.conftest", "-n", str(processes), tmp_path]
+    options = ("-p", "no:cacheprovider", "-p", "no:schemathesis", "-c", str(_ROOT / "pyproject.toml"))
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        *options,
+        "-p",
+        "tests.conftest",
+        "-n",
+        str(processes),
+        str(tmp_path),
+    ]
     found = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=120)
     assert found.returncode not in (0, 1, 5)
     assert "1 ids belong to several tests each" in found.stdout + found.stderr
@@ -67,9 +78,13 @@ def test_a_seed_draws_other_examples_and_repeats_them(tmp_path: Path) -> None:
     drawn.write_text(_DRAWN)
 
     def run(*options: str) -> list[str]:
-        command = [sys.executable, "-m", "pytest", "-q", "-s", *_WITHOUT, "-c", _ROOT / "pyproject.toml"]
+        command = [sys.executable, "-m", "pytest", "-q", "-s", *_WITHOUT, "-c", str(_ROOT / "pyproject.toml")]
         found = subprocess.run(
-            [*command, "-p", "tests.conftest", *options, drawn], cwd=_ROOT, capture_output=True, text=True, timeout=120
+            [*command, "-p", "tests.conftest", *options, str(drawn)],
+            cwd=_ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
         assert found.returncode == 0, found.stdout + found.stderr
         return [line for line in found.stdout.splitlines() if "drawn " in line]

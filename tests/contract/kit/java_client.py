@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote_plus
 
 import httpx
@@ -32,6 +32,7 @@ from tests.contract.world import Person, World, error_of
 
 JSON = dict[str, Any]
 Raised = TypeVar("Raised", bound=JavaException)
+Done = TypeVar("Done")
 
 _RETRIES = 4
 """`commit.retry.num-retries`, the default of the library."""
@@ -164,7 +165,7 @@ class JavaThing:
         self.metadata, self.metadata_location = fresh.metadata, fresh.metadata_location
         return self.metadata
 
-    def stale(self) -> JavaThing:
+    def stale(self) -> Self:
         """The same as another client holds it who has not looked since."""
         return copy.copy(self)
 
@@ -206,7 +207,7 @@ class JavaTable(JavaThing):
 
         return self.retrying(attempt)
 
-    def retrying(self, attempt: Callable[[], Any]) -> Any:
+    def retrying(self, attempt: Callable[[], Done]) -> Done:
         """As the library does: after a conflict look anew and try again, and not for ever."""
         for _ in range(_RETRIES):
             try:
@@ -262,7 +263,7 @@ class JavaView(JavaThing):
         number = max(each["version-id"] for each in self.metadata["versions"]) + 1
         id = -1 if schema else self.current["schema-id"]
         made = version(*sql, number=number, schema_id=id, operation="replace", **more)
-        updates = [{"action": "add-view-version", "view-version": made}]
+        updates: list[JSON] = [{"action": "add-view-version", "view-version": made}]
         updates.append({"action": "set-current-view-version", "view-version-id": -1})
         return [add_schema(schema), *updates] if schema else updates
 

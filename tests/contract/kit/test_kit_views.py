@@ -72,7 +72,7 @@ def test_a_view_with_everything_is_loaded_as_it_was_made(catalog: JavaCatalog, w
         "view",
         location=location,
         properties={"prop1": "val1", "prop2": "val2"},
-        **{"view-version": version(SQL, TRINO, **{"default-catalog": "default"})},
+        **{"view-version": {**version(SQL, TRINO), "default-catalog": "default"}},
     )
     now = catalog.load_view(ns, "view").metadata
     assert now == made.metadata
@@ -350,9 +350,9 @@ def test_of_two_replacements_built_on_version_1_the_later_becomes_version_3(view
 
 def test_of_two_who_replace_a_view_alike_both_have_the_same_version(view: JavaView) -> None:
     late = view.stale()
-    at = int(time.time() * 1000)
+    at: dict[str, Any] = {"timestamp-ms": int(time.time() * 1000)}
     for client in (view, late):
-        client.replace(ANOTHER_SQL, **{"timestamp-ms": at})
+        client.replace(ANOTHER_SQL, **at)
     assert [each["version-id"] for each in _now(view)["versions"]] == [1, 2]
 
 

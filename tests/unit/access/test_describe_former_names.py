@@ -8,7 +8,14 @@ from uuid import UUID
 
 from gateway.access.describe import describe_target
 from gateway.access.refs import NamespaceRef, TableRef
-from gateway.access.resolved import FormerNames, Resolution, ResolvedNamespace, ResolvedTable, ResolvedWarehouse
+from gateway.access.resolved import (
+    FormerNames,
+    Resolution,
+    Resolved,
+    ResolvedNamespace,
+    ResolvedTable,
+    ResolvedWarehouse,
+)
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
 W, TOP, DEEP, T = (UUID(int=number) for number in range(1, 5))
@@ -33,7 +40,7 @@ NAMESPACE = ResolvedNamespace(
 )
 
 
-def resolution(ref: object, row: object) -> Resolution:
+def resolution(ref: object, row: Resolved) -> Resolution:
     return Resolution(rows={ref: row}, now=datetime(2026, 1, 1, tzinfo=UTC))
 
 

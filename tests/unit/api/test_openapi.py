@@ -112,7 +112,8 @@ def test_the_headers_that_are_heeded_everywhere_are_told_everywhere() -> None:
 
 
 def _first(endpoint: str) -> str:
-    return next(each["operationId"] for method, path, each in DESCRIBED if f"{method.upper()} {path}" == endpoint)
+    ids = (str(each["operationId"]) for method, path, each in DESCRIBED if f"{method.upper()} {path}" == endpoint)
+    return next(ids)
 
 
 def test_whom_a_question_is_about_is_told() -> None:

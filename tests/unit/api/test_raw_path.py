@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -25,7 +25,7 @@ async def _refusal_of(raw: bytes) -> tuple[bytes, bytes]:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    async def unreachable(*_: Any) -> None:
+    async def unreachable(*_: Any) -> Never:
         raise AssertionError("the request must not go on")
 
     scope: Any = {"type": "http", "method": "GET", "path": raw.decode(), "raw_path": raw, "headers": []}

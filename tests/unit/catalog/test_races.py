@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -12,8 +13,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable
-from gateway.catalog import races
 from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
+from gateway.db import tables
 from gateway.iceberg.errors import CommitFailedException, CommitStateUnknownException
 
 ID = UUID(int=1)
@@ -24,7 +25,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(_: float) -> None:
         return None
 
-    monkeypatch.setattr(races.asyncio, "sleep", at_once)
+    monkeypatch.setattr(asyncio, "sleep", at_once)
 
 
 async def test_only_an_attempt_after_a_lost_race_reads_again() -> None:
@@ -91,8 +92,8 @@ async def _learn(monkeypatch: pytest.MonkeyPatch, now: Any, *, away: bool = Fals
     async def pointer(connection: Any, id: UUID) -> Any:
         return now
 
-    monkeypatch.setattr(races.tables, "wait_for_writers", nobody_writes)
-    monkeypatch.setattr(races.tables, "pointer", pointer)
+    monkeypatch.setattr(tables, "wait_for_writers", nobody_writes)
+    monkeypatch.setattr(tables, "pointer", pointer)
     trail = Trail()
     await learn_outcome(
         cast(Any, Database(away=away)),

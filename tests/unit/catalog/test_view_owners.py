@@ -7,8 +7,10 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.catalog.view_owners import ViewOwners
+from gateway.iceberg.documents import Parts
 from gateway.iceberg.errors import ViewActionForbidden
-from gateway.iceberg.views import ViewMetadata
+from gateway.iceberg.schema import Schema
+from gateway.iceberg.views import ViewHistoryEntry, ViewMetadata, ViewVersion
 
 _BOB = Actor.user("oidc~bob")
 
@@ -19,10 +21,10 @@ def _view(runs_as: str | None, *, version: int = 1) -> ViewMetadata:
         format_version=1,
         location="s3://b/v",
         properties={} if runs_as is None else {"trino.run-as-owner": runs_as},
-        schemas=(),
+        schemas=Parts(Schema),
         current_version_id=version,
-        versions=(),
-        version_log=(),
+        versions=Parts(ViewVersion),
+        version_log=Parts(ViewHistoryEntry),
         extra={},
     )
 

@@ -16,6 +16,7 @@ import gateway.api.build  # noqa: F401 - importing it is what declares every ope
 from gateway import settings
 from gateway.access.operation import OPERATIONS
 from gateway.cli import main
+from gateway.variables import PREFIX
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
@@ -52,7 +53,7 @@ def test_foreign_images_are_pinned_to_a_version(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
 def test_every_setting_of_ours_exists(name: str) -> None:
-    ours = {key: "1" for key in environment_of(name) if key.startswith(settings.PREFIX)}
+    ours = {key: "1" for key in environment_of(name) if key.startswith(PREFIX)}
     known = {row.variable for row in settings.rows()}
     assert ours.keys() <= known
 
@@ -94,9 +95,7 @@ def test_probes_ask_at_the_port_that_is_served_for_what_needs_no_token() -> None
 
 def test_serve_is_given_all_it_needs_to_serve() -> None:
     given = {
-        key: REFERENCE.sub("0" * 64, value)
-        for key, value in environment_of("serve").items()
-        if key.startswith(settings.PREFIX)
+        key: REFERENCE.sub("0" * 64, value) for key, value in environment_of("serve").items() if key.startswith(PREFIX)
     }
     loaded = settings.load(given)
     loaded.require_serving()

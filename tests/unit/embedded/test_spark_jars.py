@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ _RIGHT = b"the archive"
 _ARCHIVE = Archive("g", "a", "1", hashlib.sha256(_RIGHT).hexdigest(), 1)
 
 
-def _bring(content: bytes | None, problem: str | None = None):  # type: ignore[no-untyped-def]
+def _bring(
+    content: bytes | None, problem: str | None = None
+) -> Callable[[Archive, Path, str | None, dict[str, str]], str | None]:
     def _with_fake(archive: Archive, part: Path, java_home: str | None, environment: dict[str, str]) -> str | None:
         if content is not None:
             (part / archive.file_name).write_bytes(content)

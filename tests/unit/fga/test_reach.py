@@ -83,10 +83,11 @@ def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:
 def test_what_shows_everything_in_a_namespace_is_known_or_said_to_be_unknown() -> None:
     """A search reads what lies below a granted namespace, so another way to see all of it would be left out."""
     reaches = reaches_of(compiled_model())
-    assert reaches[T.NAMESPACE].inside == {"describe", "select", "create", "modify", "ownership"}
+    assert reaches[T.NAMESPACE].inside == frozenset({"describe", "select", "create", "modify", "ownership"})
     assert {reach.inside for type, reach in reaches.items() if type is not T.NAMESPACE} == {None}
     more = Edited().also("namespace", "can_list_everything", computed("manage_tags")).reaches
-    assert more[T.NAMESPACE].inside == {"describe", "select", "create", "modify", "ownership", "manage_tags"}
+    expected = frozenset({"describe", "select", "create", "modify", "ownership", "manage_tags"})
+    assert more[T.NAMESPACE].inside == expected
     other = Edited().also("namespace", "can_list_everything", computed("managed_access")).reaches
     assert other[T.NAMESPACE].inside is None
 

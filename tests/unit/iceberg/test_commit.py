@@ -188,10 +188,13 @@ def test_an_append_does_not_parse_the_snapshots_already_there(
 ) -> None:
     base = decode_stored_table_metadata(document(table, 50))
     read: list[Any] = []
-    plain = Snapshot.read.__func__
-    monkeypatch.setattr(
-        Snapshot, "read", classmethod(lambda cls, text, **k: read.append(text) or plain(cls, text, **k))
-    )
+    plain = Snapshot.read
+
+    def noted(text: Any, **more: Any) -> Snapshot:
+        read.append(text)
+        return plain(text, **more)
+
+    monkeypatch.setattr(Snapshot, "read", noted)
     new = commit(base, w.snapshot(3051729675574597004, seq=51, parent=1), w.ref("main", 3051729675574597004)).metadata
     data = encode_table_metadata(new)
     assert len(read) == 1

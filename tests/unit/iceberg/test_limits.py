@@ -75,7 +75,7 @@ def test_a_commit_may_fill_a_table_up_to_its_limit_and_not_beyond(what: str) -> 
     # What was let in when the limit was higher stays, and everything else goes on.
     over = commit(full, update(4))
     lower = {name: 1 for name in limits}
-    assert commit(over, {"action": "remove-properties", "removals": ["write.parquet.compression-codec"]}, **lower)
+    commit(over, {"action": "remove-properties", "removals": ["write.parquet.compression-codec"]}, **lower)
     with pytest.raises(MetadataTooLarge):
         commit(over, update(5), **lower)
 

@@ -12,7 +12,7 @@ from msgspec import Raw
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.schema import MAX_TYPE_DEPTH, Schema, assign_fresh_ids, check_compatibility, read_schema
 
-ADDRESS = {
+ADDRESS: dict[str, Any] = {
     "type": "struct",
     "fields": [
         {"id": 30, "name": "street", "type": "string", "required": True},

@@ -13,7 +13,7 @@ from gateway.iceberg.errors import BadRequestException, IdentifierNameEmpty
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
 
-def decode(body: Any, kind: type) -> Any:
+def decode(body: Any, kind: Any) -> Any:
     return wire.decode(json.dumps(body).encode(), kind)
 
 

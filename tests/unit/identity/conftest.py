@@ -7,11 +7,11 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, cast
 
 import pytest
 from joserfc import jws
-from joserfc.jwk import ECKey, Key, OctKey, OKPKey, RSAKey
+from joserfc.jwk import ECKey, Key, KeyParameters, OctKey, OKPKey, RSAKey
 
 from gateway.identity.discovery import discovery_url
 from gateway.identity.fetch import FetchFailed
@@ -68,7 +68,7 @@ class Provider:
         self.documents.table[discovery_url(ISSUER)] = json.dumps({"issuer": issuer, "jwks_uri": jwks_uri}).encode()
         self.documents.table[jwks_uri] = json.dumps({"keys": public}).encode()
 
-    def ring(self, **times: float) -> KeyRing:
+    def ring(self, **times: Any) -> KeyRing:
         return KeyRing(ISSUER, self.documents, clock=self.monotonic, **times)
 
     def verifier(self, **rules: Any) -> TokenVerifier:
@@ -110,11 +110,14 @@ def b64(data: bytes) -> str:
 
 def make_key(kind: str, **parameters: Any) -> Key:
     """A fresh private key: 'RSA', 'oct', or the name of a curve."""
+    known = cast(KeyParameters, parameters)
     if kind == "RSA":
-        return RSAKey.generate_key(2048, parameters)
+        return RSAKey.generate_key(2048, known)
     if kind == "oct":
-        return OctKey.generate_key(256, parameters)
-    return (OKPKey if kind.startswith("Ed") else ECKey).generate_key(kind, parameters)
+        return OctKey.generate_key(256, known)
+    if kind.startswith("Ed"):
+        return OKPKey.generate_key(cast(Literal["Ed25519", "Ed448"], kind), known)
+    return ECKey.generate_key(kind, known)
 
 
 @pytest.fixture(scope="session")

@@ -40,13 +40,13 @@ class Provider:
             return httpx.Response(200, json={**told, **self.discovery})
         self.forms.append({name: values[0] for name, values in parse_qs(request.content.decode()).items()})
         if path.endswith("/device"):
-            told = {
+            code: dict[str, object] = {
                 "device_code": "the-device",
                 "user_code": "WDJB-MJHT",
                 "verification_uri": f"{ISSUER}/enter",
                 "expires_in": 600,
             }
-            return httpx.Response(self.code_status, json={**told, **self.code})
+            return httpx.Response(self.code_status, json={**code, **self.code})
         status, body = self.answers.pop(0)
         if status == 0:
             raise httpx.ReadTimeout("slow")

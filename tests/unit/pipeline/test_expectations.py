@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.pipeline.quality import rules
-from gateway.pipeline.quality.expectations import Expectation, NotEmpty, Outcome, Severity, failures, judge
+from gateway.pipeline.quality.expectations import Expectation, NotEmpty, Outcome, Rule, Severity, failures, judge
 
 WARN, FAIL = Severity.WARN, Severity.FAIL
 
@@ -58,6 +58,6 @@ def test_only_failures_stop_a_run() -> None:
         rules.OF_UTILISATION,
     ],
 )
-def test_no_two_rules_of_a_dataset_share_a_name(ruleset: tuple[rules.Rule, ...]) -> None:
+def test_no_two_rules_of_a_dataset_share_a_name(ruleset: tuple[Rule, ...]) -> None:
     names = [rule.name for rule in ruleset]
     assert len(set(names)) == len(names)

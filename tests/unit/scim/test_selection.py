@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from gateway.scim.errors import NoSuchResource
 from gateway.scim.selection import Selection
 from gateway.scim.wire import GROUP, USER, Meta, ScimEmail, ScimGroup, ScimMember, ScimName, ScimUser
 
+Discovered = discovery.ScimSchema | discovery.ScimResourceType
 ANN = ScimUser(
     schemas=(USER,),
     id="1",
@@ -74,7 +76,8 @@ def test_members_that_nobody_asks_for_are_not_read() -> None:
 
 
 def test_schemas_and_types_are_found_where_they_say_that_they_are() -> None:
-    listed = [*discovery.schemas().resources, *discovery.resource_types().resources]
+    listed: list[Discovered] = [*discovery.schemas().resources, *discovery.resource_types().resources]
+    read: Callable[[str], Discovered]
     for each in listed:
         read = discovery.schema if each.meta.resource_type == "Schema" else discovery.resource_type
         name = each.meta.location.rpartition("/")[2]

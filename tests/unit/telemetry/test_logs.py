@@ -67,7 +67,7 @@ def test_warnings_of_python_come_out_the_same_way(log: Log) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         # pytest's own recorder would swallow it; this is the very function that captureWarnings installs.
-        warnings.showwarning = logging._showwarning  # type: ignore[attr-defined]
+        warnings.showwarning = logging._showwarning  # type: ignore[attr-defined]  # typeshed leaves it out
         warnings.warn("old", DeprecationWarning, stacklevel=1)
     assert [line["source"] for line in log.lines] == ["py.warnings"]
 

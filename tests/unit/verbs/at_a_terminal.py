@@ -44,6 +44,7 @@ class Rotating:
     def token(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
         """(status, body) of the token endpoint."""
         self.asked.set()
+        body: dict[str, Any]
         with self._lock:
             spent = form.get("grant_type") == "refresh_token" and form.get("refresh_token") != self.good
             if spent or form.get("grant_type") not in ("refresh_token", DEVICE):

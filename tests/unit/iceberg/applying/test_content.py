@@ -253,9 +253,12 @@ def test_a_snapshot_has_one_statistics_file_of_each_kind(two: Any, commit: Any) 
 
 
 def test_the_old_member_of_set_statistics_must_agree(two: Any, commit: Any) -> None:
-    assert commit(two, statistics(1, **{"snapshot-id": 1})).changed
+    def of_snapshot(id: int) -> dict[str, Any]:
+        return {**statistics(1), "snapshot-id": id}
+
+    assert commit(two, of_snapshot(1)).changed
     with pytest.raises(BadRequestException, match="snapshot-id 2 is not that of the statistics"):
-        commit(two, statistics(1, **{"snapshot-id": 2}))
+        commit(two, of_snapshot(2))
 
 
 def test_removing_statistics_that_are_not_there_is_no_change(two: Any, commit: Any) -> None:

@@ -3,7 +3,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -63,7 +63,8 @@ class Scripted(Sts):
         found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(found, Exception):
             raise found
-        return found  # type: ignore[no-any-return]
+        assert isinstance(found, dict)
+        return found
 
 
 @pytest.fixture(autouse=True)
@@ -218,7 +219,7 @@ async def test_the_gateways_cloud_identity_is_used_only_when_switched_on() -> No
     with pytest.raises(ShortTermCredentialError):
         await assume(off, keys=S3SystemIdentity())
     assert off.calls == []
-    assert await assume(Scripted(answer(), system_identities=True), keys=S3SystemIdentity())
+    await assume(Scripted(answer(), system_identities=True), keys=S3SystemIdentity())
 
 
 async def test_clients_are_reused_per_credential_and_bounded() -> None:
@@ -245,7 +246,12 @@ async def test_all_clients_share_what_botocore_knows_about_aws(monkeypatch: pyte
     """Read once for each, it would be eight megabytes of a worker's memory for each credential that it uses."""
     read: list[str] = []
     load = JSONFileLoader.load_file
-    monkeypatch.setattr(JSONFileLoader, "load_file", lambda self, path: read.append(path) or load(self, path))
+
+    def noted(self: JSONFileLoader, path: str) -> Any:
+        read.append(path)
+        return load(self, path)
+
+    monkeypatch.setattr(JSONFileLoader, "load_file", noted)
     sts = Sts()
     sts._new_client(None, "eu-west-1", KEYS)
     first = len(read)
@@ -294,12 +300,14 @@ async def test_two_requests_never_share_a_credential_as_long_as_nothing_is_kept(
 async def test_the_cache_key_changes_with_everything_that_may_change_the_answer() -> None:
     keys: list[VendKey] = []
 
-    async def spy(key: VendKey, make: Any, still_allowed: Any = None) -> S3TemporaryCredential:
+    async def spy(
+        key: VendKey, make: Callable[[], Awaitable[S3TemporaryCredential]], still_allowed: Any = None
+    ) -> S3TemporaryCredential:
         keys.append(key)
-        return await make()  # type: ignore[no-any-return]
+        return await make()
 
     identity = {"principal": "oidc~ann", "role": "r", "context": "groups"}
-    for more in (
+    changes: tuple[dict[str, Any], ...] = (
         {},
         *({"session": SessionIdentity(**(identity | {name: "other"}))} for name in identity),
         {"level": AccessLevel.READ_WRITE},
@@ -307,7 +315,8 @@ async def test_the_cache_key_changes_with_everything_that_may_change_the_answer(
         {"profile_version": "8"},
         {"seconds": 901},
         {"credential": S3AccessKey(access_key_id="AK", secret_access_key="rotated")},
-    ):
+    )
+    for more in changes:
         await vend(Scripted(answer()), cache=spy, **more)
     assert len(set(keys)) == len(keys) == 9
     assert "s3cr3t" not in repr(keys)
