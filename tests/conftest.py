@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks for every test: seeds, goldens, unique ids, retries, kept logs, scheduling (`tests/xdist_scheduling.py`).
+"""Hook into every test: seeds, goldens, unique ids, retries, kept logs, scheduling (`tests/xdist_scheduling.py`).
 
 No Lakegate setting of the developer's own environment reaches a test.
 """

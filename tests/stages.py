@@ -36,7 +36,7 @@ _WORST_FIRST = ("failed", "skipped", "passed")
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of the suite: its files, the marks it selects, and how many processes of pytest run it."""
+    """Describe a part of the suite: its files, the marks it selects, and the number of processes of pytest."""
 
     paths: tuple[str, ...]
     marks: str
@@ -62,7 +62,7 @@ def may_run_again(nodeid: str) -> bool:
 
 @dataclass
 class Record:
-    """Record of a run.
+    """Record what a run did.
 
     `tests` maps an id to its outcome and its duration in seconds, `causes` and `flaky` a failed id to the first line of
     its error.
@@ -98,7 +98,7 @@ class Record:
 
 
 class Recorder:
-    """Plugin of pytest: collect outcome, duration and first error line of each test."""
+    """Collect outcome, duration and first error line of each test, as a plugin of pytest."""
 
     def __init__(self, record: Record) -> None:
         self._record = record

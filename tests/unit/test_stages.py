@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages of the suite: each test is in one of them, and only an unstable test of no weight may run again."""
+"""Test the stages of the suite: each test is in one of them, and only a test of no weight may run again."""
 
 from __future__ import annotations
 
