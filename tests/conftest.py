@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks for every test: seeds, goldens, unique ids, retries, kept logs, scheduling (`tests/xdist_scheduling.py`).
+"""Hook into every test: seeds, goldens, unique ids, retries, kept logs, scheduling (`tests/xdist_scheduling.py`).
 
 No Lakegate setting of the developer's own environment reaches a test.
 """
@@ -30,13 +30,18 @@ _made_context = httpx.create_ssl_context
 
 
 @cache
-def _default_context(trust_env: bool) -> ssl.SSLContext:
-    return _made_context(trust_env=trust_env)
+def _default_context() -> ssl.SSLContext:
+    return _made_context(trust_env=False)
 
 
 def _ssl_context(verify: Any = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
-    """Return one context for all clients with the default trust store: reading it costs each of them 20 ms of CPU."""
-    return _default_context(trust_env) if verify is True and cert is None else _made_context(verify, cert, trust_env)
+    """Return one context for all clients with the default trust store: reading it costs each of them 20 ms of CPU.
+
+    Clients that read the environment, which may name another trust store, get a context of their own.
+    """
+    if verify is True and cert is None and not trust_env:
+        return _default_context()
+    return _made_context(verify, cert, trust_env)
 
 
 httpx_transport.create_ssl_context = _ssl_context  # type: ignore[attr-defined]  # a name that it imports

@@ -33,7 +33,7 @@ _PROGRAMS = ("make", "lakegate", "python", "opa", "curl", ".venv/bin/")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page. `line` is that of its fence."""
+    """Describe a fenced block of a page. `line` is that of its fence."""
 
     page: str
     line: int

@@ -37,7 +37,7 @@ _LOADS = {"script": "src", "img": "src", "iframe": "src", "link": "href", "sourc
 
 
 class BuildFailed(Exception):
-    """The site cannot be built. The message lists every reason, one a line."""
+    """Report that the site cannot be built. The message lists every reason, one a line."""
 
 
 def pages_of(nav: list[Any]) -> list[str]:
@@ -102,7 +102,7 @@ def _copied(path: Path, to: Path) -> None:
 
 
 class _Rendered(HTMLParser):
-    """Collects from a rendered page what is loaded from other servers, and paragraphs that still hold Markdown."""
+    """Collect from a rendered page what is loaded from other servers, and paragraphs that still hold Markdown."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -30,7 +30,7 @@ from gateway.identity.errors import NotAuthenticated
 from gateway.identity.tokens import VerifiedToken
 
 EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
-_ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type, no token
+_ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - the name of a type of token, not a token
 _JWT: Final = "urn:ietf:params:oauth:token-type:jwt"
 _TYPES: Final = frozenset({_ACCESS_TOKEN, _JWT})
 _UNSIGNED: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.", re.ASCII)
@@ -96,7 +96,7 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
     answer = TokenAnswer(
         access_token=issued.token,
         issued_token_type=_ACCESS_TOKEN,
-        token_type="Bearer",  # noqa: S106 - as above
+        token_type="Bearer",  # noqa: S106 - the kind of token, not a token
         expires_in=issued.seconds,
         scope=SCOPE,
     )

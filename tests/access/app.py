@@ -36,7 +36,7 @@ class Reached(Exception):
 
 @dataclass
 class Spy:
-    """Stands for every use case: remembers the permit it was called with and raises `failure`, or answers with the
+    """Stand for every use case: keep the permit it was called with and raise `failure`, or answers with the
     operation that comes next.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients, policies and operators rely on is as the golden files have it (ARCHITECTURE.md, "Golden files").
+"""Compare what clients, policies and operators rely on with the golden files (ARCHITECTURE.md, "Golden files").
 
 The golden matrix and the golden table of the relationship model have tests of their own.
 """

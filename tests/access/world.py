@@ -280,7 +280,7 @@ class Watcher:
 
 @dataclass
 class House:
-    """A door with everything behind it in memory; `read_only` puts it into read-only maintenance."""
+    """Build a door with everything behind it in memory; `read_only` puts it into read-only maintenance."""
 
     resolver: TableResolver = field(default_factory=TableResolver)
     judge: Judge = field(default_factory=Judge)

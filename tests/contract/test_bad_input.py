@@ -42,7 +42,7 @@ def neighbour(world: World, place: str) -> Table:
 
 @pytest.fixture(scope="module")
 def before(world: World, table: Table, neighbour: Table) -> Snapshot:
-    """The state before the first bad request. It stays the same, so each test needs a single snapshot: its own."""
+    """Return the state before the first bad request. It stays, so each test takes one snapshot only."""
     return world.snapshot()
 
 

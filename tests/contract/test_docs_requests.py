@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requests and queries of the documentation, sent as they are written: only names and ids are filled in.
+"""Send the requests and queries of the documentation as they are written: only names and ids are filled in.
 
 `docs/guide.md` has a test of its own.
 """
@@ -85,7 +85,7 @@ def _written(found: Block, person: Person, path: str, **names: str) -> httpx.Res
 
 @pytest.fixture(scope="module")
 def soft(world: World) -> Iterator[World]:
-    """A warehouse that keeps dropped tables."""
+    """Return a warehouse that keeps dropped tables."""
     soft = soft_world(world)
     yield soft
     soft.close()

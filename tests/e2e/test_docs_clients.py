@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of the documentation for PyIceberg and DuckDB, run as written: only address and token differ."""
+"""Run the documented examples for PyIceberg and DuckDB as written: only address and token differ."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DOWNLOAD = "INSTALL {name}; LOAD {name}"
 
 @pytest.fixture(scope="module")
 def rows(world: World) -> Iterator[pa.Table]:
-    """The rows of the table of the examples."""
+    """Return the rows of the table of the examples."""
     asked_again(lambda: world.admin.post(f"{world.root}/namespaces", {"namespace": ["gold"]}))
     found = pa.table({"origin": ["EWR", "JFK"], "destination": ["ORD", "LAX"], "on_time_share": [0.5, 0.75]})
     catalog = catalog_of(world, world.admin)
@@ -33,7 +33,7 @@ def rows(world: World) -> Iterator[pa.Table]:
 
 @pytest.fixture(autouse=True)
 def environment(world: World, rows: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the examples read from the environment."""
+    """Set the variables that the examples read from the environment."""
     monkeypatch.setenv("CATALOG_URI", world.ready.catalog_uri)
     monkeypatch.setenv("TOKEN", world.admin.token)
 

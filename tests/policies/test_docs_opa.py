@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of the documentation that call OPA, by OPA itself."""
+"""Run the commands of the documentation that call OPA."""
 
 from __future__ import annotations
 

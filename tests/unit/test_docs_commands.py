@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every shell command of the documentation is parsed by the program that it calls, or is run by a test named here."""
+"""Parse every shell command of the documentation by the program it calls, or name the test that runs it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _INLINE = re.compile(r"^(?:\.venv/bin/)?(?:make|lakegate|python|pytest) [\w-]")
 
 
 def _make(arguments: Sequence[str], strict: bool) -> None:
-    """`make` knows the target, and accepts the variables."""
+    """Check that `make` knows the target and accepts the variables."""
     subprocess.run(["make", "-n", *arguments], cwd=ROOT, check=True, capture_output=True, timeout=60)
 
 
 def _lakegate(arguments: Sequence[str], strict: bool) -> None:
-    """The command line accepts the words. In the running text, values may be missing."""
+    """Check that the command line accepts the words. In the running text, values may be missing."""
     command: click.Command = main
     words = list(arguments)
     context = main.make_context("lakegate", words, resilient_parsing=not words)
@@ -53,7 +53,7 @@ def _lakegate(arguments: Sequence[str], strict: bool) -> None:
 
 
 def _python(arguments: Sequence[str], strict: bool) -> None:
-    """The module exists; tests that are named exist."""
+    """Check that the module, and tests that are named, exist."""
     if "-c" in arguments:
         compile(arguments[arguments.index("-c") + 1], "documentation", "exec")
         return
@@ -64,14 +64,14 @@ def _python(arguments: Sequence[str], strict: bool) -> None:
 
 
 def _pytest(arguments: Sequence[str], strict: bool) -> None:
-    """Pytest finds tests at the paths that are named."""
+    """Check that pytest finds tests at the paths that are named."""
     for path, _, name in (word.partition("::") for word in arguments if word.startswith("tests/")):
         assert (ROOT / path).exists(), path
         assert f"def {name}" in (ROOT / path).read_text() if name else True, name
 
 
 def _kubectl(arguments: Sequence[str], strict: bool) -> None:
-    """The keys of the secret are settings."""
+    """Check that the keys of the secret are settings."""
     known = {row.variable for row in settings.rows()}
     keys = [
         word.removeprefix("--from-file=").partition("=")[0] for word in arguments if word.startswith("--from-file=")
@@ -81,7 +81,7 @@ def _kubectl(arguments: Sequence[str], strict: bool) -> None:
 
 
 def _helm(arguments: Sequence[str], strict: bool) -> None:
-    """The chart exists and has the values."""
+    """Check that the chart exists and has the values."""
     chart = ROOT / arguments[2]
     values = yaml.safe_load((chart / "values.yaml").read_text())
     for each in (arguments[at + 1] for at, word in enumerate(arguments) if word == "--set"):
@@ -99,7 +99,7 @@ def _file(name: str) -> Callable[[Sequence[str], bool], None]:
 
 
 def _elsewhere(test: str) -> Callable[[Sequence[str], bool], None]:
-    """The command is run by this test."""
+    """Check that this test runs the command."""
 
     def named(arguments: Sequence[str], strict: bool) -> None:
         path, _, name = test.partition("::")
@@ -109,7 +109,7 @@ def _elsewhere(test: str) -> Callable[[Sequence[str], bool], None]:
 
 
 def _plain(arguments: Sequence[str], strict: bool) -> None:
-    """A program of every machine, around a command that is checked."""
+    """Accept a program of every machine around a command that is checked."""
 
 
 #: The check of each program. A program that is not here fails, so that a new one gets a check.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration that the documentation shows is the one that the gateway, the pipeline and the engines read."""
+"""Read the documented configuration as the gateway, the pipeline and the engines do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _properties(text: str) -> dict[str, str]:
 
 
 def _without_own(properties: dict[str, str], catalog: str) -> dict[str, str]:
-    """The properties of a catalog that do not depend on the stack and its user."""
+    """Return the properties of a catalog that do not depend on the stack and its user."""
     own = {f"{_PREFIX}{catalog}.{name}" for name in _OWN}
     return {
         name.replace(f"{_PREFIX}{catalog}", _PREFIX): value for name, value in properties.items() if name not in own

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documentation site: every fault of a page fails the build (`tests/docs_site.py`)."""
+"""Test that every fault of a page fails the build of the documentation site (`tests/docs_site.py`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ nav:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A repository with two pages that link to each other and to a file."""
+    """Make a repository with two pages that link to each other and to a file."""
     (tmp_path / "mkdocs.yml").write_text(_CONFIG)
     (tmp_path / "docs").mkdir()
     (tmp_path / "code.py").write_text("pass\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of the documentation: what it names exists, what it cites can be opened, and actors have names."""
+"""Check the text of the documentation: its names exist, its citations can be opened, its actors have names."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_every_named_setting_exists() -> None:
 
 
 def _of_a_provider(name: str, known: set[str]) -> bool:
-    """`…__KEYCLOAK__URI` is the setting of a provider with the id `keycloak`."""
+    """Map `…__KEYCLOAK__URI` to the setting of a provider with the id `keycloak`."""
     return any(re.fullmatch(re.escape(each).replace("<ID>", "[A-Z0-9_]+"), name) for each in known if "<ID>" in each)
 
 

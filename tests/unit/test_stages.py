@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages of the suite: each test is in one of them, and only an unstable test of no weight may run again."""
+"""Test the stages of the suite: each test is in one of them, and only a test of no weight may run again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.mark.expression import Expression
 
 from tests.stages import FLAKY, STAGES, may_run_again, to_run_again
 
@@ -25,7 +27,7 @@ def _project(tmp_path: Path, text: str) -> Path:
     return tmp_path
 
 
-def _run(project: Path) -> tuple[int, dict[str, object], str]:
+def _run(project: Path) -> tuple[int, dict[str, Any], str]:
     """Run the stage `unit` in a project; return the exit code, the record and the output."""
     (project / "run.py").write_text(
         f"import sys\nsys.path.insert(0, {str(_ROOT)!r})\nfrom pathlib import Path\nimport tests.stages as stages\n"
@@ -60,7 +62,7 @@ def test_fails_once():
 def test_failure_that_does_not_repeat_passes_and_is_reported_as_flaky(tmp_path: Path) -> None:
     code, record, output = _run(_project(tmp_path, _ONCE))
     assert code == 0
-    assert list(record["flaky"]) == ["tests/unit/test_drawn.py::test_fails_once"]  # type: ignore[call-overload]
+    assert list(record["flaky"]) == ["tests/unit/test_drawn.py::test_fails_once"]
     assert record["failed"] == []
     assert "FLAKY tests/unit/test_drawn.py::test_fails_once: passed when run again" in output
     assert "the first time" in output
@@ -105,11 +107,17 @@ def test_other_tests_may_run_again() -> None:
     assert may_run_again("tests/integration/test_backup.py::test_braces_are_kept")
 
 
-def test_each_test_file_belongs_to_a_stage() -> None:
-    paths = {path for stage in STAGES.values() for path in stage.paths}
+@pytest.mark.parametrize("marks", [set(), {"chaos"}], ids=["unmarked", "chaos"])
+def test_each_test_belongs_to_exactly_one_stage_whatever_its_marks(marks: set[str]) -> None:
     for file in sorted((_ROOT / "tests").rglob("test_*.py")):
         name = file.relative_to(_ROOT).as_posix()
-        assert any(name.startswith(f"{path}/") for path in paths), name
+        selecting = [
+            stage
+            for stage, each in STAGES.items()
+            if any(name.startswith(f"{path}/") for path in each.paths)
+            and Expression.compile(each.marks).evaluate(lambda mark, **_: mark in marks)
+        ]
+        assert len(selecting) == 1, (name, selecting)
 
 
 def test_ci_refuses_an_unknown_stage_and_runs_nothing() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The groups that processes of a run take name existing files, and all files that share the stack of a directory."""
+"""Test that groups name existing files, and all files that share the stack of a directory."""
 
 from __future__ import annotations
 
