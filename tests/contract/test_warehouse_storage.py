@@ -47,6 +47,11 @@ def made(world: World, place: str) -> Made:
     return warehouses.make(world, **warehouses.stored_at(world, place))
 
 
+def _stored_as(world: World, profile: dict[str, Any]) -> Made:
+    more: dict[str, Any] = {"storage-profile": profile}
+    return warehouses.make(world, **more)
+
+
 def report(world: World, path: str, body: Any = None) -> tuple[bool, dict[str, dict[str, Any]]]:
     """(valid, the checks by name) of a validation, whose shape is as it has to be."""
     answer = world.admin.post(path, body)
@@ -177,7 +182,7 @@ def test_a_place_is_not_free_before_the_keys_of_an_earlier_profile_have_ended(wo
 def test_the_life_of_keys_is_recorded_with_each_profile(world: World) -> None:
     place = unique("stored")
     recorded = "select key_seconds from warehouses where id = $1::text::uuid"
-    made = warehouses.make(world, **{"storage-profile": warehouses.profile(world, place)})
+    made = _stored_as(world, warehouses.profile(world, place))
     assert world.sql(recorded, made.id)[0]["key_seconds"] == 3660
     for changed, seconds in (({"sts-token-validity-seconds": 900}, 960), ({"sts-enabled": False}, 0)):
         body = {
@@ -190,7 +195,7 @@ def test_the_life_of_keys_is_recorded_with_each_profile(world: World) -> None:
 
 def test_a_place_is_not_free_before_keys_end_that_only_the_recorded_life_tells_of(world: World) -> None:
     """As of a provider whose profiles the database cannot read."""
-    made = warehouses.make(world, **{"storage-profile": warehouses.profile(world, **{"sts-enabled": False})})
+    made = _stored_as(world, warehouses.profile(world, unique("wh"), **{"sts-enabled": False}))
     change = "update warehouses set key_seconds = $2::int, profile = convert_to($3, 'UTF8') where id = $1::text::uuid"
     left = "select extract(epoch from keys_until - now())::int as left from {} where {} = $1::text::uuid"
     first, second = made.table(world.admin), made.table(world.admin)

@@ -100,7 +100,7 @@ def test_pyiceberg_creates_appends_reads_and_purges(world: World, local: Made) -
     assert not [name for name in loaded.io.properties if name.startswith("s3.")]
     place = Path(table.location().removeprefix("file://"))
     assert len([name for name in files_below(place) if name.endswith(".parquet")]) == 2
-    catalog.drop_table((namespace, "t"), purge_requested=True)
+    catalog.purge_table((namespace, "t"))
     until(lambda: not place.exists())
     catalog.drop_namespace(namespace)
     assert files_below(directory_of(local)) == set()

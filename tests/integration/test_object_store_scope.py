@@ -248,6 +248,11 @@ async def _vend(store: Store, sts: Sts, level: AccessLevel, location: Location =
     return vended
 
 
+def _keys(vended: Vended) -> S3TemporaryCredential:
+    assert isinstance(vended.temporary, S3TemporaryCredential)
+    return vended.temporary
+
+
 INSIDE = ("base/ns/t1/data/f.parquet", "base/ns/t1/metadata/v1.json", "base/ns/t1/a/b/c/d")
 OUTSIDE = (
     "base/ns/t10/f",
@@ -284,7 +289,7 @@ async def test_a_vended_key_does_inside_what_its_level_says_and_nothing_outside(
     store: Store, sts: Sts, objects: None, level: AccessLevel
 ) -> None:
     vended = await _vend(store, sts, level)
-    client = store.client("s3", vended.temporary)
+    client = store.client("s3", _keys(vended))
     for key in INSIDE:
         assert _allowed(partial(client.get_object, Bucket=BUCKET, Key=key))
         writes = level is not AccessLevel.READ
@@ -299,7 +304,7 @@ async def test_a_vended_key_does_inside_what_its_level_says_and_nothing_outside(
 
 @pytest.mark.threat("LG-LOC-01")
 async def test_a01_siblings_and_the_bare_prefix_cannot_be_listed(store: Store, sts: Sts, objects: None) -> None:
-    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
+    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     for prefix in (
         None,
         "",
@@ -318,7 +323,7 @@ async def test_a01_siblings_and_the_bare_prefix_cannot_be_listed(store: Store, s
 
 @pytest.mark.threat("LG-LOC-12")
 async def test_a12_traversal_out_of_the_prefix_is_refused(store: Store, sts: Sts, objects: None) -> None:
-    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
+    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     for key in ("base/ns/t1/../t2/f", "base/ns/t1/%2e%2e/t2/f", "base/ns/t1/..%2ft2/f", "base/ns/t1/./../t2/f"):
         with pytest.raises(ClientError) as refused:
             client.get_object(Bucket=BUCKET, Key=key)
@@ -330,13 +335,13 @@ async def test_a12_traversal_out_of_the_prefix_is_refused(store: Store, sts: Sts
 
 
 async def test_copying_a_foreign_object_into_the_table_is_refused(store: Store, sts: Sts, objects: None) -> None:
-    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
+    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     source = {"Bucket": BUCKET, "Key": "base/ns/t2/f"}
     assert not _allowed(lambda: client.copy_object(Bucket=BUCKET, Key="base/ns/t1/stolen", CopySource=source))
 
 
 async def test_a_multipart_upload_works_inside_and_not_outside(store: Store, sts: Sts) -> None:
-    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE)).temporary)
+    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE)))
     made = client.create_multipart_upload(Bucket=BUCKET, Key="base/ns/t1/big")
     part = client.upload_part(Bucket=BUCKET, Key="base/ns/t1/big", UploadId=made["UploadId"], PartNumber=1, Body=b"z")
     assert client.list_parts(Bucket=BUCKET, Key="base/ns/t1/big", UploadId=made["UploadId"])["Parts"]
@@ -350,7 +355,7 @@ async def test_a_multipart_upload_works_inside_and_not_outside(store: Store, sts
 
 
 async def test_deleting_many_in_one_request_spares_what_lies_outside(store: Store, sts: Sts, objects: None) -> None:
-    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
+    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     wanted = {"Objects": [{"Key": "base/ns/t1/data/f.parquet"}, {"Key": "base/ns/t2/f"}]}
     with contextlib.suppress(ClientError):
         client.delete_objects(Bucket=BUCKET, Delete=wanted)
@@ -362,7 +367,7 @@ async def test_deleting_many_in_one_request_spares_what_lies_outside(store: Stor
 
 @pytest.mark.threat("LG-LOC-22")
 async def test_a25_a_vended_key_sees_no_bucket(store: Store, sts: Sts) -> None:
-    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
+    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     try:
         buckets = client.list_buckets()["Buckets"]
     except ClientError:
@@ -399,7 +404,7 @@ _BUCKET_CALLS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.threat("LG-LOC-22")
 @pytest.mark.parametrize("call", _BUCKET_CALLS)
 async def test_a25_a_vended_key_cannot_use_the_control_plane(store: Store, sts: Sts, objects: None, call: str) -> None:
-    client = store.client("s3", (await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)).temporary)
+    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     with pytest.raises(ClientError) as refused:
         _BUCKET_CALLS[call](client)
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in {400, 403, 404, 405, 501}
@@ -426,7 +431,7 @@ async def test_a25_a_vended_key_cannot_make_another_identity(store: Store, sts: 
     service, attempt = _IDENTITY_CALLS[call]
     vended = await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)
     with pytest.raises(ClientError) as refused:
-        attempt(store.client(service, vended.temporary))
+        attempt(store.client(service, _keys(vended)))
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in {400, 403, 404, 405, 501}
 
 

@@ -15,6 +15,7 @@ from gateway.embedded import guide
 from gateway.pipeline.config import PipelineConfig, RestCatalog, parse_config
 from gateway.pipeline.session import catalog_options
 from gateway.storage.registry import decode_profile
+from gateway.storage.s3.profile import S3Profile
 from gateway.variables import PREFIX
 from tests.docs_commands import Block, block, blocks
 from tests.e2e import trino
@@ -98,7 +99,7 @@ def test_the_documented_configuration_of_the_pipeline_is_read(tmp_path: Path) ->
 
 def test_the_documented_storage_profile_is_read() -> None:
     profile = decode_profile(block("deploy/README.md", '"sts-role-arn"').text.encode())
-    assert profile.sts_enabled
+    assert isinstance(profile, S3Profile) and profile.sts_enabled
 
 
 @pytest.mark.parametrize("shown", [each for each in blocks() if each.language in ("json", "yaml")], ids=str)

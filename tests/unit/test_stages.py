@@ -115,7 +115,7 @@ def test_each_test_belongs_to_exactly_one_stage_whatever_its_marks(marks: set[st
             stage
             for stage, each in STAGES.items()
             if any(name.startswith(f"{path}/") for path in each.paths)
-            and Expression.compile(each.marks).evaluate(lambda mark, **_: mark in marks)
+            and Expression.compile(each.marks).evaluate(lambda mark, /, **_: mark in marks)
         ]
         assert len(selecting) == 1, (name, selecting)
 

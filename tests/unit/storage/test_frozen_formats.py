@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -203,17 +204,12 @@ def as_of_now() -> dict[str, Any]:
             for name, given in PROFILES.items()
         },
         "wrong profiles": {
-            name: _outcome(lambda given=given: decode_profile(json.dumps(given).encode(), rules=_RULES))  # type: ignore[misc]
+            name: _outcome(partial(decode_profile, json.dumps(given).encode(), rules=_RULES))
             for name, given in WRONG_PROFILES.items()
         },
-        "credentials": {
-            name: _outcome(lambda given=given: stored_credential(given))  # type: ignore[misc]
-            for name, given in CREDENTIALS.items()
-        },
+        "credentials": {name: _outcome(partial(stored_credential, given)) for name, given in CREDENTIALS.items()},
         "locations": {
-            text: [
-                _outcome(lambda text=text, known=known: parsed(text, escapes_known=known)) for known in (True, False)
-            ]  # type: ignore[misc]
+            text: [_outcome(partial(parsed, text, escapes_known=known)) for known in (True, False)]
             for text in LOCATIONS
         },
     }

@@ -111,7 +111,8 @@ async def test_what_failed_is_not_kept_and_the_next_one_tries_for_itself() -> No
     with pytest.raises(RuntimeError):
         await refused
     mint.error = None
-    assert (await cache(KEY, mint.make)).access_key_id == "0"
+    minted = await cache(KEY, mint.make)
+    assert isinstance(minted, S3TemporaryCredential) and minted.access_key_id == "0"
 
 
 async def test_one_who_is_refused_takes_nobody_along() -> None:

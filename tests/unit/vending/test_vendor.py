@@ -23,7 +23,9 @@ PLACE = SCHEME.parse("s3://lake/base/t/metadata")
 
 def profile(*, sts: bool) -> S3Profile:
     document = {"type": "s3", "bucket": "lake", "region": "eu-west-1", "key-prefix": "base", "sts-enabled": sts}
-    return decode_profile(json.dumps({**document, "sts-role-arn": "arn:aws:iam::123456789012:role/n"}).encode())
+    found = decode_profile(json.dumps({**document, "sts-role-arn": "arn:aws:iam::123456789012:role/n"}).encode())
+    assert isinstance(found, S3Profile)
+    return found
 
 
 class Store:

@@ -255,7 +255,7 @@ async def test_no_tree_of_links_and_names_shows_or_changes_what_lies_outside(lak
         for path in paths:
             for operation in (lake.read, lake.write, lake.delete, lake.keys):
                 try:
-                    result = await operation(path)  # type: ignore[operator]
+                    result = await operation(path)
                 except (StorageDenied, FileMissing, FileExists, StorageUnavailable):
                     continue
                 assert result != SECRET
@@ -331,7 +331,7 @@ async def test_a_write_that_fails_leaves_no_part_of_a_file(lake: Lake, monkeypat
     def full(_: int) -> None:
         raise OSError(28, "no space")
 
-    monkeypatch.setattr(local_files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageUnavailable):
         await lake.write("t/1.json")
     assert await lake.keys("t") == []

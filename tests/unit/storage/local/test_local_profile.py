@@ -26,8 +26,8 @@ from gateway.storage.s3.credential import S3AccessKey
 RULES = StorageRules(directories=("/srv/lake", "/data"))
 
 
-def profile(directory: Any = "/srv/lake/dev", rules: StorageRules = RULES, **more: Any) -> StorageProfile:
-    return decode_profile(json.dumps({"type": "local", "directory": directory, **more}).encode(), rules=rules)
+def profile(directory: Any = "/srv/lake/dev", more: dict[str, Any] | None = None) -> StorageProfile:
+    return decode_profile(json.dumps({"type": "local", "directory": directory, **(more or {})}).encode(), rules=RULES)
 
 
 def test_a_server_without_listed_directories_refuses_every_local_profile_and_names_the_setting() -> None:
@@ -48,14 +48,14 @@ def test_messages_name_local_as_a_type_only_where_it_is_allowed() -> None:
 
 def test_a_profile_reads_back_what_it_wrote() -> None:
     layout = {"type": "tabular-only", "tabular": "{name}-{uuid}"}
-    found = profile("/srv/lake/dev/", **{"storage-layout": layout})
+    found = profile("/srv/lake/dev/", {"storage-layout": layout})
     assert json.loads(msgspec.json.encode(found)) == {
         "type": "local",
         "directory": "/srv/lake/dev",
         "storage-layout": layout,
     }
     assert decode_profile(msgspec.json.encode(found)) == found
-    assert profile(**{"storage-layout": None}) == profile()
+    assert profile(more={"storage-layout": None}) == profile()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_directory_that_is_not_written_canonically_below_a_listed_one_is_refus
 
 def test_an_unknown_field_is_refused() -> None:
     with pytest.raises(InvalidStorageProfile, match="key-prefix"):
-        profile(**{"key-prefix": "a"})
+        profile(more={"key-prefix": "a"})
 
 
 def test_a_stored_profile_is_read_whatever_is_listed_now() -> None:

@@ -18,7 +18,7 @@ from gateway.scope.errors import (
 )
 from gateway.scope.layout import DefaultLayout, FullHierarchyLayout, TabularOnlyLayout, default_location
 from gateway.scope.location import BaseLocation, Location
-from gateway.scope.rules import STRICTEST, StorageRules
+from gateway.scope.rules import STORED, STRICTEST, StorageRules
 from gateway.storage.registry import decode_credential, decode_profile
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity, S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
@@ -31,7 +31,9 @@ def profile(**fields: Any) -> S3Profile:
     given = {"type": "s3", "bucket": "warehouse", "region": "eu-west-1"} | {
         k.replace("_", "-"): v for k, v in fields.items()
     }
-    return decode_profile(json.dumps(given).encode())
+    found = decode_profile(json.dumps(given).encode())
+    assert isinstance(found, S3Profile)
+    return found
 
 
 def test_the_defaults_are_those_of_the_reference_but_for_sts() -> None:
@@ -140,10 +142,16 @@ def _named(host: str) -> bytes:
     return json.dumps(document).encode()
 
 
+def _decoded(host: str, rules: StorageRules = STORED) -> S3Profile:
+    found = decode_profile(_named(host), rules=rules)
+    assert isinstance(found, S3Profile)
+    return found
+
+
 @pytest.mark.threat("LG-DEC-05")
 @pytest.mark.parametrize("host", _INNER)
 def test_d08_loopback_and_private_addresses_are_refused_unless_their_network_is_listed(host: str) -> None:
-    assert decode_profile(_named(host)).endpoint == f"http://{host}:9000"  # what is stored is judged at its use
+    assert _decoded(host).endpoint == f"http://{host}:9000"  # what is stored is judged at its use
     with pytest.raises(InvalidStorageProfile, match="LAKEGATE__STORAGE_ENDPOINT_NETWORKS"):
         decode_profile(_named(host), rules=STRICTEST)
     other = parse_networks(["10.200.0.0/16", "fd99::/16"])
@@ -166,7 +174,7 @@ def test_d08_loopback_and_private_addresses_are_refused_unless_their_network_is_
     ],
 )
 def test_an_address_of_a_listed_network_is_allowed(host: str, network: str) -> None:
-    assert decode_profile(_named(host), rules=StorageRules(endpoints=parse_networks([network]))).endpoint is not None
+    assert _decoded(host, StorageRules(endpoints=parse_networks([network]))).endpoint is not None
 
 
 @pytest.mark.parametrize(
