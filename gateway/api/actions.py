@@ -16,11 +16,11 @@ from gateway.access.operations.actions import (
     GetWarehouseActions,
 )
 from gateway.access.refs import UserRef
-from gateway.access.wire_rights import CatalogActionsAnswer
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.api.targets import Target
+from gateway.protocol.rights import CatalogActionsAnswer
 
 
 def _serve(operation: type[AskActions], target: Target) -> None:

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from gateway.access.operations.checks import BatchCheck, CheckPermission
-from gateway.access.wire_rights import BatchCheckAnswer, BatchCheckRequest, CheckAnswer, CheckRequest
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.governance.check_requests import parse_batch, parse_check
+from gateway.protocol.checks import BatchCheckAnswer, BatchCheckRequest, CheckAnswer, CheckRequest
 
 
 @serves(CheckPermission)

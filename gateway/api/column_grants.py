@@ -12,17 +12,17 @@ from gateway.access.operations.column_grants import (
     WriteColumnAssignments,
 )
 from gateway.access.refs import ObjectType
-from gateway.access.wire_rights import (
+from gateway.api import targets
+from gateway.api.context import Ctx
+from gateway.api.serves import serves
+from gateway.governance.grant_requests import parse_entries, parse_grants, parse_privileges, require_writable
+from gateway.protocol.grants import (
     AssignmentsAnswer,
     GrantHistory,
     GrantList,
     WriteAssignmentsRequest,
     WriteGrantsRequest,
 )
-from gateway.api import targets
-from gateway.api.context import Ctx
-from gateway.api.serves import serves
-from gateway.governance.grant_requests import parse_entries, parse_grants, parse_privileges, require_writable
 
 
 @serves(ReadColumnAssignments)

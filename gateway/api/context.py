@@ -21,7 +21,6 @@ from gateway.access.refusals import DecisionUnavailable, InvalidAssumeRoleId, un
 from gateway.access.repetition import Claim, Remembered, RepeatableRequest
 from gateway.access.shares import Lease
 from gateway.access.tuples import Principal
-from gateway.access.wire_rights import Identity
 from gateway.api.forms import MAX_FORM, Form, UnreadableForm, read_form
 from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, ENTRANCE, LEASE, REQUEST_ID, announced_bytes
 from gateway.api.nul import refuse_in_body
@@ -40,6 +39,7 @@ from gateway.iceberg.identifiers import SEPARATOR, Namespace, TableIdentifier
 from gateway.iceberg.limits import refuse_many_values
 from gateway.iceberg.wire import decode
 from gateway.identity.tokens import VerifiedToken
+from gateway.protocol.rights import Identity
 from gateway.scim.reading import read as read_scim
 from gateway.telemetry.logs import add_to_context
 

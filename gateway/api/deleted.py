@@ -8,11 +8,11 @@ from uuid import UUID
 
 from gateway.access.operations.deleted import Kept, ListDeletedTabulars, UndropTabulars
 from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef
-from gateway.access.wire_lifecycle import DeletedTabulars, UndropRequest
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.iceberg.errors import BadRequestException
+from gateway.protocol.deleted import DeletedTabulars, UndropRequest
 
 _KEPT: Mapping[str, Callable[[UUID, UUID], Kept]] = {
     "table": KeptTableRef,

@@ -42,12 +42,12 @@ from gateway.access.operations.grant_lists import (
     ListWarehouseGrants,
     ListWarehousePrivileges,
 )
-from gateway.access.wire_rights import GrantablePrivilege, GrantHistory, GrantList, WriteGrantsRequest
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.api.targets import Target
 from gateway.governance.grant_requests import parse_grants, require_writable
+from gateway.protocol.grants import GrantablePrivilege, GrantHistory, GrantList, WriteGrantsRequest
 
 
 @serves(ListPrincipalGrants)

@@ -25,12 +25,12 @@ from gateway.access.operations.grants import (
     WriteViewAssignments,
     WriteWarehouseAssignments,
 )
-from gateway.access.wire_rights import AssignmentsAnswer, WriteAssignmentsRequest
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.api.targets import Target
 from gateway.governance.grant_requests import parse_entries, parse_privileges, require_writable
+from gateway.protocol.grants import AssignmentsAnswer, WriteAssignmentsRequest
 
 
 def _serve(reading: type[ReadAssignments], writing: type[WriteAssignments], target: Target) -> None:

@@ -9,10 +9,10 @@ from gateway.access.operations.managed_access import (
     SetNamespaceManagedAccess,
     SetWarehouseManagedAccess,
 )
-from gateway.access.wire_rights import ManagedAccessRequest, NamespacePermissions, WarehousePermissions
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
+from gateway.protocol.rights import ManagedAccessRequest, NamespacePermissions, WarehousePermissions
 
 
 @serves(GetWarehousePermissions)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from gateway.access.operations.namespace_moves import MoveNamespace
 from gateway.access.repetition import Remembered
-from gateway.access.wire_namespaces import MovedNamespace, MoveNamespaceRequest
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.iceberg.identifiers import Namespace
+from gateway.protocol.namespaces import MovedNamespace, MoveNamespaceRequest
 
 
 async def repeat_move(ctx: Ctx, remembered: Remembered) -> MovedNamespace:

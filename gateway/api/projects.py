@@ -12,9 +12,9 @@ from gateway.access.operations.projects import (
 )
 from gateway.access.refs import ProjectRef
 from gateway.access.repetition import Remembered
-from gateway.access.wire import CreatedProject, CreateProjectRequest, Project, ProjectList, RenameProjectRequest
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
+from gateway.protocol.projects import CreatedProject, CreateProjectRequest, Project, ProjectList, RenameProjectRequest
 
 
 async def repeat_create(ctx: Ctx, remembered: Remembered) -> CreatedProject:

@@ -20,10 +20,10 @@ from gateway.access.operations.protection import (
 )
 from gateway.access.refs import GenericTableIdRef, NamespaceIdRef, TableIdRef, ViewIdRef
 from gateway.access.repetition import Remembered
-from gateway.access.wire_lifecycle import ProtectionAnswer, SetProtectionRequest
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
+from gateway.protocol.protection import ProtectionAnswer, SetProtectionRequest
 
 Target: TypeAlias = Callable[[Ctx], NamespaceIdRef | TableIdRef | ViewIdRef | GenericTableIdRef]
 

@@ -24,11 +24,11 @@ from gateway.access.operations.rights import (
     GetWarehouseAccess,
     GetWarehouseAuthorizerActions,
 )
-from gateway.access.wire_rights import ActionsAnswer
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.api.targets import Target
+from gateway.protocol.rights import ActionsAnswer
 
 
 def _serve(operation: type[AskRights], target: Target) -> None:

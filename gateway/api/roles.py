@@ -27,7 +27,13 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import RoleRef
 from gateway.access.repetition import Remembered
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.access.wire_roles import (
+from gateway.api import targets
+from gateway.api.context import Ctx
+from gateway.api.serves import serves
+from gateway.governance.grant_requests import require_writable
+from gateway.governance.roles import parse_member
+from gateway.iceberg.errors import BadRequestException
+from gateway.protocol.roles import (
     CreateRoleRequest,
     NamedRoleList,
     Role,
@@ -36,15 +42,9 @@ from gateway.access.wire_roles import (
     RoleMembersRequest,
     RoleMetadata,
     RoleSourceRequest,
-    SearchRequest,
     UpdateRoleRequest,
 )
-from gateway.api import targets
-from gateway.api.context import Ctx
-from gateway.api.serves import serves
-from gateway.governance.grant_requests import require_writable
-from gateway.governance.roles import parse_member
-from gateway.iceberg.errors import BadRequestException
+from gateway.protocol.search import SearchRequest
 
 
 async def repeat_create(ctx: Ctx, remembered: Remembered) -> Role:

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from gateway.access.operations.search import SearchTabular
-from gateway.access.wire_roles import SearchRequest
-from gateway.access.wire_search import FoundTabulars
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
+from gateway.protocol.search import FoundTabulars, SearchRequest
 
 
 @serves(SearchTabular)

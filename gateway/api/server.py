@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from gateway.access.operations.server import Bootstrap, GetServerInfo
-from gateway.access.wire import BootstrapRequest, ServerInfo
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
+from gateway.protocol.server import BootstrapRequest, ServerInfo
 
 
 @serves(GetServerInfo)

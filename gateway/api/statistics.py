@@ -10,17 +10,17 @@ from gateway.access.operations.statistics import (
     GetWarehouseStatistics,
 )
 from gateway.access.refs import WarehouseRef
-from gateway.access.wire_search import (
+from gateway.api import targets
+from gateway.api.context import Ctx
+from gateway.api.serves import serves
+from gateway.governance.statistics import hours_of
+from gateway.protocol.statistics import (
     EndpointStatistics,
     EndpointStatisticsRequest,
     NoWarehouse,
     OneWarehouse,
     WarehouseStatistics,
 )
-from gateway.api import targets
-from gateway.api.context import Ctx
-from gateway.api.serves import serves
-from gateway.governance.statistics import hours_of
 
 
 @serves(GetProjectEndpointStatistics, GetWarehouseEndpointStatistics)

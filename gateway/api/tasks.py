@@ -20,7 +20,11 @@ from gateway.access.operations.task_queues import (
     SetQueueConfig,
     SetTaskLogCleanupConfig,
 )
-from gateway.access.wire_tasks import (
+from gateway.api import targets
+from gateway.api.context import Ctx
+from gateway.api.serves import serves
+from gateway.iceberg.errors import BadRequestException
+from gateway.protocol.tasks import (
     ControlTasksRequest,
     ListProjectTasksRequest,
     ListTasksRequest,
@@ -33,10 +37,6 @@ from gateway.access.wire_tasks import (
     TaskList,
     WarehouseTaskDetails,
 )
-from gateway.api import targets
-from gateway.api.context import Ctx
-from gateway.api.serves import serves
-from gateway.iceberg.errors import BadRequestException
 
 _ATTEMPTS = 5
 _MOST_ATTEMPTS = 1000

@@ -24,10 +24,11 @@ from gateway.access.operations.users import (
 from gateway.access.principal_ids import require_fitting
 from gateway.access.refs import UserRef
 from gateway.access.repetition import Remembered
-from gateway.access.wire import CreateUserRequest, FoundUsers, UpdateUserRequest, User, UserList, WhoAmIAnswer
-from gateway.access.wire_roles import NamedRoleList, SearchRequest
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
+from gateway.protocol.roles import NamedRoleList
+from gateway.protocol.search import SearchRequest
+from gateway.protocol.users import CreateUserRequest, FoundUsers, UpdateUserRequest, User, UserList, WhoAmIAnswer
 
 _REMEMBERED = 100_000
 

@@ -10,12 +10,12 @@ from gateway.access.operations.warehouses import (
     ValidateWarehouseStorageCredential,
     ValidateWarehouseStorageProfile,
 )
-from gateway.access.wire import Warehouse
-from gateway.access.wire_warehouses import UpdateCredentialRequest, UpdateStorageRequest, ValidationAnswer
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.api.warehouses import repeat_change
+from gateway.protocol.warehouse_storage import UpdateCredentialRequest, UpdateStorageRequest, ValidationAnswer
+from gateway.protocol.warehouses import Warehouse
 
 
 @serves(UpdateWarehouseStorage, repeat=repeat_change)

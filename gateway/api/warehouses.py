@@ -21,20 +21,21 @@ from gateway.access.operations.warehouses import (
 )
 from gateway.access.refs import WarehouseRef
 from gateway.access.repetition import Remembered
-from gateway.access.wire import CreateWarehouseRequest, Warehouse, WarehouseList
-from gateway.access.wire_warehouses import (
-    DeleteProfileRequest,
-    FormatVersionPolicyRequest,
-    ProtectionAnswer,
-    RenameWarehouseRequest,
-    SetManagedByRequest,
-    SetProtectionRequest,
-    ValidationAnswer,
-)
 from gateway.api import targets
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.iceberg.errors import BadRequestException
+from gateway.protocol.protection import ProtectionAnswer, SetProtectionRequest
+from gateway.protocol.warehouse_storage import ValidationAnswer
+from gateway.protocol.warehouses import (
+    CreateWarehouseRequest,
+    DeleteProfileRequest,
+    FormatVersionPolicyRequest,
+    RenameWarehouseRequest,
+    SetManagedByRequest,
+    Warehouse,
+    WarehouseList,
+)
 
 
 async def repeat_create(ctx: Ctx, remembered: Remembered) -> Warehouse:

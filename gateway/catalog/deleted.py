@@ -10,11 +10,11 @@ from gateway.access.permit import Permit
 from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef
 from gateway.access.refusals import not_found
 from gateway.access.resolved import ResolvedGenericTable, ResolvedTable, ResolvedView
-from gateway.access.wire_lifecycle import DeletedTabular, DeletedTabulars
 from gateway.catalog.lists import Lists
 from gateway.db import deleted, namespaces, tables
 from gateway.db.engine import Connection, Database
 from gateway.iceberg.errors import AlreadyExistsException, NoSuchNamespaceException
+from gateway.protocol.deleted import DeletedTabular, DeletedTabulars
 
 
 class DeletedTables:

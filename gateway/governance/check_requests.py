@@ -27,11 +27,12 @@ from gateway.access.refs import (
     WarehouseRef,
 )
 from gateway.access.relations import Can
-from gateway.access.wire_rights import MAX_CHECKS, BatchCheckRequest, CheckRequest, Identity
 from gateway.governance.errors import TooManyChecks
 from gateway.governance.principals import principal_of, unless_own
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.protocol.checks import MAX_CHECKS, BatchCheckRequest, CheckRequest
+from gateway.protocol.rights import Identity
 
 #: Principals in one batch. Each costs a look-up of their roles and a call to each engine, so this bounds the cost of a
 #: request; the checks themselves are bounded by MAX_CHECKS.

@@ -17,11 +17,11 @@ from gateway.access.refusals import not_found
 from gateway.access.relations import VISIBLE_BY, Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedTable, ResolvedView
 from gateway.access.suppositions import Supposition
-from gateway.access.wire_rights import BatchCheckAnswer, CheckAnswer, CheckResult
 from gateway.governance.errors import CannotInspectPermissions
 from gateway.governance.hidden_checks import asked_first, hidden
 from gateway.governance.principals import actor_of
 from gateway.obligations.columns import Inexpressible, columns_of
+from gateway.protocol.checks import BatchCheckAnswer, CheckAnswer, CheckResult
 
 
 class Checks:

@@ -19,7 +19,6 @@ from gateway.access.relations import Can
 from gateway.access.resolved import Resolved
 from gateway.access.suppositions import Supposition
 from gateway.access.tuples import PrincipalType
-from gateway.access.wire_rights import EndedGrant, Grant, GrantablePrivilege, GrantedOn, GrantHistory, GrantList
 from gateway.db import columns, grants
 from gateway.db.engine import Connection, Database
 from gateway.db.excerpts import excerpts_of
@@ -28,6 +27,7 @@ from gateway.governance.columns import columns_for, known_columns, object_of
 from gateway.governance.principals import own_principal, told_principal
 from gateway.governance.privilege_texts import told_privilege, told_type
 from gateway.iceberg.errors import InvalidPaginationToken
+from gateway.protocol.grants import EndedGrant, Grant, GrantablePrivilege, GrantedOn, GrantHistory, GrantList
 
 _KNOWN = frozenset(Privilege)
 

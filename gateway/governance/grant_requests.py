@@ -10,10 +10,11 @@ from gateway.access.operations.grants import Assignment
 from gateway.access.privileges import GRANTABLE, Privilege
 from gateway.access.refs import ObjectType, Ref, RoleRef
 from gateway.access.tuples import PrincipalType
-from gateway.access.wire_rights import MAX_ENTRIES, AssignmentEntry, GrantDelete, GrantWrite, Identity
 from gateway.governance.errors import InvalidGrantExpiry, InvalidGrantPrivilege, SelfAssignment, TooManyEntries
 from gateway.governance.principals import principal_of
 from gateway.iceberg.errors import BadRequestException
+from gateway.protocol.grants import MAX_ENTRIES, AssignmentEntry, GrantDelete, GrantWrite
+from gateway.protocol.rights import Identity
 
 #: No grant ends later than this; it is as good as none for people, and far from the ends of all calendars.
 LAST_END = datetime(9000, 1, 1, tzinfo=UTC)

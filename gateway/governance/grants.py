@@ -34,8 +34,6 @@ from gateway.access.resolved import (
     ResolvedWarehouse,
 )
 from gateway.access.tuples import PrincipalType, TupleKey
-from gateway.access.wire_rights import AssignmentEntry, AssignmentsAnswer
-from gateway.access.wire_roles import OWN_PROVIDER
 from gateway.db import grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database, retry_serialization
@@ -58,6 +56,8 @@ from gateway.governance.errors import (
 from gateway.governance.grant_requests import LAST_END, require_to_come
 from gateway.governance.offices import refuse_higher_office
 from gateway.obligations.columns import Columns
+from gateway.protocol.grants import AssignmentEntry, AssignmentsAnswer
+from gateway.protocol.roles import OWN_PROVIDER
 
 
 class Grants:

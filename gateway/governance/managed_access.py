@@ -11,11 +11,11 @@ from gateway.access.permit import Permit
 from gateway.access.refs import NamespaceIdRef, ObjectKey, ObjectType, Ref
 from gateway.access.refusals import not_found
 from gateway.access.resolved import Resolution, ResolvedNamespace, ResolvedWarehouse
-from gateway.access.wire_rights import NamespacePermissions, WarehousePermissions
 from gateway.db import managed_access, outbox
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.governance.errors import RevocationPending
+from gateway.protocol.rights import NamespacePermissions, WarehousePermissions
 
 
 class ManagedAccess:

@@ -14,7 +14,6 @@ from gateway.access.refs import NamespaceRef
 from gateway.access.refusals import not_found
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedWarehouse
-from gateway.access.wire_namespaces import MovedNamespace
 from gateway.db import moves
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database, retry_serialization
@@ -33,6 +32,7 @@ from gateway.iceberg.errors import (
     NamespaceProtected,
 )
 from gateway.iceberg.identifiers import Namespace, validate_new_namespace
+from gateway.protocol.namespaces import MovedNamespace
 from gateway.scope.layout import FullHierarchyLayout
 from gateway.storage.registry import stored_profile
 

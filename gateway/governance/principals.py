@@ -8,8 +8,9 @@ from uuid import UUID
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.principal_ids import require_fitting
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.access.wire_rights import GrantedTo, Identity
 from gateway.iceberg.errors import BadRequestException
+from gateway.protocol.grants import GrantedTo
+from gateway.protocol.rights import Identity
 
 
 def principal_of(identity: Identity) -> Principal:

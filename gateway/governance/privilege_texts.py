@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectType
-from gateway.access.wire_rights import PrivilegeTold
+from gateway.protocol.grants import PrivilegeTold
 
 #: (name to display, description, category: metadata, read, write, create, security or administration)
 _TEXTS: dict[Privilege, tuple[str, str, str]] = {

@@ -20,13 +20,13 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.refusals import not_found
 from gateway.access.relations import Can
-from gateway.access.wire import CreatedProject, Project, ProjectList
 from gateway.db import candidates, outbox, projects
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.ownership import owner_of_new, record_gone
 from gateway.governance.errors import ProjectIdNotFree, ProjectNameAlreadyTaken, ProjectNotEmpty, pending_when_out
 from gateway.governance.servers import create_project
+from gateway.protocol.projects import CreatedProject, Project, ProjectList
 
 
 class Projects:

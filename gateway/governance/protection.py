@@ -8,10 +8,10 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, Ref
 from gateway.access.refusals import not_found
 from gateway.access.resolved import Resolution
-from gateway.access.wire_lifecycle import ProtectionAnswer
 from gateway.db import protection
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
+from gateway.protocol.protection import ProtectionAnswer
 
 
 class Protection:

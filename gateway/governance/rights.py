@@ -14,8 +14,8 @@ from gateway.access.refusals import not_found
 from gateway.access.relations import ACTIONS, Can
 from gateway.access.suppositions import Supposition
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.access.wire_rights import ActionsAnswer, AllowedAction, CatalogActionsAnswer
 from gateway.governance.principals import actor_of, own_principal
+from gateway.protocol.rights import ActionsAnswer, AllowedAction, CatalogActionsAnswer
 
 #: What may be done with the record of a user (`lakekeeper.md` 3.5), and the right on the server that gives it. Reading
 #: takes nothing, and the owner of the record may do all of it.

@@ -30,18 +30,6 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType, ProjectRef, RoleRef
 from gateway.access.refusals import not_found
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.access.wire import UserId
-from gateway.access.wire_roles import (
-    OWN_PROVIDER,
-    SYSTEM_PROVIDER,
-    NamedRole,
-    NamedRoleList,
-    Role,
-    RoleList,
-    RoleMember,
-    RoleMemberList,
-    RoleMetadata,
-)
 from gateway.db import grants, outbox, role_nesting, roles, scim_groups, search
 from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
@@ -61,6 +49,18 @@ from gateway.governance.errors import (
 )
 from gateway.governance.offices import refuse_higher_office
 from gateway.iceberg.errors import BadRequestException, CatalogError, InvalidPaginationToken
+from gateway.protocol.base import UserId
+from gateway.protocol.roles import (
+    OWN_PROVIDER,
+    SYSTEM_PROVIDER,
+    NamedRole,
+    NamedRoleList,
+    Role,
+    RoleList,
+    RoleMember,
+    RoleMemberList,
+    RoleMetadata,
+)
 
 #: Hits of one search.
 MOST_FOUND = 10

@@ -12,11 +12,11 @@ from gateway.access.operations.search import SearchTabular
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.access.wire_search import FoundTabular, FoundTabulars, TabularId
 from gateway.db import search
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
 from gateway.governance.roles import MOST_FOUND
+from gateway.protocol.search import FoundTabular, FoundTabulars, TabularId
 
 #: What can be found: whatever has a row in `tables`.
 _KINDS: Final = tuple(type for type in ObjectType if type.value in ("table", "view", "generic_table"))

@@ -11,13 +11,13 @@ from gateway.access.permit import Permit
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.access.wire import LicenseStatus, ServerInfo
 from gateway.db import grants, outbox, projects, servers, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.tasks import Queue
 from gateway.governance.errors import BootstrapForbidden, CatalogAlreadyBootstrapped, TermsOfUseNotAccepted
 from gateway.governance.users import display_name, guessed_type
+from gateway.protocol.server import LicenseStatus, ServerInfo
 
 DEFAULT_PROJECT_NAME = "Default Project"
 

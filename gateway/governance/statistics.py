@@ -17,7 +17,11 @@ from gateway.access.operations.statistics import (
     GetWarehouseStatistics,
 )
 from gateway.access.permit import Permit
-from gateway.access.wire_search import (
+from gateway.db import statistics
+from gateway.db.engine import Database
+from gateway.db.rows import AnyRow
+from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
+from gateway.protocol.statistics import (
     CalledEndpoint,
     EndpointStatistics,
     PageOfHours,
@@ -25,10 +29,6 @@ from gateway.access.wire_search import (
     WarehouseStatistics,
     Window,
 )
-from gateway.db import statistics
-from gateway.db.engine import Database
-from gateway.db.rows import AnyRow
-from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
 
 #: The window of a request that names none.
 _DAY: Final = timedelta(days=1)

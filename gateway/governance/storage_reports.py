@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from gateway.access.wire_warehouses import CheckError, ValidationAnswer, ValidationCheck
 from gateway.governance.errors import StorageValidationFailed
 from gateway.governance.storage_validation import (
     STORAGE_CHECKS,
@@ -22,6 +21,7 @@ from gateway.governance.storage_validation import (
     validate_warehouse_storage,
 )
 from gateway.iceberg.errors import CatalogError
+from gateway.protocol.warehouse_storage import CheckError, ValidationAnswer, ValidationCheck
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import StorageRules

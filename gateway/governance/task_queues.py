@@ -16,12 +16,6 @@ from gateway.access.operations.task_queues import (
     SetTaskLogCleanupConfig,
 )
 from gateway.access.permit import Permit
-from gateway.access.wire_tasks import (
-    CleanupSettings,
-    PlainSettings,
-    QueueConfig,
-    ToldSettings,
-)
 from gateway.db import task_queues
 from gateway.db.engine import Database
 from gateway.db.task_lists import named_queue
@@ -29,6 +23,7 @@ from gateway.db.task_queues import CLEANUP_PERIOD, RETENTION, QueueSettings
 from gateway.db.tasks import Queue
 from gateway.governance.errors import QueueNotFound, TaskNotSchedulable
 from gateway.iceberg.errors import BadRequestException
+from gateway.protocol.tasks import CleanupSettings, PlainSettings, QueueConfig, ToldSettings
 
 _OF_PROJECTS: Final = frozenset({Queue.TASK_LOG_CLEANUP})
 _SHORTEST: Final = timedelta(minutes=1)

@@ -12,7 +12,9 @@ import msgspec
 
 from gateway.access.operations.deleted import Kept
 from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef, ObjectKey, ObjectType
-from gateway.access.wire_tasks import (
+from gateway.db.rows import AnyRow
+from gateway.db.tasks import Status
+from gateway.protocol.tasks import (
     Entity,
     EntityFilter,
     GenericTableEntity,
@@ -24,8 +26,6 @@ from gateway.access.wire_tasks import (
     WarehouseEntity,
     WarehouseTask,
 )
-from gateway.db.rows import AnyRow
-from gateway.db.tasks import Status
 
 STATUSES: Final[dict[Status, TaskStatus]] = {
     Status.SCHEDULED: "SCHEDULED",

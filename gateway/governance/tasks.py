@@ -31,19 +31,6 @@ from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType
 from gateway.access.refusals import no_task
 from gateway.access.relations import Can
 from gateway.access.trail import Trail
-from gateway.access.wire_tasks import (
-    Cancel,
-    ControlTasksRequest,
-    ListProjectTasksRequest,
-    ProjectTaskDetails,
-    ProjectTaskList,
-    RunAt,
-    RunNow,
-    Stop,
-    TaskAttempt,
-    TaskList,
-    WarehouseTaskDetails,
-)
 from gateway.db import task_lists
 from gateway.db.engine import Connection, Database
 from gateway.db.rows import AnyRow
@@ -60,6 +47,19 @@ from gateway.governance.task_texts import (
     warehouse_task,
 )
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
+from gateway.protocol.tasks import (
+    Cancel,
+    ControlTasksRequest,
+    ListProjectTasksRequest,
+    ProjectTaskDetails,
+    ProjectTaskList,
+    RunAt,
+    RunNow,
+    Stop,
+    TaskAttempt,
+    TaskList,
+    WarehouseTaskDetails,
+)
 
 LONGEST_DELAY: Final = timedelta(days=365)
 """How far in the future a task may be put off."""

@@ -24,8 +24,6 @@ from gateway.access.permit import Permit
 from gateway.access.refusals import UserNotFound, not_found
 from gateway.access.resolved import ResolvedUser
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.access.wire import FoundUser, FoundUsers, User, UserList, WhoAmIAnswer
-from gateway.access.wire_roles import NamedRoleList
 from gateway.db import latecomers, role_nesting, roles, scim_users, search, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
@@ -34,6 +32,8 @@ from gateway.db.rows import AnyRow
 from gateway.db.server_offices import somebody_stays
 from gateway.governance.errors import UserSynchronized, last_admin_kept, pending_when_out
 from gateway.governance.roles import MOST_FOUND, named_roles
+from gateway.protocol.roles import NamedRoleList
+from gateway.protocol.users import FoundUser, FoundUsers, User, UserList, WhoAmIAnswer
 
 
 class Users:

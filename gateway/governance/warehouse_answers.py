@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from gateway.access.actor import Actor
-from gateway.access.wire import CredentialType, Warehouse
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import DefaultFormatVersionNotAllowed, WarehouseManaged
+from gateway.protocol.warehouses import CredentialType, Warehouse
 from gateway.storage.registry import stored_profile
 
 #: `managed-by` of a warehouse that only instance admins may change.

@@ -21,8 +21,6 @@ from gateway.access.operations.warehouses import (
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.refusals import not_found
-from gateway.access.wire import Warehouse
-from gateway.access.wire_warehouses import ProtectionAnswer
 from gateway.db import secrets, warehouses
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
@@ -37,6 +35,8 @@ from gateway.governance.errors import (
     pending_when_out,
 )
 from gateway.governance.warehouse_answers import require_manager, require_versions, warehouse_answer
+from gateway.protocol.protection import ProtectionAnswer
+from gateway.protocol.warehouses import Warehouse
 
 
 class WarehouseChanges:

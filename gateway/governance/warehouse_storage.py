@@ -25,8 +25,6 @@ from gateway.access.operations.warehouses import (
 from gateway.access.permit import Permit
 from gateway.access.refs import WarehouseRef
 from gateway.access.refusals import not_found
-from gateway.access.wire import Warehouse
-from gateway.access.wire_warehouses import ValidationAnswer
 from gateway.db import secrets, warehouses
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Connection, Database
@@ -34,6 +32,8 @@ from gateway.db.rows import AnyRow
 from gateway.governance.errors import StorageProfileImmutable
 from gateway.governance.storage_reports import ONLY_CREATION, Rule, StorageTrials, require_valid
 from gateway.governance.warehouse_answers import require_manager, warehouse_answer
+from gateway.protocol.warehouse_storage import ValidationAnswer
+from gateway.protocol.warehouses import Warehouse
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile, key_seconds
 from gateway.storage.registry import stored_profile

@@ -21,8 +21,6 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.refusals import not_found
 from gateway.access.relations import Can
 from gateway.access.tuples import TupleKey
-from gateway.access.wire import Warehouse, WarehouseList
-from gateway.access.wire_warehouses import ValidationAnswer
 from gateway.db import candidates, grants, outbox, warehouses
 from gateway.db.credentials import StorageCredentials
 from gateway.db.delivery import TupleDelivery
@@ -36,6 +34,8 @@ from gateway.governance.errors import (
 )
 from gateway.governance.storage_reports import ONLY_UPDATES, StorageTrials, require_valid
 from gateway.governance.warehouse_answers import INSTANCE_ADMIN, require_versions, warehouse_answer
+from gateway.protocol.warehouse_storage import ValidationAnswer
+from gateway.protocol.warehouses import Warehouse, WarehouseList
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile, key_seconds
 

@@ -66,15 +66,6 @@ from gateway.access.refs import (
 )
 from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.access.wire import BootstrapRequest, CreateWarehouseRequest, HardDelete
-from gateway.access.wire_roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
-from gateway.access.wire_tasks import (
-    ControlTasksRequest,
-    ListProjectTasksRequest,
-    ListTasksRequest,
-    SetQueueConfigRequest,
-)
-from gateway.access.wire_warehouses import FormatVersionPolicyRequest, UpdateCredentialRequest, UpdateStorageRequest
 from gateway.iceberg.codec import decode
 from gateway.iceberg.generic_tables import CreateGenericTableRequest
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
@@ -91,6 +82,11 @@ from gateway.iceberg.wire import (
     ScanReport,
     UpdateNamespacePropertiesRequest,
 )
+from gateway.protocol.roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
+from gateway.protocol.server import BootstrapRequest
+from gateway.protocol.tasks import ControlTasksRequest, ListProjectTasksRequest, ListTasksRequest, SetQueueConfigRequest
+from gateway.protocol.warehouse_storage import UpdateCredentialRequest, UpdateStorageRequest
+from gateway.protocol.warehouses import CreateWarehouseRequest, FormatVersionPolicyRequest, HardDelete
 from gateway.scim.patch import patched_group
 from gateway.scim.reading import group_of, read, user_of
 from gateway.scim.wire import USER as CORE_USER

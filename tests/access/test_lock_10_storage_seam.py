@@ -32,7 +32,7 @@ ALLOWED = {
     "access/shares.py": "token buckets of principals",
     "access/token_buckets.py": "as above",
     "fga/pacing.py": "as above",
-    "access/wire.py": "a field of GET /info that clients know",
+    "protocol/server.py": "a field of GET /info that clients know",
     "api/openapi_examples.py": "examples in the published document",
     "governance/servers.py": "a field of GET /info that clients know",
     "iceberg/types.py": "the partition transform of the specification",

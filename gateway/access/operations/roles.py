@@ -13,7 +13,7 @@ from gateway.access.operations.grants import WritingGrants
 from gateway.access.refs import ProjectRef, RoleRef
 from gateway.access.relations import Can
 from gateway.access.tuples import PrincipalType
-from gateway.access.wire_roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
+from gateway.protocol.roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
 
 
 @dataclass(frozen=True)

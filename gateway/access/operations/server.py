@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gateway.access.operation import Durability, Operation
-from gateway.access.wire import BootstrapRequest
+from gateway.protocol.server import BootstrapRequest
 
 
 @dataclass(frozen=True)

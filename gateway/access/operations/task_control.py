@@ -20,13 +20,8 @@ from gateway.access.operations.deleted import Kept
 from gateway.access.refs import ProjectRef, Ref, WarehouseRef
 from gateway.access.refusals import no_task
 from gateway.access.relations import Can
-from gateway.access.wire_tasks import (
-    ControlAction,
-    ControlTasksRequest,
-    ListProjectTasksRequest,
-    ListTasksRequest,
-)
 from gateway.iceberg.errors import CatalogError
+from gateway.protocol.tasks import ControlAction, ControlTasksRequest, ListProjectTasksRequest, ListTasksRequest
 
 
 @dataclass(frozen=True)

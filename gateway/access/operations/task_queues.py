@@ -10,7 +10,7 @@ from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import ProjectRef, WarehouseRef
 from gateway.access.relations import Can
-from gateway.access.wire_tasks import SetQueueConfigRequest
+from gateway.protocol.tasks import SetQueueConfigRequest
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import ProjectRef, WarehouseRef
 from gateway.access.relations import Can
-from gateway.access.wire import CreateWarehouseRequest, HardDelete, SoftDelete
-from gateway.access.wire_warehouses import FormatVersionPolicyRequest, UpdateCredentialRequest, UpdateStorageRequest
+from gateway.protocol.warehouse_storage import UpdateCredentialRequest, UpdateStorageRequest
+from gateway.protocol.warehouses import CreateWarehouseRequest, FormatVersionPolicyRequest, HardDelete, SoftDelete
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from gateway.access.ports import Question
 from gateway.access.refs import KeptTableRef, KeptViewRef, ObjectType, TableRef
 from gateway.access.refusals import TaskNotFound
 from gateway.access.relations import VISIBLE_BY, Can
-from gateway.access.wire_tasks import ControlTasksRequest
 from gateway.iceberg.codec import decode
 from gateway.iceberg.errors import (
     BadRequestException,
@@ -34,6 +33,7 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import CommitTransactionRequest
+from gateway.protocol.tasks import ControlTasksRequest
 from tests.access import world
 from tests.access.world import House, Judge, TableResolver, entrance
 

@@ -14,8 +14,8 @@ from gateway.access.operations.users import DeleteSelf, RegisterSelf, UpdateSelf
 from gateway.access.refs import ProjectRef, UserRef
 from gateway.access.refusals import ProjectNotFound, ProjectTokenForbidden, ServerActionForbidden
 from gateway.access.resolved import ResolvedProject
-from gateway.access.wire import BootstrapRequest
 from gateway.iceberg.errors import NoSuchTableException
+from gateway.protocol.server import BootstrapRequest
 from tests.access import world
 from tests.access.world import House, entrance
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gateway.access.wire_tasks import SetQueueConfigRequest
 from gateway.db.attempts import STALE_SECONDS
+from gateway.protocol.tasks import SetQueueConfigRequest
 from gateway.storage.provider import TOTAL_SECONDS
 
 

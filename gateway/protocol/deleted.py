@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of what is dropped, brought back and protected, as they are on the wire (`lakekeeper.md` 3.3)."""
+"""Bodies of the endpoints about dropped tables and views that can still be restored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.access.wire import Answer, Request
+from gateway.protocol.base import Answer, Request
 
 #: How many tables and views one request brings back.
 MAX_TARGETS = 100
@@ -48,16 +48,3 @@ class UndropRequest(Request, frozen=True):
     """`POST …/deleted-tabulars/undrop`."""
 
     targets: Annotated[tuple[UndropTarget, ...], msgspec.Meta(min_length=1, max_length=MAX_TARGETS)]
-
-
-class SetProtectionRequest(Request, frozen=True):
-    """`POST …/protection`."""
-
-    protected: bool
-
-
-class ProtectionAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`GET` and `POST …/protection`; `updated_at` has an underscore in the system we match."""
-
-    protected: bool = msgspec.field()
-    updated_at: datetime | None = None

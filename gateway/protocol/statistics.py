@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the management API that are about searching and about statistics (`lakekeeper.md` 3.2 and 3.3)."""
+"""Bodies of the endpoints about statistics."""
 
 from __future__ import annotations
 
@@ -9,31 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.access.wire import Answer
-
-
-class TabularId(Answer, frozen=True):
-    """`{"type": "table", "id": …}`; `type` is table, view or generic-table."""
-
-    type: str
-    id: UUID
-
-
-class FoundTabular(Answer, frozen=True, omit_defaults=True):
-    """A table or view that was found. `distance` is 0 for a name that holds the text, up to 1; there is none of what
-    was found by its id.
-    """
-
-    namespace_name: list[str]
-    tabular_name: str
-    tabular_id: TabularId
-    distance: float | None = None
-
-
-class FoundTabulars(Answer, frozen=True):
-    """`POST …/search-tabular`, the best first."""
-
-    tabulars: list[FoundTabular]
+from gateway.protocol.base import Answer
 
 
 class AllWarehouses(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="all"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the management API that are about roles (`lakekeeper.md` 3.4)."""
+"""Bodies of the endpoints about roles."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.access.wire import Answer, Name, ProjectId, Request
+from gateway.protocol.base import Answer, Name, ProjectId, Request
 
 #: The provider of roles whose members are managed here.
 OWN_PROVIDER = "lakekeeper"
+
 #: The provider of roles that belong to the catalog itself; nobody may make one.
 SYSTEM_PROVIDER = "system"
 
 #: `$` alone would let a line feed follow (Python's `re`).
 ProviderId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[a-z0-9-]+(?![\s\S])$")]
+
 SourceId = Annotated[str, msgspec.Meta(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]+(?![\s\S])$")]
+
 Description = Annotated[str, msgspec.Meta(max_length=4096, pattern=r"^[^\x00]*(?![\s\S])$")]
-SearchText = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[^\x00]*(?![\s\S])$")]
 
 
 class CreateRoleRequest(Request, frozen=True):
@@ -45,12 +47,6 @@ class RoleSourceRequest(Request, frozen=True):
 
     provider_id: ProviderId
     source_id: SourceId
-
-
-class SearchRequest(Request, frozen=True):
-    """`POST /search/role`, `POST /search/user` and `POST …/search-tabular`."""
-
-    search: SearchText
 
 
 class Role(Answer, frozen=True, omit_defaults=True):

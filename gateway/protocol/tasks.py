@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the management API that are about tasks and their queues (`lakekeeper.md` 3.9)."""
+"""Bodies of the endpoints about tasks and their queues."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.access.wire import Answer, Request
+from gateway.protocol.base import Answer, Request
 
 #: The names of how a task is; in the database they are other words (`db/tasks.py`).
 TaskStatus = Literal["RUNNING", "SCHEDULED", "STOPPING", "CANCELLED", "SUCCESS", "FAILED"]
 
 _QueueName = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[^\x00]+(?![\s\S])$")]
+
 _PageToken = Annotated[str, msgspec.Meta(max_length=256)]
 
 
@@ -41,6 +42,7 @@ class WarehouseEntity(Request, frozen=True, tag_field="type", tag="warehouse"):
 
 
 Entity = TableEntity | ViewEntity | GenericTableEntity
+
 EntityFilter = TableEntity | ViewEntity | GenericTableEntity | WarehouseEntity
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the management API that are about namespaces (`lakekeeper.md` 3.3)."""
+"""Bodies of the management endpoints about namespaces."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
-from gateway.access.wire import Answer, Request
+from gateway.protocol.base import Answer, Request
 
 
 class MoveNamespaceRequest(Request, frozen=True):

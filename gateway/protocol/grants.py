@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the management API that are about rights: assignments, grants and checks (`lakekeeper.md` 3.5 to 3.7)."""
+"""Bodies of the endpoints about assignments and grants."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
 
-from gateway.access.wire import Answer, Request, UserId
+from gateway.protocol.base import Answer, Request, UserId
+from gateway.protocol.rights import Identity
 
 #: Entries in the writes and deletes of one request together; also what each of both may hold.
 MAX_ENTRIES = 100
-#: Checks in one request.
-MAX_CHECKS = 1000
 
 
 class AssignmentEntry(
@@ -46,31 +45,6 @@ class WriteAssignmentsRequest(Request, frozen=True):
 
     writes: Entries = ()
     deletes: Entries = ()
-
-
-class ActionsAnswer(Answer, frozen=True):
-    """`GET …/access` and `GET …/authorizer-actions`: names without `can_`, in alphabetical order."""
-
-    allowed_actions: list[str]
-
-
-class AllowedAction(Answer, frozen=True):
-    """An action by its name without `can_`."""
-
-    action: str
-
-
-class CatalogActionsAnswer(Answer, frozen=True):
-    """`GET …/actions`, in alphabetical order."""
-
-    allowed_actions: list[AllowedAction]
-
-
-class Identity(Request, frozen=True):
-    """Whom something is about; exactly one of both."""
-
-    user: UserId | None = None
-    role: UUID | None = None
 
 
 class GrantWrite(Request, frozen=True):
@@ -182,67 +156,3 @@ class GrantablePrivilege(Answer, frozen=True):
 
     allowed: bool
     privilege: PrivilegeTold
-
-
-class ManagedAccessRequest(Request, frozen=True):
-    """`POST …/managed-access`."""
-
-    managed_access: bool
-
-
-class WarehousePermissions(Answer, frozen=True):
-    """`GET /permissions/warehouse/{id}`."""
-
-    managed_access: bool
-
-
-class NamespacePermissions(Answer, frozen=True):
-    """`GET /permissions/namespace/{id}`: set here, and set on something above."""
-
-    managed_access: bool
-    managed_access_inherited: bool
-
-
-class CheckRequest(Request, frozen=True):
-    """`POST /permissions/check`."""
-
-    operation: dict[str, dict[str, Any]]
-    identity: Identity | None = None
-
-
-class CheckAnswer(Answer, frozen=True):
-    """Whether it would be allowed."""
-
-    allowed: bool
-
-
-class CheckItem(Request, frozen=True):
-    """One check of a batch."""
-
-    operation: dict[str, dict[str, Any]]
-    id: Annotated[str, msgspec.Meta(max_length=256)] | None = None
-    identity: Identity | None = None
-
-
-class BatchCheckRequest(Request, frozen=True):
-    """`POST /action/batch-check`. With `delegated`, which is ours, an engine asks in the name of its users."""
-
-    checks: tuple[CheckItem, ...]
-    error_on_not_found: bool = False
-    delegated: bool = False
-
-
-class CheckResult(Answer, frozen=True, omit_defaults=True):
-    """One answer of a batch. To `read_columns` a yes with `columns` (names in the table's current schema) is one for
-    these columns alone; without them it is for all.
-    """
-
-    allowed: bool
-    id: str | None = None
-    columns: list[str] | None = None
-
-
-class BatchCheckAnswer(Answer, frozen=True):
-    """The answers, in the order of the checks."""
-
-    results: list[CheckResult]

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies of the endpoints that protect warehouses, namespaces, tables and views against a drop."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from gateway.protocol.base import Request
+
+
+class SetProtectionRequest(Request, frozen=True):
+    """`POST …/protection`."""
+
+    protected: bool
+
+
+class ProtectionAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`…/protection` answers it; its members are written with underscores, as the reference system does."""
+
+    protected: bool
+    updated_at: datetime | None = None

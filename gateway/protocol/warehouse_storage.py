@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies of the endpoints that replace or validate the storage of a warehouse."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gateway.iceberg.codec import absent
+from gateway.protocol.base import Answer, Request
+
+
+class UpdateStorageRequest(Request, frozen=True):
+    """`POST /warehouse/{warehouse_id}/storage` and `…/storage/validate-profile`. Without a credential the warehouse
+    has none afterwards.
+    """
+
+    storage_profile: msgspec.Raw
+    storage_credential: msgspec.Raw = msgspec.field(default_factory=absent)
+
+
+class UpdateCredentialRequest(Request, frozen=True):
+    """`POST /warehouse/{warehouse_id}/storage-credential` and `…/storage/validate-credential`."""
+
+    new_storage_credential: msgspec.Raw = msgspec.field(default_factory=absent)
+
+
+class CheckError(Answer, frozen=True):
+    """What went wrong in a check, as an error of this API."""
+
+    message: str
+    type: str
+    code: int
+
+
+class ValidationCheck(Answer, frozen=True, omit_defaults=True):
+    """One check of a storage validation; `reason` says why it was skipped."""
+
+    name: str
+    status: str
+    duration_ms: int | None = None
+    reason: str | None = None
+    error: CheckError | None = None
+
+
+class ValidationAnswer(Answer, frozen=True):
+    """The report of `POST /warehouse-creation-validation` and `…/storage/validate-*`; `valid` when no check failed."""
+
+    valid: bool
+    checks: list[ValidationCheck]

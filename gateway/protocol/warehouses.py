@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies of the endpoints about warehouses."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+
+from gateway.iceberg.codec import absent
+from gateway.protocol.base import Answer, FormatVersions, ManagedBy, ProjectId, Request, WarehouseName
+
+
+class RenameWarehouseRequest(Request, frozen=True):
+    """`POST /warehouse/{warehouse_id}/rename`."""
+
+    new_name: WarehouseName
+
+
+class SetManagedByRequest(Request, frozen=True):
+    """`POST /warehouse/{warehouse_id}/managed-by`."""
+
+    managed_by: ManagedBy
+
+
+class DeleteProfileRequest(Request, frozen=True):
+    """`POST /warehouse/{warehouse_id}/delete-profile`."""
+
+    delete_profile: HardDelete | SoftDelete
+
+
+class FormatVersionPolicyRequest(Request, frozen=True):
+    """`POST /warehouse/{warehouse_id}/format-version-policy`; without a default, clients that ask for none get 2."""
+
+    allowed_format_versions: FormatVersions
+    default_format_version: Literal[1, 2, 3] | None = None
+
+
+class HardDelete(msgspec.Struct, frozen=True, rename="kebab", tag_field="type", tag="hard", forbid_unknown_fields=True):
+    """Dropped is gone."""
+
+
+class SoftDelete(msgspec.Struct, frozen=True, rename="kebab", tag_field="type", tag="soft", forbid_unknown_fields=True):
+    """Dropped can be brought back for so many seconds."""
+
+    expiration_seconds: Annotated[int, msgspec.Meta(ge=0, le=31_536_000)]
+
+
+class CreateWarehouseRequest(Request, frozen=True):
+    """`POST /warehouse` and `POST /warehouse-creation-validation`."""
+
+    warehouse_name: WarehouseName
+    storage_profile: msgspec.Raw
+    storage_credential: msgspec.Raw = msgspec.field(default_factory=absent)
+    delete_profile: HardDelete | SoftDelete = HardDelete()
+    project_id: ProjectId | None = None
+    managed_by: ManagedBy = "self-managed"
+    allowed_format_versions: FormatVersions = (1, 2, 3)
+    default_format_version: Literal[1, 2, 3] | None = None
+
+
+class CredentialType(Answer, frozen=True):
+    """What kind of credential a warehouse has; never the credential."""
+
+    type: str
+    credential_type: str
+
+
+class Warehouse(Answer, frozen=True, omit_defaults=True):
+    """A warehouse. `id` repeats `warehouse-id` for older clients."""
+
+    warehouse_id: UUID
+    id: UUID
+    name: str
+    project_id: str
+    status: str
+    protected: bool
+    storage_profile: msgspec.Raw
+    delete_profile: dict[str, Any]
+    managed_by: str
+    allowed_format_versions: list[int]
+    storage_credential_type: CredentialType | None = None
+    default_format_version: int | None = None
+    updated_at: datetime | None = None
+
+
+class WarehouseList(Answer, frozen=True):
+    """`GET /warehouse`."""
+
+    warehouses: list[Warehouse]
