@@ -60,6 +60,8 @@ class Operation:
     `ASSUME /…` is admitted before anything else that a caller asks for; it has demands, and so
     has `THROUGH /…`, a view on the way to what a trusted engine reads for its readers.
 
+    A class with `abstract=True` is no operation: it is what several have in common (`families.py`).
+
     `durability` also says whether it changes anything (`changes`), and read-only maintenance rests on that alone. So a
     route with a method that usually changes something has `Durability.WITH_CHANGE`, or tells in `reads_because` why it
     does not change anything after all; and `Database.change` takes no permit of an operation that says it does not.
@@ -193,8 +195,10 @@ class Operation:
         """Whether it is a view on the way to something else."""
         return cls.endpoint.startswith("THROUGH ")
 
-    def __init_subclass__(cls, **kwargs: object) -> None:
+    def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
+        if abstract:
+            return
         if "endpoint" in cls.__dict__ and _UNROUTED_ENDPOINT.fullmatch(cls.endpoint):
             cls._register_unrouted()
             return

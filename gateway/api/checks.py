@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from gateway.access.operations.checks import BatchCheck, CheckPermission
+from gateway.access.request import Body
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.governance.check_requests import parse_batch, parse_check
 from gateway.protocol.checks import BatchCheckAnswer, BatchCheckRequest, CheckAnswer, CheckRequest
 
 
-@serves(CheckPermission)
+@serves(CheckPermission, reads=(Body(CheckRequest),))
 async def check_permission(ctx: Ctx) -> CheckAnswer:
     """Whether the caller, or somebody else, has a right."""
     request = await ctx.body(CheckRequest)
@@ -18,7 +19,7 @@ async def check_permission(ctx: Ctx) -> CheckAnswer:
     return await ctx.parts.checks.check(await ctx.admit(operation))
 
 
-@serves(BatchCheck)
+@serves(BatchCheck, reads=(Body(BatchCheckRequest),))
 async def batch_check(ctx: Ctx) -> BatchCheckAnswer:
     """Many such questions at once."""
     request = await ctx.body(BatchCheckRequest)

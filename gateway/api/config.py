@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from gateway.access.operations.config import GetConfig
 from gateway.access.refs import WarehouseNameRef
+from gateway.access.request import Query, RequestProject
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.api.users import meet
@@ -12,7 +13,7 @@ from gateway.iceberg.errors import GetConfigNoWarehouseProvided
 from gateway.iceberg.wire import CatalogConfig
 
 
-@serves(GetConfig)
+@serves(GetConfig, reads=(Query("warehouse"), RequestProject()))
 async def get_config(ctx: Ctx) -> CatalogConfig:
     """The warehouse is named `name` or `<project-id>/<name>`; the first call registers the caller as a user."""
     named = ctx.query("warehouse")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote
 from uuid import UUID
@@ -16,23 +17,24 @@ from gateway.access.door import Door
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
-from gateway.access.refs import GenericTableRef, NamespaceRef, ProjectRef, RoleRef, TableRef, ViewRef, WarehouseRef
+from gateway.access.refs import ProjectRef, RoleRef, ViewRef, WarehouseRef
 from gateway.access.refusals import DecisionUnavailable, InvalidAssumeRoleId, unavailable
 from gateway.access.repetition import Claim, Remembered, RepeatableRequest
 from gateway.access.shares import Lease
 from gateway.access.tuples import Principal
+from gateway.api.binding import Inputs, bind
 from gateway.api.forms import MAX_FORM, Form, UnreadableForm, read_form
 from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, ENTRANCE, LEASE, REQUEST_ID, announced_bytes
 from gateway.api.nul import refuse_in_body
 from gateway.api.parts import Parts
+from gateway.api.path_refs import read_path
 from gateway.api.repeat import parse_key
-from gateway.api.serves import OPERATIONS_OF
+from gateway.api.serves import INPUTS, OPERATIONS_OF
 from gateway.governance.errors import ProjectIdMissing
 from gateway.governance.principals import principal_of, unless_own
 from gateway.iceberg.errors import (
     BadRequestException,
     InvalidPaginationToken,
-    PrefixIsNotWarehouseID,
     ReferencedByDepthExceeded,
 )
 from gateway.iceberg.identifiers import SEPARATOR, Namespace, TableIdentifier
@@ -46,12 +48,14 @@ from gateway.telemetry.logs import add_to_context
 Op = TypeVar("Op", bound=Operation)
 Extra = TypeVar("Extra", bound=Operation)
 Body = TypeVar("Body")
+Default = TypeVar("Default", bool, None)
+Value = TypeVar("Value")
 
 
 class Ctx:
     """One request, for its handler."""
 
-    __slots__ = ("_entrance", "_lease", "_request", "parts")
+    __slots__ = ("_decoded", "_entrance", "_inputs", "_lease", "_request", "parts")
 
     def __init__(
         self, parts: Parts, entrance: Entrance, request: Request[Any, Any, Any], lease: Lease | None = None
@@ -60,6 +64,8 @@ class Ctx:
         self._entrance = entrance
         self._lease = lease
         self._request = request
+        self._inputs: Inputs = request.route_handler.opt.get(INPUTS, Inputs())
+        self._decoded: tuple[Any, Any] | None = None
 
     @property
     def actor(self) -> Actor:
@@ -77,6 +83,7 @@ class Ctx:
 
     async def form(self, kind: type[Form]) -> Form:
         """Return the body as a form. Raises UnreadableForm, and reads no more of a longer body than a form may have."""
+        self._require_declared(kind == self._inputs.form, str(kind))
         body = bytearray()
         if announced_bytes(self._request.scope) <= MAX_FORM:
             async for chunk in self._request.stream():
@@ -101,13 +108,15 @@ class Ctx:
         add_to_context(actor=self._entrance.actor.id)
         self._lease = await enter(self._request, self.parts, self._entrance.actor)
 
-    async def come_through(self, prefix: str) -> None:
+    async def come_through(self) -> None:
         """Come through the views that `referenced-by` names, where the token is of a trusted engine; from everybody
         else the parameter says nothing. Raises 400 for a chain that is none or too long, and the door's refusals.
         """
         if not self.actor.owner_properties:
             return
-        views = _chain(self._request.scope["query_string"], _uuid(prefix), self.parts.passages_max)
+        views = _chain(
+            self._request.scope["query_string"], self.ref(WarehouseRef).warehouse_id, self.parts.passages_max
+        )
         await self._charge(len(views))
         await self.parts.door.pass_through(self._entrance, views)
 
@@ -154,8 +163,8 @@ class Ctx:
         if not operation.is_catalog_mutation():
             # Which project is meant is part of the request. And the key, which is not kept, hides the body: bodies
             # here may hold credentials, and what is kept of one must not serve to try guesses of them.
-            digest.update(b"\x00" + (self.header("x-project-id") or "").encode() + b"\x00" + key.bytes)
-            if (precondition := self.header("if-match")) is not None:
+            digest.update(b"\x00" + (self._header("x-project-id") or "").encode() + b"\x00" + key.bytes)
+            if (precondition := self._header("if-match")) is not None:
                 # Only where it is given: requests without one keep the digest that older gateways recorded.
                 digest.update(b"\x00" + precondition.encode())
         begun = await self.parts.repetitions.begin(
@@ -174,8 +183,35 @@ class Ctx:
             self._entrance.remembered = begun
         return begun
 
+    async def read(self, operation: type[Op], **given: object) -> Op:
+        """Make an operation of the request, by the markers of its fields. `given` are fields that are not read.
+
+        Raises 400 for what the request lacks and for values that cannot be read.
+        """
+        binding = bind(operation)
+        body = None if binding.inputs.body is None else await self.body(binding.inputs.body)
+        return operation(**{name: read(self, body) for name, read in binding.readers if name not in given}, **given)
+
+    @property
+    def path(self) -> Mapping[str, Any]:
+        """The parameters of the path."""
+        return self._request.path_params
+
+    def ref(self, kind: type[Value]) -> Value:
+        """The reference of this type that the path names. Raises 400 for a parameter that cannot be one."""
+        return read_path(kind, self.path)
+
     async def body(self, kind: type[Body]) -> Body:
         """The request body, decoded once: the operation and the use case see the same value (LG-DEC-02)."""
+        if self._decoded is not None and self._decoded[0] is kind:
+            decoded: Body = self._decoded[1]
+            return decoded
+        self._require_declared(kind == self._inputs.body, str(kind))
+        body = await self._decode(kind)
+        self._decoded = (kind, body)
+        return body
+
+    async def _decode(self, kind: type[Body]) -> Body:
         raw = await self._content()
         if not raw:
             raise BadRequestException("Malformed request: the body is empty")
@@ -184,22 +220,38 @@ class Ctx:
 
     async def scim(self, kind: type[Body]) -> Body:
         """As `body`, by the rules of SCIM: attributes in any letter case, unknown ones ignored. Raises ScimError."""
+        self._require_declared(kind == self._inputs.body, str(kind))
         return read_scim(await self._content(), kind)
+
+    def _require_declared(self, declared: bool, name: str) -> None:
+        """Raise TypeError for what the endpoint's handler does not declare: the OpenAPI document would not name it."""
+        if not declared:
+            raise TypeError(f"{self._request.scope['path']} reads {name} and does not declare it")
 
     def header(self, name: str) -> str | None:
         """A header's value, all its lines joined by commas."""
+        self._require_declared(name in self._inputs.headers, name)
+        return self._header(name)
+
+    def _header(self, name: str) -> str | None:
         values = self._request.headers.getall(name, [])
         return ", ".join(values) if values else None
 
     def query(self, name: str) -> str | None:
         """A query parameter. Raises 400 when it is given twice: two readers could take different ones (LG-DEC-02)."""
+        self._require_declared(name in self._inputs.query, name)
         values = self._request.query_params.getall(name, [])
         if len(values) > 1:
             raise BadRequestException(f"The query parameter {name} is given {len(values)} times.")
         return values[0] if values else None
 
+    def refused_query(self, name: str) -> bool:
+        """Return True if the request has a query parameter that the handler refuses and the document leaves out."""
+        return name in self._request.query_params
+
     def queries(self, name: str) -> list[str]:
         """A query parameter that may be given several times, or once with commas."""
+        self._require_declared(name in self._inputs.query, name)
         given = ",".join(self._request.query_params.getall(name, []))
         return [part.strip() for part in given.split(",") if part.strip()]
 
@@ -218,18 +270,7 @@ class Ctx:
             raise BadRequestException("principalUser is `<provider>~<subject>`, principalRole a UUID.") from None
         return unless_own(principal_of(identity), self.actor)
 
-    def uuid(self, name: str) -> UUID:
-        """An id in the path. Raises 400 when it is none."""
-        try:
-            return UUID(self._request.path_params[name])
-        except ValueError:
-            raise BadRequestException(f"{name} in the path is not a UUID.") from None
-
-    def project_in_path(self) -> ProjectRef:
-        """The project that the path names."""
-        return ProjectRef(self._request.path_params["project_id"])
-
-    def flag(self, name: str, default: bool) -> bool:
+    def flag(self, name: str, default: Default) -> bool | Default:
         """A boolean query parameter."""
         text = self.query(name)
         if text is None:
@@ -238,39 +279,18 @@ class Ctx:
             raise BadRequestException(f"The query parameter {name} is true or false, not {text[:20]!r}.")
         return text.lower() == "true"
 
-    def page(self) -> tuple[str | None, int | None]:
-        """(page token, page size). A token without a size gets the largest page."""
-        token, size = self.query("pageToken"), self.page_size(self.query("pageSize"))
-        return token, self.parts.page_size_max if size is None and token is not None else size
+    def page_size(self, name: str, after: str) -> int | None:
+        """The size of a page by the query parameter `name`; the largest one for a request with `after` and no size.
 
-    def page_size(self, size: str | None) -> int | None:
-        """A page size as it is given. Raises 400 for what is no positive number."""
+        Raises 400 for what is no positive number.
+        """
+        size = self.query(name)
         if size is None:
-            return None
+            return self.parts.page_size_max if after and self.query(after) is not None else None
         if not size.isascii() or not size.isdigit() or not size.strip("0"):
             raise InvalidPaginationToken(f"pageSize is a positive number, not {size[:20]!r}.")
         # Python refuses to read thousands of digits; more than nine mean the largest page anyhow.
         return self.parts.page_size_max if len(size) > 9 else min(int(size), self.parts.page_size_max)
-
-    def warehouse(self, prefix: str) -> WarehouseRef:
-        """The warehouse of an Iceberg prefix. Raises PrefixIsNotWarehouseID."""
-        return WarehouseRef(_uuid(prefix))
-
-    def namespace(self, prefix: str, namespace: str) -> NamespaceRef:
-        """A namespace of the path. Raises 400 for what can be no namespace."""
-        return NamespaceRef(_uuid(prefix), Namespace.parse(namespace))
-
-    def table(self, prefix: str, namespace: str, table: str) -> TableRef:
-        """A table of the path."""
-        return TableRef(_uuid(prefix), TableIdentifier(Namespace.parse(namespace), table))
-
-    def view(self, prefix: str, namespace: str, view: str) -> ViewRef:
-        """A view of the path."""
-        return ViewRef(_uuid(prefix), TableIdentifier(Namespace.parse(namespace), view))
-
-    def generic_table(self, prefix: str, namespace: str, table: str) -> GenericTableRef:
-        """A generic table of the path."""
-        return GenericTableRef(_uuid(prefix), TableIdentifier(Namespace.parse(namespace), table))
 
     def project(self, given: str | None = None) -> ProjectRef:
         """The project of a management request.
@@ -279,8 +299,8 @@ class Ctx:
         clients do it the body (`given`) or the query; else the only one the caller may be in; else the default one.
         Raises 400 when the latter name different ones, rather than choose between them, and ProjectIdMissing.
         """
-        if "project_id" in self._request.path_params:
-            return self.project_in_path()
+        if "project_id" in self.path:
+            return ProjectRef(self.path["project_id"])
         wished = (self.header("x-project-id"), given, self.query("projectId"), self.query("project-id"))
         named = {each for each in wished if each}
         if len(named) > 1:
@@ -289,13 +309,6 @@ class Ctx:
         if id is None:
             raise ProjectIdMissing("Name a project with the header x-project-id.")
         return ProjectRef(id)
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise PrefixIsNotWarehouseID("The prefix is not the id of a warehouse.") from None
 
 
 def _chain(query: bytes, warehouse: UUID, longest: int) -> list[ViewRef]:

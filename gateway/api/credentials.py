@@ -4,21 +4,22 @@
 from __future__ import annotations
 
 from gateway.access.operations.credentials import SignRequest, VendCredentials
+from gateway.access.request import Query
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.iceberg.errors import UnsupportedOperationException
 from gateway.iceberg.wire import LoadCredentialsResponse
 
 
-@serves(VendCredentials)
-async def vend_credentials(ctx: Ctx, prefix: str, namespace: str, table: str) -> LoadCredentialsResponse:
-    """Fresh credentials for a table."""
-    await ctx.come_through(prefix)
-    return await ctx.parts.credentials.vend(await ctx.admit(VendCredentials(ctx.table(prefix, namespace, table))))
+@serves(VendCredentials, reads=(Query("referenced-by"),))
+async def vend_credentials(ctx: Ctx) -> LoadCredentialsResponse:
+    """Vend fresh credentials for a table."""
+    await ctx.come_through()
+    return await ctx.parts.credentials.vend(await ctx.admit(await ctx.read(VendCredentials)))
 
 
 @serves(SignRequest)
-async def sign_request(ctx: Ctx, prefix: str, namespace: str, table: str) -> None:
-    """Not supported; the configuration does not offer it."""
-    await ctx.admit(SignRequest(ctx.table(prefix, namespace, table)))
+async def sign_request(ctx: Ctx) -> None:
+    """Refuse: remote signing is not supported, and the configuration does not offer it."""
+    await ctx.admit(await ctx.read(SignRequest))
     raise UnsupportedOperationException("Remote signing is not supported by this server.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was dropped and can be brought back."""
+"""Endpoints of what was dropped and can be restored."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from gateway.access.operations.deleted import Kept, ListDeletedTabulars, UndropTabulars
-from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef
-from gateway.api import targets
+from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef, WarehouseRef
+from gateway.access.request import Body
 from gateway.api.context import Ctx
-from gateway.api.serves import serves
-from gateway.iceberg.errors import BadRequestException
-from gateway.protocol.deleted import DeletedTabulars, UndropRequest
+from gateway.api.serves import serve, serves
+from gateway.catalog.deleted import DeletedTables
+from gateway.protocol.deleted import UndropRequest
 
 _KEPT: Mapping[str, Callable[[UUID, UUID], Kept]] = {
     "table": KeptTableRef,
@@ -21,25 +21,12 @@ _KEPT: Mapping[str, Callable[[UUID, UUID], Kept]] = {
 }
 
 
-@serves(ListDeletedTabulars)
-async def list_deleted_tabulars(ctx: Ctx) -> DeletedTabulars:
-    """What was dropped in a warehouse."""
-    token, size = ctx.page()
-    operation = ListDeletedTabulars(targets.warehouse(ctx), _namespace_id(ctx), token, size)
-    return await ctx.parts.deleted.list(await ctx.admit(operation))
+serve(ListDeletedTabulars, DeletedTables.list)
 
 
-@serves(UndropTabulars)
+@serves(UndropTabulars, reads=(Body(UndropRequest),))
 async def undrop_tabulars(ctx: Ctx) -> None:
-    """Bring tables and views back."""
-    warehouse, request = targets.warehouse(ctx), await ctx.body(UndropRequest)
-    wanted = tuple(_KEPT[each.type](warehouse.warehouse_id, each.id) for each in dict.fromkeys(request.targets))
-    await ctx.parts.deleted.undrop(await ctx.admit(UndropTabulars(warehouse, wanted)))
-
-
-def _namespace_id(ctx: Ctx) -> UUID | None:
-    text = ctx.query("namespaceId")
-    try:
-        return None if text is None else UUID(text)
-    except ValueError:
-        raise BadRequestException("namespaceId is not a UUID.") from None
+    """Restore tables, views and generic tables."""
+    warehouse, request = ctx.ref(WarehouseRef), await ctx.body(UndropRequest)
+    targets = tuple(_KEPT[each.type](warehouse.warehouse_id, each.id) for each in dict.fromkeys(request.targets))
+    await ctx.parts.deleted.undrop(await ctx.admit(UndropTabulars(warehouse, targets)))

@@ -94,8 +94,9 @@ async def show_api(ctx: Ctx) -> Response[str]:
 
 
 @serves(GetApiAsset)
-async def get_api_asset(ctx: Ctx, asset: str) -> Response[bytes]:
+async def get_api_asset(ctx: Ctx) -> Response[bytes]:
     """A file of the page, by a name of the list."""
+    asset = ctx.path["asset"]
     _require_shown(ctx)
     if asset == "start.js":
         return pages.file(_start(await pages.sign_in_of(ctx)), "text/javascript")
@@ -109,8 +110,9 @@ async def get_api_asset(ctx: Ctx, asset: str) -> Response[bytes]:
 
 
 @serves(GetApiDocument)
-async def get_api_document(ctx: Ctx, api: str) -> Response[bytes]:
+async def get_api_document(ctx: Ctx) -> Response[bytes]:
     """The document; 404 when the page is switched off."""
+    api = ctx.path["api"]
     _require_shown(ctx)
     if api not in ("catalog", "management"):
         raise NoSuchRoute("There is no such endpoint.")

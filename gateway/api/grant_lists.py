@@ -1,101 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints of the grants API: four for each kind of object, and what one principal holds."""
+"""Endpoints of the grants API: four for each type of object, and what one principal holds."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gateway.access.operations.grant_lists import (
-    ChangeGenericTableGrants,
+    CHANGE_GRANTS,
+    LIST_GRANT_HISTORY,
+    LIST_GRANTS,
+    LIST_PRIVILEGES,
     ChangeGrants,
-    ChangeNamespaceGrants,
-    ChangeProjectGrants,
-    ChangeRoleGrants,
-    ChangeServerGrants,
-    ChangeTableGrants,
-    ChangeViewGrants,
-    ChangeWarehouseGrants,
-    ListGenericTableGrantHistory,
-    ListGenericTableGrants,
-    ListGenericTablePrivileges,
-    ListGrantHistory,
-    ListGrants,
-    ListNamespaceGrantHistory,
-    ListNamespaceGrants,
-    ListNamespacePrivileges,
     ListPrincipalGrants,
-    ListPrivileges,
-    ListProjectGrantHistory,
-    ListProjectGrants,
-    ListProjectPrivileges,
-    ListRoleGrantHistory,
-    ListRoleGrants,
-    ListRolePrivileges,
-    ListServerGrantHistory,
-    ListServerGrants,
-    ListServerPrivileges,
-    ListTableGrantHistory,
-    ListTableGrants,
-    ListTablePrivileges,
-    ListViewGrantHistory,
-    ListViewGrants,
-    ListViewPrivileges,
-    ListWarehouseGrantHistory,
-    ListWarehouseGrants,
-    ListWarehousePrivileges,
 )
-from gateway.api import targets
+from gateway.access.request import Body
 from gateway.api.context import Ctx
-from gateway.api.serves import serves
-from gateway.api.targets import Target
+from gateway.api.serves import serve, serves
+from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grant_requests import parse_grants, require_writable
-from gateway.protocol.grants import GrantablePrivilege, GrantHistory, GrantList, WriteGrantsRequest
+from gateway.protocol.grants import WriteGrantsRequest
 
 
-@serves(ListPrincipalGrants)
-async def list_principal_grants(ctx: Ctx) -> GrantList:
-    """Everything somebody holds in a project."""
-    operation = ListPrincipalGrants(ctx.project(), ctx.principal(), *ctx.page())
-    return await ctx.parts.grant_lists.of_principal(await ctx.admit(operation))
+def _serve_changing(operation: type[ChangeGrants]) -> None:
+    @serves(operation, reads=(Body(WriteGrantsRequest),))
+    async def change(ctx: Ctx) -> None:
+        asked = await ctx.read(operation, writes=(), deletes=())
+        request = await ctx.body(WriteGrantsRequest)
+        writes, deletes = require_writable(asked.on, parse_grants(request.writes), parse_grants(request.deletes))
+        await ctx.parts.grants.change(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
 
 
-def _serve_lists(
-    grants: type[ListGrants], history: type[ListGrantHistory], privileges: type[ListPrivileges], target: Target
-) -> None:
-    @serves(grants)
-    async def list_grants(ctx: Ctx) -> GrantList:
-        return await ctx.parts.grant_lists.on_object(await ctx.admit(grants(target(ctx), *ctx.page())))
-
-    @serves(history)
-    async def list_history(ctx: Ctx) -> GrantHistory:
-        return await ctx.parts.grant_lists.history(await ctx.admit(history(target(ctx), *ctx.page())))
-
-    @serves(privileges)
-    async def list_privileges(ctx: Ctx) -> list[GrantablePrivilege]:
-        return await ctx.parts.grant_lists.grantable(await ctx.admit(privileges(target(ctx))))
-
-
-def _serve_change(operation: type[ChangeGrants], target: Target) -> None:
-    @serves(operation)
-    async def change_grants(ctx: Ctx) -> None:
-        on, request = target(ctx), await ctx.body(WriteGrantsRequest)
-        change = require_writable(on, parse_grants(request.writes), parse_grants(request.deletes))
-        await ctx.parts.grants.change(await ctx.admit(operation(on, *change)))
-
-
-_serve_lists(ListServerGrants, ListServerGrantHistory, ListServerPrivileges, targets.server)
-_serve_lists(ListProjectGrants, ListProjectGrantHistory, ListProjectPrivileges, targets.default_project)
-_serve_lists(ListWarehouseGrants, ListWarehouseGrantHistory, ListWarehousePrivileges, targets.warehouse)
-_serve_lists(ListNamespaceGrants, ListNamespaceGrantHistory, ListNamespacePrivileges, targets.namespace_within)
-_serve_lists(ListTableGrants, ListTableGrantHistory, ListTablePrivileges, targets.kept_table)
-_serve_lists(ListViewGrants, ListViewGrantHistory, ListViewPrivileges, targets.kept_view)
-_serve_lists(
-    ListGenericTableGrants, ListGenericTableGrantHistory, ListGenericTablePrivileges, targets.kept_generic_table
-)
-_serve_lists(ListRoleGrants, ListRoleGrantHistory, ListRolePrivileges, targets.role)
-_serve_change(ChangeServerGrants, targets.server)
-_serve_change(ChangeProjectGrants, targets.default_project)
-_serve_change(ChangeWarehouseGrants, targets.warehouse)
-_serve_change(ChangeNamespaceGrants, targets.namespace_within)
-_serve_change(ChangeTableGrants, targets.kept_table)
-_serve_change(ChangeViewGrants, targets.kept_view)
-_serve_change(ChangeGenericTableGrants, targets.kept_generic_table)
-_serve_change(ChangeRoleGrants, targets.role)
+serve(ListPrincipalGrants, GrantLists.of_principal)
+for listing in LIST_GRANTS:
+    serve(listing, GrantLists.on_object)
+for ended in LIST_GRANT_HISTORY:
+    serve(ended, GrantLists.history)
+for privileges in LIST_PRIVILEGES:
+    serve(privileges, GrantLists.grantable)
+for changing in CHANGE_GRANTS:
+    _serve_changing(changing)

@@ -27,4 +27,4 @@ class Nothing(Response[None]):
 
 def answers_nothing(handler: Callable[..., Any]) -> bool:
     """Whether the handler says of itself that it returns nothing."""
-    return inspect.signature(handler).return_annotation in (None, "None")
+    return inspect.signature(handler).return_annotation in (None, "None", type(None))

@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from gateway.access.operations.exchanging import ExchangeToken, Subject
 from gateway.access.principal_ids import fits_a_tuple
+from gateway.access.request import Form, Header
 from gateway.api.context import Ctx
 from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
 from gateway.api.forms import UnreadableForm
@@ -75,7 +76,7 @@ class _Named(msgspec.Struct, frozen=True):
     act: msgspec.Raw | None = None
 
 
-@serves(ExchangeToken)
+@serves(ExchangeToken, reads=(Form(TokenRequest), Header("x-assume-role")))
 async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
     """A token with which the calling engine acts for the subject, for at most fifteen minutes."""
     form = await _form(ctx)

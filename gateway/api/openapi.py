@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our own OpenAPI document, read off the handlers themselves, so that it cannot tell what they do not do.
+"""Our own OpenAPI document, made from what the handlers declare.
 
-Bodies, query parameters and headers are those a handler asks its `Ctx` for (`ctx.body(T)`, `ctx.query("…")`), found in
-its source; answers are its return annotation; paths, names and statuses come from the operation's class.
+Bodies, query parameters and headers are those of the handler's `Inputs` (`binding.py`), and `Ctx` reads no others;
+answers are its return annotation; paths, names and statuses come from the operation's class.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-import textwrap
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -21,6 +19,7 @@ import msgspec
 from litestar import Response
 
 from gateway.access.operation import Operation
+from gateway.api.binding import Inputs
 from gateway.api.errors import OAuthError
 from gateway.api.forms import FORM
 from gateway.api.openapi_examples import example_of
@@ -33,7 +32,7 @@ from gateway.api.openapi_texts import (
     refusal_example,
     scim_refusal_example,
 )
-from gateway.api.serves import SERVED
+from gateway.api.serves import INPUTS, SERVED
 from gateway.iceberg.wire import ErrorResponse
 from gateway.scim.wire import MEDIA_TYPE as SCIM
 from gateway.scim.wire import ErrorBody
@@ -46,19 +45,14 @@ _HEADER_FORMATS: Mapping[str, dict[str, str]] = {
     _IDEMPOTENCY_KEY: {"format": "uuid"},
     "x-assume-role": {"format": "uuid"},
 }
-_PAGE = {"pageToken": "string", "pageSize": "integer"}
 
 
-@dataclass(slots=True)
-class Reads:
-    """What a handler reads of its request beside the path."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a handler answers: the type of the body (None without one), and whether it may leave the body out."""
 
-    body: Any = None
-    form: Any = None
-    query: dict[str, str] = field(default_factory=dict)
-    headers: dict[str, None] = field(default_factory=dict)
-    nothing: bool = False
-    """Whether it may answer without a body."""
+    body: Any
+    may_be_empty: bool
 
 
 def openapi_document(select: Callable[[type[Operation]], bool] = lambda operation: True) -> dict[str, Any]:
@@ -68,14 +62,13 @@ def openapi_document(select: Callable[[type[Operation]], bool] = lambda operatio
         if select(operation):
             handlers.setdefault(handler, []).append(operation)
     described = [
-        (operations, _reads(_function(handler)), _answer(_function(handler)))
-        for handler, operations in handlers.items()
+        (operations, handler.opt[INPUTS], _answer(_function(handler))) for handler, operations in handlers.items()
     ]
     types = [
         ErrorResponse,
         OAuthError,
         ErrorBody,
-        *(each for _, reads, answer in described for each in (reads.body, reads.form, answer) if each is not None),
+        *(each for _, reads, answer in described for each in (reads.body, reads.form, answer.body) if each is not None),
     ]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     schema_of = dict(zip(map(repr, types), schemas, strict=True))
@@ -105,22 +98,15 @@ def is_catalog(operation: type[Operation]) -> bool:
 
 
 def _operation(
-    operations: list[type[Operation]], path: str, reads: Reads, answer: Any, schema_of: Mapping[str, Any]
+    operations: list[type[Operation]], path: str, reads: Inputs, answer: Answer, schema_of: Mapping[str, Any]
 ) -> dict[str, Any]:
     first = operations[0]
     summary, _, rest = (inspect.getdoc(first) or "").partition("\n")
-    if first.heeds_keys():
-        # Heeded by `serves` around every such handler (`repeat.py`), so no handler reads it.
-        reads.headers[_IDEMPOTENCY_KEY] = None
-    if not first.open_to_all:
-        # Read for every operation before its handler is called (`provide_ctx`).
-        reads.headers |= dict.fromkeys(("x-assume-role", "x-project-id"))
-    reads.headers["x-request-id"] = None
     described: dict[str, Any] = {
         "operationId": first.__name__,
         "summary": summary,
         "tags": [_tag(path)],
-        "parameters": [*_path_parameters(path), *_query_parameters(reads), *_header_parameters(reads)],
+        "parameters": [*_path_parameters(path), *_query_parameters(reads), *_header_parameters(first, reads)],
         "responses": _responses(operations, reads, answer, schema_of),
     }
     if rest.strip():
@@ -154,13 +140,19 @@ def _path_parameters(path: str) -> Iterator[dict[str, Any]]:
         yield _parameter(name, "path", {"type": "string", **uuid}, required=True)
 
 
-def _query_parameters(reads: Reads) -> Iterator[dict[str, Any]]:
+def _query_parameters(reads: Inputs) -> Iterator[dict[str, Any]]:
     for name, kind in reads.query.items():
         yield _parameter(name, "query", {"type": kind})
 
 
-def _header_parameters(reads: Reads) -> Iterator[dict[str, Any]]:
-    for name in reads.headers:
+def _header_parameters(operation: type[Operation], reads: Inputs) -> Iterator[dict[str, Any]]:
+    """Describe the headers that the handler reads, and those that are read around every handler of its kind."""
+    around = [
+        *((_IDEMPOTENCY_KEY,) if operation.heeds_keys() else ()),  # `repeat.py`
+        *(() if operation.open_to_all else ("x-assume-role", "x-project-id")),  # `provide_ctx`
+        "x-request-id",  # `Latch`
+    ]
+    for name in dict.fromkeys((*reads.headers, *around)):
         yield _parameter(name, "header", {"type": "string", **_HEADER_FORMATS.get(name, {})})
 
 
@@ -171,16 +163,16 @@ def _parameter(name: str, place: str, schema: dict[str, Any], *, required: bool 
 
 
 def _responses(
-    operations: list[type[Operation]], reads: Reads, answer: Any, schema_of: Mapping[str, Any]
+    operations: list[type[Operation]], reads: Inputs, answer: Answer, schema_of: Mapping[str, Any]
 ) -> dict[str, Any]:
     first = operations[0]
     tagged = _IF_NONE_MATCH in reads.headers
     success: dict[str, Any] = {"description": "Done.", "headers": answer_headers("200", tagged=tagged)}
-    if answer is not None and not first.endpoint.startswith("HEAD "):
-        media_type = "text/html" if answer is str else _media_type(first)
-        success["content"] = {media_type: {"schema": schema_of[repr(answer)]}}
+    if answer.body is not None and not first.endpoint.startswith("HEAD "):
+        media_type = "text/html" if answer.body is str else _media_type(first)
+        success["content"] = {media_type: {"schema": schema_of[repr(answer.body)]}}
     responses = {str(first.returns): success}
-    if reads.nothing and not tagged:
+    if answer.may_be_empty and not tagged:
         responses["204"] = {
             "description": "Done, and not asked to tell.",
             "headers": answer_headers("204", tagged=False),
@@ -199,7 +191,7 @@ def _responses(
     return dict(sorted(responses.items()))
 
 
-def _refusal(operation: type[Operation], reads: Reads, status: str) -> tuple[type, Any]:
+def _refusal(operation: type[Operation], reads: Inputs, status: str) -> tuple[type, Any]:
     """(the form of a refusal, an example): OAuth's, SCIM's or the catalog's own."""
     if operation.is_provisioning():
         return ErrorBody, scim_refusal_example(status)
@@ -225,64 +217,18 @@ def _refusals(operations: list[type[Operation]]) -> list[str]:
     return [*statuses, "503", *(["408", "409", "413"] if changes else []), *(["422"] if repeats else [])]
 
 
-def _answer(function: Callable[..., Any]) -> Any:
-    answer = typing.get_type_hints(function).get("return")
-    if typing.get_origin(answer) is Response:
-        (answer,) = typing.get_args(answer)
+def _answer(function: Callable[..., Any]) -> Answer:
+    told = typing.get_type_hints(function).get("return")
+    if typing.get_origin(told) is Response:
+        (told,) = typing.get_args(told)
+        may_be_empty = type(None) in typing.get_args(told)
+    else:
+        may_be_empty = False
     # An answer without a body (304) is told by its status.
-    given = [each for each in typing.get_args(answer) or (answer,) if each is not type(None) and each is not bytes]
-    return given[0] if given else None
+    given = [each for each in typing.get_args(told) or (told,) if each is not type(None) and each is not bytes]
+    return Answer(given[0] if given else None, may_be_empty)
 
 
 def _function(handler: Any) -> Callable[..., Any]:
     function: Callable[..., Any] = getattr(handler.fn, "value", handler.fn)
     return function
-
-
-def _reads(function: Callable[..., Any]) -> Reads:
-    """What the function asks its `ctx` for, and what the functions of this room it hands `ctx` to ask for."""
-    found = Reads()
-    _collect(function, found, set())
-    answer = typing.get_type_hints(function).get("return")
-    found.nothing = type(None) in typing.get_args(next(iter(typing.get_args(answer)), None))
-    return found
-
-
-def _collect(function: Callable[..., Any], found: Reads, seen: set[Callable[..., Any]]) -> None:
-    if function in seen:
-        return
-    seen.add(function)
-    scope: Mapping[str, Any] = inspect.unwrap(function).__globals__
-    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
-        if not isinstance(node, ast.Call):
-            continue
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="ctx"), attr=attribute), args=arguments):
-                _note(attribute, arguments, scope, found)
-            case ast.Call(func=ast.Name(id=name), args=[ast.Name(id="ctx"), *_]) if inspect.isfunction(scope.get(name)):
-                _collect(scope[name], found, seen)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=room), attr=name), args=[ast.Name(id="ctx"), *_]):
-                called = getattr(scope.get(room), name, None)
-                if inspect.ismodule(scope.get(room)) and inspect.isfunction(called):
-                    _collect(called, found, seen)
-
-
-def _note(attribute: str, arguments: list[ast.expr], scope: Mapping[str, Any], found: Reads) -> None:
-    match attribute, arguments:
-        case "body" | "scim", [ast.Name(id=name)]:
-            found.body = scope[name]
-        case "form", [ast.Name(id=name)]:
-            found.form = scope[name]
-        case "query" | "queries", [ast.Constant(value=str(name))]:
-            found.query[name] = "string"
-        case "flag", [ast.Constant(value=str(name)), *_]:
-            found.query[name] = "boolean"
-        case "page", []:
-            found.query.update(_PAGE)
-        case "header", [ast.Constant(value=str(name))]:
-            found.headers[name] = None
-        case "principal", []:
-            found.query |= {"principalUser": "string", "principalRole": "string"}
-        case "project", _:
-            found.headers["x-project-id"] = None
-            found.query["projectId"] = "string"

@@ -36,8 +36,11 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "prefix": "The `prefix` that `GET /catalog/v1/config` answers: the warehouse's id.",
     "principalRole": "The role that is asked about, instead of the caller.",
     "principalUser": "The user that is asked about, instead of the caller: `<provider>~<subject>`.",
-    "projectId": "As the header x-project-id, which comes first.",
+    "project-id": "As `projectId`.",
+    "projectId": "As the header x-project-id; a request that names two different projects is refused.",
     "purgeRequested": "Whether the files go too.",
+    "referenced-by": "The views through which an engine reads the object, the outermost first; counts for engines that "
+    "the deployment trusts to run views with their owners' rights.",
     "resource_type": "`User` or `Group`.",
     "returnProtectionStatus": "Tell whether each is protected as well.",
     "returnUuids": "Tell the ids as well.",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints of the catalog protocol that take in and let go what has metadata files already."""
+"""Endpoints of the catalog protocol that register and unregister existing metadata files."""
 
 from __future__ import annotations
 
@@ -7,33 +7,39 @@ from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView, UnregisterTable
 from gateway.access.operations.tables import DropTable, LoadOptions, LoadTable
 from gateway.access.operations.views import LoadView
-from gateway.access.refs import TableRef
+from gateway.access.refs import NamespaceRef, TableRef, ViewRef
 from gateway.access.repetition import Remembered
+from gateway.access.request import Header
 from gateway.api.adoption import adopts
 from gateway.api.answers import TableAnswer, not_modified_or
 from gateway.api.context import Ctx
 from gateway.api.delegation import client_manages_storage
-from gateway.api.serves import serves
+from gateway.api.serves import serve, serves
 from gateway.catalog.etags import Tagged
+from gateway.catalog.registrations import Registrations
 from gateway.iceberg.errors import CatalogError
-from gateway.iceberg.wire import LoadViewResult, RegisterTableRequest, RegisterViewRequest, UnregisterTableResult
+from gateway.iceberg.identifiers import TableIdentifier
+from gateway.iceberg.wire import LoadViewResult, RegisterTableRequest, RegisterViewRequest
+
+_DELEGATION = Header("x-iceberg-access-delegation")
+_ADOPT = Header("x-lakegate-adopt")
 
 
-async def repeat_table(ctx: Ctx, remembered: Remembered, prefix: str, namespace: str) -> TableAnswer:
-    """The table as it is now, with credentials for who may have them now."""
-    name = (await ctx.body(RegisterTableRequest)).name
-    managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
-    return await _load(ctx, ctx.table(prefix, namespace, name), managed)
+async def replay_table(ctx: Ctx, remembered: Remembered) -> TableAnswer:
+    """Return the table as it is now, with credentials for callers that may have them now."""
+    table = (await ctx.read(RegisterTable)).table
+    return await _load(ctx, table, client_manages_storage(ctx.header("x-iceberg-access-delegation")))
 
 
-async def repeat_view(ctx: Ctx, remembered: Remembered, prefix: str, namespace: str) -> LoadViewResult:
-    """The view as it is now."""
-    name = (await ctx.body(RegisterViewRequest)).name
-    return await ctx.parts.views.load(await ctx.admit(LoadView(ctx.view(prefix, namespace, name))))
+async def replay_view(ctx: Ctx, remembered: Remembered) -> LoadViewResult:
+    """Return the view as it is now."""
+    namespace, name = ctx.ref(NamespaceRef), (await ctx.body(RegisterViewRequest)).name
+    view = ViewRef(namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
+    return await ctx.parts.views.load(await ctx.admit(LoadView(view)))
 
 
-@serves(RegisterTable, AdoptTable, repeat=repeat_table)
-async def register_table(ctx: Ctx, prefix: str, namespace: str) -> TableAnswer:
+@serves(RegisterTable, AdoptTable, replay=replay_table, reads=(_DELEGATION, _ADOPT))
+async def register_table(ctx: Ctx) -> TableAnswer:
     """Register a table by its metadata file, in the place of another one with `overwrite`.
 
     The file has to lie in a location of a table or view that the caller owned, and to name that location. With the
@@ -44,15 +50,15 @@ async def register_table(ctx: Ctx, prefix: str, namespace: str) -> TableAnswer:
     """
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     request = await ctx.body(RegisterTableRequest)
-    kind = AdoptTable if adopts(ctx.header("x-lakegate-adopt")) else RegisterTable
-    operation = kind(ctx.namespace(prefix, namespace), request)
-    ref = operation.table
+    kind: type[AdoptTable | RegisterTable] = AdoptTable if adopts(ctx.header("x-lakegate-adopt")) else RegisterTable
+    operation = await ctx.read(kind)
     if request.overwrite:
-        done = await ctx.parts.registrations.table(*await ctx.admit_with(operation, DropTable(ref, purge=False)))
+        drop = DropTable(operation.table, purge=False)
+        done = await ctx.parts.registrations.table(*await ctx.admit_with(operation, drop))
     else:
         done = await ctx.parts.registrations.table(await ctx.admit(operation), None)
     try:
-        return await _load(ctx, ref, managed)
+        return await _load(ctx, operation.table, managed)
     except CatalogError:
         return not_modified_or(Tagged("", done))
 
@@ -64,17 +70,11 @@ async def _load(ctx: Ctx, ref: TableRef, managed: bool) -> TableAnswer:
     return not_modified_or(await ctx.parts.tables.load(*await ctx.admit_with(LoadTable(ref), VendCredentials(ref))))
 
 
-@serves(UnregisterTable)
-async def unregister_table(ctx: Ctx, prefix: str, namespace: str, table: str) -> UnregisterTableResult:
-    """Let a table go and leave all its files."""
-    return await ctx.parts.registrations.unregister(
-        await ctx.admit(UnregisterTable(ctx.table(prefix, namespace, table)))
-    )
-
-
-@serves(RegisterView, AdoptView, repeat=repeat_view)
-async def register_view(ctx: Ctx, prefix: str, namespace: str) -> LoadViewResult:
+@serves(RegisterView, AdoptView, replay=replay_view, reads=(_ADOPT,))
+async def register_view(ctx: Ctx) -> LoadViewResult:
     """Register a view by its metadata file; where it may lie is as for a table."""
-    request = await ctx.body(RegisterViewRequest)
     kind = AdoptView if adopts(ctx.header("x-lakegate-adopt")) else RegisterView
-    return await ctx.parts.registrations.view(await ctx.admit(kind(ctx.namespace(prefix, namespace), request)))
+    return await ctx.parts.registrations.view(await ctx.admit(await ctx.read(kind)))
+
+
+serve(UnregisterTable, Registrations.unregister)

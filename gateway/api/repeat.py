@@ -39,27 +39,27 @@ def parse_key(values: list[str]) -> UUID | None:
 
 
 def once(
-    handler: Callable[..., Awaitable[Any]], operation: type[Operation], repeat: Callable[..., Awaitable[Any]] | None
+    handler: Callable[..., Awaitable[Any]], operation: type[Operation], replay: Callable[..., Awaitable[Any]] | None
 ) -> Callable[..., Awaitable[Any]]:
     """The handler, called at most once with success for each key."""
 
     # `Any`: the context's own module imports `serves`.
     @functools.wraps(handler)
-    async def guarded(ctx: Any, **path: str) -> Any:
+    async def guarded(ctx: Any) -> Any:
         begun = await ctx.begin(operation)
         if begun is None:
-            return await handler(ctx, **path)
+            return await handler(ctx)
         if isinstance(begun, Claim):
             try:
-                return await handler(ctx, **path)
+                return await handler(ctx)
             finally:
                 if not begun.fulfilled:
                     # The caller who goes away must not leave the key taken.
                     await asyncio.shield(ctx.parts.repetitions.give_up(begun))
         await ctx.admit(RepeatAnswer(operation.name()))
         await ctx.parts.repetitions.finish(begun)
-        if repeat is not None:
-            return await repeat(ctx, begun, **path)
+        if replay is not None:
+            return await replay(ctx, begun)
         if not answers_nothing(handler):
             raise UnprocessableEntityException("This was done under this idempotency key; its answer is not repeated.")
         return None

@@ -30,7 +30,9 @@ from gateway.access.operations.scim import (
     ReplaceScimUser,
 )
 from gateway.access.repetition import Remembered
+from gateway.access.request import Body, Query
 from gateway.api.context import Ctx
+from gateway.api.path_refs import uuid_of
 from gateway.api.serves import serves
 from gateway.governance.scim_resources import MAX_RESULTS
 from gateway.governance.scim_users import Discovery
@@ -52,46 +54,47 @@ from gateway.scim.wire import (
     UserRequest,
 )
 
-#: A constant, so that the interface's document does not list it among what is taken.
-_ORDER: Final = "sortBy"
+_FILTER: Final = (Query("filter"),)
+_SELECTION: Final = (Query("attributes"), Query("excludedAttributes"))
+_LIST: Final = (*_FILTER, Query("startIndex"), Query("count"), *_SELECTION)
 
 Told = TypeVar("Told", bound=Struct)
 Resource = TypeVar("Resource", ScimUser, ScimGroup)
 
 
-@serves(GetScimConfig)
+@serves(GetScimConfig, reads=_FILTER)
 async def get_config(ctx: Ctx) -> Response[discovery.ScimConfig]:
     """What is supported."""
     await _describe(ctx, GetScimConfig())
     return _told(discovery.config(MAX_RESULTS))
 
 
-@serves(ListScimResourceTypes)
+@serves(ListScimResourceTypes, reads=_FILTER)
 async def list_resource_types(ctx: Ctx) -> Response[discovery.ScimResourceTypeList]:
     """The kinds of resources."""
     await _describe(ctx, ListScimResourceTypes())
     return _told(discovery.resource_types())
 
 
-@serves(GetScimResourceType)
-async def get_resource_type(ctx: Ctx, resource_type: str) -> Response[discovery.ScimResourceType]:
+@serves(GetScimResourceType, reads=_FILTER)
+async def get_resource_type(ctx: Ctx) -> Response[discovery.ScimResourceType]:
     """One kind of resources."""
     await _describe(ctx, GetScimResourceType())
-    return _told(discovery.resource_type(resource_type))
+    return _told(discovery.resource_type(ctx.path["resource_type"]))
 
 
-@serves(ListScimSchemas)
+@serves(ListScimSchemas, reads=_FILTER)
 async def list_schemas(ctx: Ctx) -> Response[discovery.ScimSchemaList]:
     """The attributes that are kept."""
     await _describe(ctx, ListScimSchemas())
     return _told(discovery.schemas())
 
 
-@serves(GetScimSchema)
-async def get_schema(ctx: Ctx, schema_urn: str) -> Response[discovery.ScimSchema]:
+@serves(GetScimSchema, reads=_FILTER)
+async def get_schema(ctx: Ctx) -> Response[discovery.ScimSchema]:
     """The attributes that are kept of one kind of resources."""
     await _describe(ctx, GetScimSchema())
-    return _told(discovery.schema(schema_urn))
+    return _told(discovery.schema(ctx.path["schema_urn"]))
 
 
 async def _describe(ctx: Ctx, operation: Discovery) -> None:
@@ -103,7 +106,7 @@ async def _describe(ctx: Ctx, operation: Discovery) -> None:
 # ---- users ---------------------------------------------------------------------------------------------------------
 
 
-@serves(ListScimUsers)
+@serves(ListScimUsers, reads=_LIST)
 async def list_users(ctx: Ctx) -> Response[ScimUserList]:
     """The provider's users that a filter takes."""
     found = await ctx.parts.scim_users.list(await ctx.admit(ListScimUsers(*_page(ctx))))
@@ -111,38 +114,38 @@ async def list_users(ctx: Ctx) -> Response[ScimUserList]:
     return _told(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
 
 
-@serves(GetScimUser)
+@serves(GetScimUser, reads=_SELECTION)
 async def get_user(ctx: Ctx) -> Response[ScimUser]:
     """One user."""
     return _one(ctx, await ctx.parts.scim_users.get(await ctx.admit(GetScimUser(_id(ctx)))))
 
 
-async def repeat_create_user(ctx: Ctx, remembered: Remembered) -> Response[ScimUser]:
+async def replay_create_user(ctx: Ctx, remembered: Remembered) -> Response[ScimUser]:
     """The user as it is now."""
     id = UUID(remembered.detail["scim_id"])
     return _one(ctx, await ctx.parts.scim_users.get(await ctx.admit(GetScimUser(id))), created=True)
 
 
-async def repeat_user(ctx: Ctx, remembered: Remembered) -> Response[ScimUser]:
+async def replay_user(ctx: Ctx, remembered: Remembered) -> Response[ScimUser]:
     """The user as it is now."""
     return _one(ctx, await ctx.parts.scim_users.get(await ctx.admit(GetScimUser(_id(ctx)))))
 
 
-@serves(CreateScimUser, repeat=repeat_create_user)
+@serves(CreateScimUser, replay=replay_create_user, reads=(Body(UserRequest), *_SELECTION))
 async def create_user(ctx: Ctx) -> Response[ScimUser]:
     """Make a user."""
     operation = CreateScimUser(user_of(await ctx.scim(UserRequest)))
     return _one(ctx, await ctx.parts.scim_users.create(await ctx.admit(operation)), created=True)
 
 
-@serves(ReplaceScimUser, repeat=repeat_user)
+@serves(ReplaceScimUser, replay=replay_user, reads=(Body(UserRequest), *_SELECTION))
 async def replace_user(ctx: Ctx) -> Response[ScimUser]:
     """Write all of a user."""
     operation = ReplaceScimUser(_id(ctx), user_of(await ctx.scim(UserRequest)), if_match=ctx.header("if-match"))
     return _one(ctx, await ctx.parts.scim_users.replace(await ctx.admit(operation)))
 
 
-@serves(PatchScimUser, repeat=repeat_user)
+@serves(PatchScimUser, replay=replay_user, reads=(Body(PatchRequest), *_SELECTION))
 async def patch_user(ctx: Ctx) -> Response[ScimUser]:
     """Write some of a user."""
     operation = PatchScimUser(_id(ctx), await ctx.scim(PatchRequest), if_match=ctx.header("if-match"))
@@ -159,7 +162,7 @@ async def delete_user(ctx: Ctx) -> None:
 # ---- groups --------------------------------------------------------------------------------------------------------
 
 
-@serves(ListScimGroups)
+@serves(ListScimGroups, reads=_LIST)
 async def list_groups(ctx: Ctx) -> Response[ScimGroupList]:
     """The provider's groups that a filter takes."""
     selection = _selection(ctx)
@@ -168,7 +171,7 @@ async def list_groups(ctx: Ctx) -> Response[ScimGroupList]:
     return _told(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
 
 
-@serves(GetScimGroup)
+@serves(GetScimGroup, reads=_SELECTION)
 async def get_group(ctx: Ctx) -> Response[ScimGroup]:
     """One group."""
     return await _read_group(ctx)
@@ -179,25 +182,25 @@ async def _read_group(ctx: Ctx) -> Response[ScimGroup]:
     return _one(ctx, await ctx.parts.scim_groups.get(await ctx.admit(operation)))
 
 
-async def repeat_create_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
+async def replay_create_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
     """The group as it is now."""
     operation = GetScimGroup(ctx.project(), UUID(remembered.detail["scim_id"]))
     return _one(ctx, await ctx.parts.scim_groups.get(await ctx.admit(operation)), created=True)
 
 
-async def repeat_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
+async def replay_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
     """The group as it is now."""
     return await _read_group(ctx)
 
 
-@serves(CreateScimGroup, repeat=repeat_create_group)
+@serves(CreateScimGroup, replay=replay_create_group, reads=(Body(GroupRequest), *_SELECTION))
 async def create_group(ctx: Ctx) -> Response[ScimGroup]:
     """Make a group."""
     operation = CreateScimGroup(ctx.project(), group_of(await ctx.scim(GroupRequest)))
     return _one(ctx, await ctx.parts.scim_groups.create(await ctx.admit(operation)), created=True)
 
 
-@serves(ReplaceScimGroup, repeat=repeat_group)
+@serves(ReplaceScimGroup, replay=replay_group, reads=(Body(GroupRequest), *_SELECTION))
 async def replace_group(ctx: Ctx) -> Response[ScimGroup]:
     """Write all of a group."""
     group = group_of(await ctx.scim(GroupRequest))
@@ -205,12 +208,12 @@ async def replace_group(ctx: Ctx) -> Response[ScimGroup]:
     return _one(ctx, await ctx.parts.scim_groups.replace(await ctx.admit(operation)))
 
 
-async def repeat_patch_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup | None]:
+async def replay_patch_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup | None]:
     """The group as it is now, as far as it is asked for."""
     return await _patched(ctx)
 
 
-@serves(PatchScimGroup, repeat=repeat_patch_group)
+@serves(PatchScimGroup, replay=replay_patch_group, reads=(Body(PatchRequest), *_SELECTION))
 async def patch_group(ctx: Ctx) -> Response[ScimGroup | None]:
     """Write some of a group."""
     group = patched_group(await ctx.scim(PatchRequest))
@@ -241,7 +244,7 @@ async def delete_group(ctx: Ctx) -> None:
 def _id(ctx: Ctx) -> UUID:
     """The id in the path. Raises NoSuchResource for what is none: nothing can have it."""
     try:
-        return ctx.uuid("scim_id")
+        return uuid_of(ctx.path, "scim_id")
     except BadRequestException:
         raise NoSuchResource("There is no resource with this id.") from None
 
@@ -250,7 +253,7 @@ def _page(ctx: Ctx) -> tuple[str | None, int, int | None]:
     """(filter, number of the first resource, how many) of a list. Raises InvalidValue, and NotSupported for an order:
     who takes it for sorted would be told something wrong.
     """
-    if ctx.query(_ORDER) is not None:
+    if ctx.refused_query("sortBy"):
         raise NotSupported("Lists are not sorted here: they are in the order of ids.")
     start, count = _number(ctx.query("startIndex"), 1), _number(ctx.query("count"), None)
     return ctx.query("filter"), 1 if start is None else start, count

@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searching for tables and views."""
+"""Searching for tables and views, an endpoint of the management API."""
 
 from __future__ import annotations
 
 from gateway.access.operations.search import SearchTabular
-from gateway.api import targets
-from gateway.api.context import Ctx
-from gateway.api.serves import serves
-from gateway.protocol.search import FoundTabulars, SearchRequest
+from gateway.api.serves import serve
+from gateway.governance.search import Search
 
-
-@serves(SearchTabular)
-async def search_tabular(ctx: Ctx) -> FoundTabulars:
-    """Tables and views by a part of their name, their path or their id."""
-    on, request = targets.warehouse(ctx), await ctx.body(SearchRequest)
-    return await ctx.parts.search.tabulars(await ctx.admit(SearchTabular(on, request.search)))
+serve(SearchTabular, Search.tabulars)

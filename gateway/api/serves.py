@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only way to a route: `@serves(Operation)` builds it from the operation's class (lock 3)."""
+"""The only ways to a route (lock 3): `serve` from an operation and its use case, `@serves` with a handler."""
 
 from __future__ import annotations
 
+import functools
 import re
+import typing
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from litestar import HttpMethod, route
 from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath
 
 from gateway.access.operation import Operation
+from gateway.access.permit import Permit
+from gateway.access.request import Source
+from gateway.api.binding import inputs_of
 from gateway.api.nothing import Nothing, answers_nothing
+from gateway.api.parts import Parts
 from gateway.api.repeat import once
 
 SERVED: dict[type[Operation], HTTPRouteHandler] = {}
@@ -22,19 +27,54 @@ SERVED: dict[type[Operation], HTTPRouteHandler] = {}
 OPERATIONS_OF = "operations"
 """Under this key a handler's options hold the operations it serves, for the latch and the boot-time walk."""
 
-
 REPEATED_BY = "repeated by"
 """And under this one what makes the answer of a repeated request anew, or None."""
 
+INPUTS = "inputs"
+"""And under this one what the handler reads of a request (`gateway.api.binding.Inputs`)."""
+
+Op = TypeVar("Op", bound=Operation)
+Again = TypeVar("Again", bound=Operation)
+Answer = TypeVar("Answer")
+
+Replay = Callable[..., Awaitable[Any]]
+"""Makes the answer of a repeated request anew, from (context, what is remembered)."""
+
+
+def serve(
+    operation: type[Op],
+    use_case: Callable[[Any, Permit[Op]], Awaitable[Answer]],
+    *,
+    replay: Replay | None = None,
+) -> HTTPRouteHandler:
+    """Make the route of an operation whose use case gives the whole answer.
+
+    `use_case` is a method of a class that `Parts` holds one object of; the return annotation is the answer.
+    `replay` is as for `serves`. Raises TypeError as `serves` does, and when `Parts` has no such object.
+    """
+    handler = _handler(operation, use_case)
+    return serves(operation, replay=replay)(handler)
+
+
+def replay_by(operation: type[Op], use_case: Callable[[Any, Permit[Op]], Awaitable[Answer]]) -> Replay:
+    """Return a replay that answers what `operation`, read from the same request, answers now."""
+    handler = _handler(operation, use_case)
+
+    async def replay(ctx: Any, remembered: object) -> Any:
+        return await handler(ctx)
+
+    return replay
+
 
 def serves(
-    *operations: type[Operation], repeat: Callable[..., Awaitable[Any]] | None = None
+    *operations: type[Operation], replay: Replay | None = None, reads: tuple[Source, ...] = ()
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """Make a handler of the endpoint that all `operations` name; the first one gives its name and status.
 
-    Whatever changes anything heeds idempotency keys (`repeat.py`). `repeat` makes the answer anew, through the door,
-    when a success is repeated; it takes what the handler takes, and after the context what is remembered. Answers
-    without content need none. Older paths (`also_at`) lead to the same handler.
+    Whatever changes anything heeds idempotency keys (`repeat.py`). `replay` makes the answer anew, through the door,
+    when a success is repeated; it takes the context and what is remembered. Answers without content need none. `reads`
+    is what the handler reads of a request beside the fields of the operations. Older paths (`also_at`) lead to the
+    same handler.
 
     Raises TypeError when they name different endpoints, one that is no route, or when one of them is served already.
     """
@@ -53,7 +93,7 @@ def serves(
         taken = [each.__name__ for each in operations if each in SERVED]
         if taken:
             raise TypeError(f"{', '.join(taken)} served twice")
-        _say_where_from(handler)
+        _inject_context(handler)
         served: HTTPRouteHandler = route(
             [re.sub(r"\{(\w+)\}", r"{\1:str}", each) for each in first.paths()],
             http_method=[HttpMethod(method)],
@@ -61,8 +101,8 @@ def serves(
             operation_id=first.__name__,
             summary=(first.__doc__ or "").split("\n")[0],
             response_class=Nothing if answers_nothing(handler) else None,
-            opt={OPERATIONS_OF: frozenset(operations), REPEATED_BY: repeat},
-        )(once(handler, first, repeat) if first.heeds_keys() else handler)
+            opt={OPERATIONS_OF: frozenset(operations), REPEATED_BY: replay, INPUTS: inputs_of(operations, reads)},
+        )(once(handler, first, replay) if first.heeds_keys() else handler)
         for each in operations:
             SERVED[each] = served
         return served
@@ -70,12 +110,39 @@ def serves(
     return wrap
 
 
-def _say_where_from(handler: Callable[..., Any]) -> None:
-    """Write into the handler's annotations what they say by their names: `ctx` is the one injected dependency and all
-    else is of the path. Litestar 3 infers neither any more.
-    """
+def _handler(
+    operation: type[Op], use_case: Callable[[Any, Permit[Op]], Awaitable[Answer]]
+) -> Callable[[Any], Awaitable[Answer]]:
+    """Return the handler that reads the operation, has it admitted, and calls the use case with the permit."""
+    attribute, method = _attribute_of(use_case), use_case.__name__
+
+    # `Any`: the context's own module imports this one.
+    async def handle(ctx: Any) -> Answer:
+        permit: Permit[Op] = await ctx.admit(await ctx.read(operation))
+        answer: Answer = await getattr(getattr(ctx.parts, attribute), method)(permit)
+        return answer
+
+    handle.__name__ = operation.name()
+    handle.__annotations__ = {"ctx": Any, "return": typing.get_type_hints(use_case)["return"]}
+    return handle
+
+
+def _attribute_of(use_case: Callable[..., Any]) -> str:
+    """Return the attribute of `Parts` whose class has this method. Raises TypeError when there is none."""
+    owner, _, name = use_case.__qualname__.rpartition(".")
+    for attribute, kind in _use_cases().items():
+        if any(each.__name__ == owner and each.__dict__.get(name) is use_case for each in kind.__mro__):
+            return attribute
+    raise TypeError(f"no part has the use case {use_case.__qualname__}")
+
+
+@functools.cache
+def _use_cases() -> dict[str, type]:
+    return {name: kind for name, kind in typing.get_type_hints(Parts).items() if isinstance(kind, type)}
+
+
+def _inject_context(handler: Callable[..., Any]) -> None:
+    """Mark `ctx` as the one injected dependency. Litestar 3 infers it from the name no longer."""
     injected: Any = NamedDependency  # subscribed with what only the run-time knows
-    of_path: Any = FromPath
-    for name, kind in list(handler.__annotations__.items()):
-        if name != "return":
-            handler.__annotations__[name] = injected[kind] if name == "ctx" else of_path[kind]
+    if "ctx" in handler.__annotations__:
+        handler.__annotations__["ctx"] = injected[handler.__annotations__["ctx"]]

@@ -4,14 +4,7 @@
 from __future__ import annotations
 
 from gateway.access.operations.transactions import CommitTransaction
-from gateway.api.context import Ctx
-from gateway.api.serves import serves
-from gateway.iceberg.wire import CommitTransactionRequest
+from gateway.api.serves import serve
+from gateway.catalog.commits import Commits
 
-
-@serves(CommitTransaction)
-async def commit_transaction(ctx: Ctx, prefix: str) -> None:
-    """Commit to several tables, all or nothing."""
-    request = await ctx.body(CommitTransactionRequest)
-    operation = CommitTransaction(ctx.warehouse(prefix).warehouse_id, request)
-    await ctx.parts.commits.transaction(await ctx.admit(operation))
+serve(CommitTransaction, Commits.transaction)

@@ -48,8 +48,9 @@ async def show_ui(ctx: Ctx) -> Response[str]:
 
 
 @serves(GetUiAsset)
-async def get_ui_asset(ctx: Ctx, asset: str) -> Response[bytes]:
+async def get_ui_asset(ctx: Ctx) -> Response[bytes]:
     """A file of the page, by a name of the list."""
+    asset = ctx.path["asset"]
     _require_shown(ctx)
     if asset not in _ASSETS:
         raise NoSuchRoute("There is no such endpoint.")

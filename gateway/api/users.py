@@ -24,11 +24,12 @@ from gateway.access.operations.users import (
 from gateway.access.principal_ids import require_fitting
 from gateway.access.refs import UserRef
 from gateway.access.repetition import Remembered
+from gateway.access.request import Body
 from gateway.api.context import Ctx
-from gateway.api.serves import serves
+from gateway.api.serves import replay_by, serve, serves
+from gateway.governance.users import Users
 from gateway.protocol.roles import NamedRoleList
-from gateway.protocol.search import SearchRequest
-from gateway.protocol.users import CreateUserRequest, FoundUsers, UpdateUserRequest, User, UserList, WhoAmIAnswer
+from gateway.protocol.users import CreateUserRequest, UpdateUserRequest, User
 
 _REMEMBERED = 100_000
 
@@ -47,22 +48,16 @@ async def meet(ctx: Ctx) -> None:
     met.add(ctx.actor.id)
 
 
-@serves(WhoAmI)
-async def whoami(ctx: Ctx) -> WhoAmIAnswer:
-    """The caller's own record."""
-    return await ctx.parts.users.whoami(await ctx.admit(WhoAmI()))
-
-
-async def repeat_create(ctx: Ctx, remembered: Remembered) -> Response[User]:
-    """The record as it is now, with the status it was answered with."""
+async def replay_create(ctx: Ctx, remembered: Remembered) -> Response[User]:
+    """Return the record as it is now, with the status of the first answer."""
     id = (await ctx.body(CreateUserRequest)).id or ctx.actor.id
     user = await ctx.parts.users.get(await ctx.admit(GetUser(UserRef(id))))
     return Response(user, status_code=201 if remembered.detail["created"] == "true" else 200)
 
 
-@serves(RegisterSelf, ProvisionUser, repeat=repeat_create)
+@serves(RegisterSelf, ProvisionUser, replay=replay_create, reads=(Body(CreateUserRequest),))
 async def create_user(ctx: Ctx) -> Response[User]:
-    """Register the caller, or with the right for it somebody else; 201 when new, 200 when it was there."""
+    """Register the caller, or with the right for it another user; 201 when new, 200 when it existed."""
     request = await ctx.body(CreateUserRequest)
     if request.id is None or request.id == ctx.actor.id:
         own = RegisterSelf("create-endpoint", request.name, request.user_type, request.update_if_exists)
@@ -74,68 +69,50 @@ async def create_user(ctx: Ctx) -> Response[User]:
     return Response(user, status_code=201 if created else 200)
 
 
-@serves(ListUsers)
-async def list_users(ctx: Ctx) -> UserList:
-    """All users, by page."""
-    token, size = ctx.page()
-    return await ctx.parts.users.list(await ctx.admit(ListUsers(ctx.query("name"), token, size)))
-
-
-@serves(GetUser)
-async def get_user(ctx: Ctx, user_id: str) -> User:
-    """One user."""
-    return await ctx.parts.users.get(await ctx.admit(GetUser(UserRef(user_id))))
-
-
-@serves(SearchUser)
-async def search_user(ctx: Ctx) -> FoundUsers:
-    """Users by a part of their name, verified address or id."""
-    request = await ctx.body(SearchRequest)
-    return await ctx.parts.users.search(await ctx.admit(SearchUser(request.search)))
-
-
-async def repeat_update(ctx: Ctx, remembered: Remembered, user_id: str) -> User:
-    """The record as it is now."""
-    return await ctx.parts.users.get(await ctx.admit(GetUser(UserRef(user_id))))
-
-
-@serves(UpdateUser, UpdateSelf, repeat=repeat_update)
-async def update_user(ctx: Ctx, user_id: str) -> User:
-    """Another name and kind of the caller, or with the right for it of another user, then with an address."""
-    request = await ctx.body(UpdateUserRequest)
-    user = UserRef(user_id)
-    if _own(ctx, user_id):
+@serves(UpdateUser, UpdateSelf, replay=replay_by(GetUser, Users.get), reads=(Body(UpdateUserRequest),))
+async def update_user(ctx: Ctx) -> User:
+    """Write the name and kind of the caller, or with the right for it of another user, then with an address."""
+    user, request = ctx.ref(UserRef), await ctx.body(UpdateUserRequest)
+    if _own(ctx, user):
         return await ctx.parts.users.update(await ctx.admit(UpdateSelf(user, request.name, request.user_type)))
     asked = UpdateUser(user, request.name, request.user_type, request.email)
     return await ctx.parts.users.update(await ctx.admit(asked))
 
 
 @serves(DeleteUser, DeleteSelf)
-async def delete_user(ctx: Ctx, user_id: str) -> None:
-    """Delete a record with every grant to the user; one's own, or with the right for it somebody else's."""
-    operation = DeleteSelf if _own(ctx, user_id) else DeleteUser
-    permit = await ctx.admit(operation(UserRef(user_id)))
+async def delete_user(ctx: Ctx) -> None:
+    """Delete the caller's record with every grant to the caller, or with the right for it another user's."""
+    user = ctx.ref(UserRef)
+    permit = await ctx.admit((DeleteSelf if _own(ctx, user) else DeleteUser)(user))
     try:
         await ctx.parts.users.delete(permit)
     finally:
         # Also when it is not yet in force everywhere: the record is gone then.
-        ctx.parts.met.discard(user_id)
+        ctx.parts.met.discard(user.user_id)
 
 
 @serves(ListUserRoles, ListOwnRoles)
-async def list_user_roles(ctx: Ctx, user_id: str) -> NamedRoleList:
-    """The roles a user was put into."""
-    operation = ListOwnRoles if _own(ctx, user_id) else ListUserRoles
-    return await ctx.parts.users.roles(await ctx.admit(operation(UserRef(user_id))))
+async def list_user_roles(ctx: Ctx) -> NamedRoleList:
+    """List the roles that a user is a direct member of."""
+    user = ctx.ref(UserRef)
+    operation = ListOwnRoles if _own(ctx, user) else ListUserRoles
+    return await ctx.parts.users.roles(await ctx.admit(operation(user)))
 
 
 @serves(ListAllUserRoles, ListAllOwnRoles)
-async def list_all_user_roles(ctx: Ctx, user_id: str) -> NamedRoleList:
-    """The roles a user is in, also through other roles."""
-    operation = ListAllOwnRoles if _own(ctx, user_id) else ListAllUserRoles
-    return await ctx.parts.users.all_roles(await ctx.admit(operation(UserRef(user_id))))
+async def list_all_user_roles(ctx: Ctx) -> NamedRoleList:
+    """List the roles that a user is in, also through other roles."""
+    user = ctx.ref(UserRef)
+    operation = ListAllOwnRoles if _own(ctx, user) else ListAllUserRoles
+    return await ctx.parts.users.all_roles(await ctx.admit(operation(user)))
 
 
-def _own(ctx: Ctx, user_id: str) -> bool:
-    """Whether callers ask about themselves. Who acts as a role is there with the role's rights alone."""
-    return user_id == ctx.actor.id and ctx.actor.assumed_role is None
+def _own(ctx: Ctx, user: UserRef) -> bool:
+    """Return True if callers ask about themselves. A caller that acts as a role has the role's rights alone."""
+    return user.user_id == ctx.actor.id and ctx.actor.assumed_role is None
+
+
+serve(WhoAmI, Users.whoami)
+serve(ListUsers, Users.list)
+serve(GetUser, Users.get)
+serve(SearchUser, Users.search)

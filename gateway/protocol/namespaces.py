@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from gateway.iceberg.identifiers import Namespace
 from gateway.protocol.base import Answer, Request
 
 
@@ -13,6 +14,11 @@ class MoveNamespaceRequest(Request, frozen=True):
 
     destination: tuple[str, ...]
     force: bool = False
+
+    @property
+    def identifier(self) -> Namespace:
+        """The new path. Raises 400 for what can be no namespace."""
+        return Namespace(self.destination)
 
 
 class MovedNamespace(Answer, frozen=True, omit_defaults=True):

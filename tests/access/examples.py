@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from gateway.access.operation import Operation
+from gateway.access.operation import OPERATIONS, Operation
 from gateway.access.operations import (
     actions,
     checks,
@@ -25,15 +25,11 @@ from gateway.access.operations import (
     exchanging,
     generic_tables,
     grant_lists,
-    grants,
-    managed_access,
     namespace_moves,
     namespaces,
     projects,
-    protection,
     registrations,
     renames,
-    rights,
     roles,
     scim,
     search,
@@ -577,12 +573,17 @@ _HELD_ON: Sequence[tuple[str, Ref, Mapping[str, str]]] = (
 )
 
 
+def _family(name: str) -> Any:
+    """Return the operation of a family (`gateway.access.families`)."""
+    return OPERATIONS[name]
+
+
 def _rights() -> list[Example]:
     of_bob = {"principalUser": world.BOB_ID}
     made: list[Example] = []
     for name, on, path in _HELD_ON:
         for suffix, label in (("Access", "access"), ("AuthorizerActions", "actions")):
-            operation = getattr(rights, f"Get{name}{suffix}")
+            operation = _family(f"Get{name}{suffix}")
             made.append(Example(label, operation(on), path))
             made.append(Example(f"{label} of other", operation(on, _BOB), path, of_bob))
     return made
@@ -621,7 +622,7 @@ def _actions() -> list[Example]:
             continue
         if name == "Namespace":
             on, path = NamespaceIdRef(world.INNER_ID, world.WAREHOUSE_ID), {**_IN_WAREHOUSE, **path}
-        operation = getattr(actions, f"Get{name}Actions")
+        operation = _family(f"Get{name}Actions")
         made.append(Example("can do", operation(on), path))
         made.append(Example("other can do", operation(on, _BOB), path, of_bob))
     return made
@@ -650,12 +651,12 @@ def _grant_lists() -> list[Example]:
             on, path["warehouse_id"] = NamespaceIdRef(world.INNER_ID, world.WAREHOUSE_ID), str(world.WAREHOUSE_ID)
         privilege = GRANTABLE[on.type][0]
         body = {"writes": [{"privilege": privilege.value, "principal": {"user": world.BOB_ID}}]}
-        change = getattr(grant_lists, f"Change{name}Grants")(on, (Assignment(privilege, _BOB),), ())
+        change = _family(f"Change{name}Grants")(on, (Assignment(privilege, _BOB),), ())
         made += [
-            Example("grants in full", getattr(grant_lists, f"List{name}Grants")(on), path),
+            Example("grants in full", _family(f"List{name}Grants")(on), path),
             Example(f"grant {privilege}", change, path, body=body),
-            Example("grantable", getattr(grant_lists, f"List{name}Privileges")(on), path),
-            Example("grant history", getattr(grant_lists, f"List{name}GrantHistory")(on), path),
+            Example("grantable", _family(f"List{name}Privileges")(on), path),
+            Example("grant history", _family(f"List{name}GrantHistory")(on), path),
         ]
     return made
 
@@ -724,10 +725,10 @@ def _managed_access() -> list[Example]:
     warehouse, namespace = {"warehouse_id": str(world.WAREHOUSE_ID)}, {"namespace_id": str(world.INNER_ID)}
     on, body = NamespaceIdRef(world.INNER_ID), {"managed-access": True}
     return [
-        Example("permissions", managed_access.GetWarehousePermissions(world.WAREHOUSE), warehouse),
-        Example("permissions", managed_access.GetNamespacePermissions(on), namespace),
-        Example("manage access", managed_access.SetWarehouseManagedAccess(world.WAREHOUSE, True), warehouse, body=body),
-        Example("manage access", managed_access.SetNamespaceManagedAccess(on, True), namespace, body=body),
+        Example("permissions", _family("GetWarehousePermissions")(world.WAREHOUSE), warehouse),
+        Example("permissions", _family("GetNamespacePermissions")(on), namespace),
+        Example("manage access", _family("SetWarehouseManagedAccess")(world.WAREHOUSE, True), warehouse, body=body),
+        Example("manage access", _family("SetNamespaceManagedAccess")(on, True), namespace, body=body),
     ]
 
 
@@ -771,9 +772,9 @@ def _lifecycle() -> list[Example]:
         ),
     ):
         path = {**within, f"{on.type}_id": str(id)}
-        protect = getattr(protection, f"Set{name}Protection")(on, True)
+        protect = _family(f"Set{name}Protection")(on, True)
         made += [
-            Example("protection", getattr(protection, f"Get{name}Protection")(on), path),
+            Example("protection", _family(f"Get{name}Protection")(on), path),
             Example("protect", protect, path, body={"protected": True}),
         ]
     return made
@@ -782,8 +783,8 @@ def _lifecycle() -> list[Example]:
 def _grants() -> list[Example]:
     made: list[Example] = []
     for name, on, path in _HELD_ON:
-        made.append(Example("grants", getattr(grants, f"Read{name}Assignments")(on), path))
-        write = getattr(grants, f"Write{name}Assignments")
+        made.append(Example("grants", _family(f"Read{name}Assignments")(on), path))
+        write = _family(f"Write{name}Assignments")
         for privilege in GRANTABLE[on.type] if name != "DefaultProject" else (Privilege.SELECT,):
             operation = write(on, (Assignment(privilege, _BOB),), ())
             made.append(Example(f"give {privilege}", operation, path, body=_giving(privilege)))

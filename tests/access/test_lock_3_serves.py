@@ -6,11 +6,17 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pytest
+from litestar import get
 
 from gateway.access.operation import OPERATIONS, Operation
 from gateway.access.operations.namespaces import LoadNamespace
 from gateway.access.operations.tables import DropTable, LoadTable
-from gateway.api.serves import OPERATIONS_OF, SERVED, serves
+from gateway.access.permit import Permit
+from gateway.access.request import Query
+from gateway.api.binding import inputs_of
+from gateway.api.context import Ctx
+from gateway.api.serves import INPUTS, OPERATIONS_OF, SERVED, _inject_context, serve, serves
+from tests.access.app import running
 
 pytestmark = pytest.mark.usefixtures("registers")
 
@@ -61,3 +67,30 @@ def test_operations_that_share_a_handler_are_no_wider_than_each_other() -> None:
     """The latch is content with any of them, so none may be open to all where another is not."""
     for handler in SERVED.values():
         assert len({operation.open_to_all for operation in handler.opt[OPERATIONS_OF]}) == 1
+
+
+async def test_a_handler_reads_only_what_the_document_names() -> None:
+    """`Ctx` refuses to read a query parameter, a header or a body that the handler does not declare."""
+
+    async def curious(ctx: Ctx) -> str:
+        asked = {"query": lambda: ctx.query("hidden"), "header": lambda: ctx.header("x-hidden")}
+        what = str(ctx.query("what"))
+        return str(asked[what]()) if what in asked else "nothing hidden"
+
+    _inject_context(curious)
+    declared = {OPERATIONS_OF: frozenset({OPERATIONS["GetHealth"]}), INPUTS: inputs_of((), (Query("what"),))}
+    lax = get("/lax", opt=declared)(curious)
+    async with running(extra_handlers=[lax]) as app:
+        assert (await app.client.get("/lax", params={"what": "else"})).text == "nothing hidden"
+        for what in ("query", "header"):
+            answer = await app.client.get("/lax", params={"what": what, "hidden": "1"}, headers={"x-hidden": "1"})
+            assert (answer.status_code, answer.json()["error"]["type"]) == (500, "InternalServerError")
+
+
+def test_a_use_case_that_no_part_offers_is_refused() -> None:
+    class Orphans:
+        async def get(self, permit: Permit[LoadTable]) -> None:
+            """A use case of a class that `Parts` has no object of."""
+
+    with pytest.raises(TypeError, match="no part has the use case"):
+        serve(LoadTable, Orphans.get)

@@ -18,7 +18,7 @@ from gateway.access.operations.system import GetHealth
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.api.context import Ctx
 from gateway.api.latch import Latch, _may_leave
-from gateway.api.serves import SERVED, _say_where_from
+from gateway.api.serves import SERVED, _inject_context
 from gateway.iceberg.errors import NamespaceNotEmptyException
 from tests.access import world
 from tests.access.app import running
@@ -31,7 +31,7 @@ LOAD, VEND, DROP = LoadTable(world.TABLE), VendCredentials(world.TABLE), DropTab
 
 async def _ask(handler: Any, *operations: type[Operation], house: House | None = None, **more: Any) -> httpx.Response:
     """The answer of a route with this handler that says it serves `operations`."""
-    _say_where_from(handler)
+    _inject_context(handler)
     route: HTTPRouteHandler = get("/lax", opt={"operations": frozenset(operations)})(handler)
     async with running(house, extra_handlers=[route]) as app:
         return await app.client.get("/lax", headers={"authorization": "Bearer alice"}, **more)

@@ -41,7 +41,15 @@ _MODULES = (
         for name in ("client", "credential", "location", "profile", "proof", "session_policy", "sts")
     ),
     *("embedded.demo.keys", "storage.files", "pipeline.run", "tasks.jobs", "opa.decider", "identity.tokens"),
-    *("audit.sink", "events.bus", "telemetry.logs", "obligations.merge", "protocol.base", "scope.location", "iceberg.types"),
+    *(
+        "audit.sink",
+        "events.bus",
+        "telemetry.logs",
+        "obligations.merge",
+        "protocol.base",
+        "scope.location",
+        "iceberg.types",
+    ),
     *("catalog.tables", "catalog.commits", "catalog.config", "catalog.credentials", "catalog.metadata_files"),
     *("governance.grants", "governance.checks"),
 )

@@ -38,18 +38,23 @@ NOT_OF_THE_REQUEST = {
 
 #: Handlers that read something of the request which is in no operation. A line that is not needed fails.
 NOT_OF_THE_OPERATION = {
+    "docs.get_api_asset": "files that are public, by a name of a list",
+    "docs.get_api_document": "as above",
     "generic_tables.create_generic_table": "whether credentials are admitted as well",
-    "generic_tables.load_generic_table": "as above",
-    "generic_tables.repeat_create": "as above",
+    "generic_tables._load": "as above",
     "oauth.exchange_token": "it only refuses: an exchange with a header that it does not follow",
     "registrations.register_table": "whether credentials are admitted as well",
-    "registrations.repeat_table": "as above",
+    "registrations.replay_table": "as above",
     "scim._describe": "it only refuses: a filter where there is nothing to filter",
+    "scim.get_resource_type": "constants, the same for every caller",
+    "scim.get_schema": "as above",
     "scim._one": "attributes narrow what the use case has answered",
     "scim._patched": "whether the group is answered, which is admitted as an operation of its own",
     "scim.list_users": "attributes narrow what the use case has answered",
+    "tables.commit_table": "whether it makes a table, which both operations say as well",
     "tables.create_table": "whether credentials are admitted as well",
     "tasks.schedule_task": "it only refuses: no task is made by hand",
+    "ui.get_ui_asset": "files that are public, by a name of a list",
 }
 
 _READS = frozenset(
@@ -59,14 +64,15 @@ _READS = frozenset(
         "flag",
         "form",
         "header",
-        "page",
         "page_size",
+        "path",
         "principal",
         "project",
         "queries",
         "query",
+        "read",
+        "ref",
         "scim",
-        "uuid",
     }
 )
 _API = Path(next(iter(gateway.api.__path__)))
@@ -180,7 +186,7 @@ class _Module:
         """Return True for a function that reads for the handlers, which then have to bring the value to the door."""
         function = self.functions[name]
         served = any("serves" in ast.unparse(each) for each in function.decorator_list)
-        if served or name.startswith("repeat") or name in self.listed:
+        if served or name.startswith("replay") or name in self.listed:
             return False
         admits = any(
             isinstance(node, ast.Attribute) and node.attr in ("admit", "admit_with") for node in ast.walk(function)
@@ -198,7 +204,7 @@ class _Module:
 
 def _handlers() -> Iterator[tuple[str, _Module]]:
     for path in sorted(_API.glob("*.py")):
-        if path.stem != "context":
+        if path.stem not in ("binding", "context"):  # what they read ends in fields of operations, and in the readers
             listed = {name.partition(".")[2] for name in NOT_OF_THE_OPERATION if name.startswith(f"{path.stem}.")}
             yield path.stem, _Module(path.read_text(), frozenset(listed))
 

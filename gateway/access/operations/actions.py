@@ -8,13 +8,23 @@ in `rights.py`. About oneself everybody asks who finds the object in a list; abo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
+from gateway.access.families import (
+    NAMESPACE_IN_WAREHOUSE,
+    PROJECT_OF_REQUEST,
+    ROLE,
+    SERVER,
+    TABULARS,
+    WAREHOUSE,
+    one_for_each,
+)
 from gateway.access.operation import Operation
 from gateway.access.refs import ObjectType, Ref, ServerRef, UserRef
 from gateway.access.relations import Can
-from gateway.access.tuples import Principal
+from gateway.access.request import About, InPath
 
 #: What it takes to ask about oneself. Whoever is in a role may know what they may do with it.
 _ASKED_BY: dict[ObjectType, Can] = {
@@ -29,11 +39,11 @@ _ASKED_BY: dict[ObjectType, Can] = {
 
 
 @dataclass(frozen=True)
-class _AskingActions:
-    """Part of operations that tell what `principal` (the caller when None) may do with an object."""
+class AskActions(Operation, abstract=True):
+    """Which actions a principal (the caller when None) is allowed on an object."""
 
     on: Ref
-    principal: Principal | None = None
+    principal: About = None
 
     def demands(self) -> tuple[Demand, ...]:
         if self.principal is not None:
@@ -45,61 +55,17 @@ class _AskingActions:
         return (self.on,)
 
 
-@dataclass(frozen=True)
-class GetServerActions(_AskingActions, Operation):
-    """Which actions somebody is allowed on the server."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/server/actions"
-    open_to_self: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
-
-
-@dataclass(frozen=True)
-class GetProjectActions(_AskingActions, Operation):
-    """Which actions somebody is allowed on the project of the request."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/project/actions"
-
-
-@dataclass(frozen=True)
-class GetWarehouseActions(_AskingActions, Operation):
-    """Which actions somebody is allowed on a warehouse."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/actions"
-
-
-@dataclass(frozen=True)
-class GetNamespaceActions(_AskingActions, Operation):
-    """Which actions somebody is allowed on a namespace."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/actions"
-
-
-@dataclass(frozen=True)
-class GetTableActions(_AskingActions, Operation):
-    """Which actions somebody is allowed on a table."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/table/{table_id}/actions"
-
-
-@dataclass(frozen=True)
-class GetViewActions(_AskingActions, Operation):
-    """Which actions somebody is allowed on a view."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/view/{view_id}/actions"
-
-
-@dataclass(frozen=True)
-class GetGenericTableActions(_AskingActions, Operation):
-    """Which actions somebody is allowed on a generic table."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/actions"
-
-
-@dataclass(frozen=True)
-class GetRoleActions(_AskingActions, Operation):
-    """Which actions somebody is allowed on a role."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/actions"
+_ACTIONS = partial(
+    one_for_each,
+    AskActions,
+    name="Get{noun}Actions",
+    endpoint="GET /management/v1/{path}/actions",
+    doc="Which actions somebody is allowed on {words}.",
+)
+ASK_ACTIONS: tuple[type[AskActions], ...] = (
+    *_ACTIONS((SERVER,), open_to_self="about oneself; asking about others demands can_read_assignments"),
+    *_ACTIONS((PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *TABULARS, ROLE)),
+)
 
 
 @dataclass(frozen=True)
@@ -111,8 +77,8 @@ class GetUserActions(Operation):
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/actions"
     open_to_self: ClassVar[str] = "about what one may do oneself; asking about others demands can_list_users"
-    user: UserRef
-    principal: Principal | None = None
+    user: InPath[UserRef]
+    principal: About = None
 
     def demands(self) -> tuple[Demand, ...]:
         return () if self.principal is None else (Demand(Can.LIST_USERS, ServerRef()),)
@@ -122,15 +88,3 @@ class GetUserActions(Operation):
 
     def facts(self) -> Facts:
         return {"about": self.user.user_id}
-
-
-AskActions = (
-    GetServerActions
-    | GetProjectActions
-    | GetWarehouseActions
-    | GetNamespaceActions
-    | GetTableActions
-    | GetViewActions
-    | GetGenericTableActions
-    | GetRoleActions
-)

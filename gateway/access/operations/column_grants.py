@@ -17,6 +17,7 @@ from gateway.access.operations.grant_lists import ListingGrants
 from gateway.access.operations.grants import ReadingGrants, WritingGrants
 from gateway.access.privileges import Privilege
 from gateway.access.refs import KeptTableRef
+from gateway.access.request import InPath
 
 _AT = "warehouse/{warehouse_id}/table/{table_id}/columns"
 
@@ -26,8 +27,8 @@ class ReadColumnAssignments(ReadingGrants, Operation):
     """Who holds what on a column; `privileges` narrows what is told, empty is all."""
 
     endpoint: ClassVar[str] = f"GET /management/v1/permissions/{_AT}/{{column}}/assignments"
-    on: KeptTableRef
-    column: str
+    on: InPath[KeptTableRef]
+    column: InPath[str]
     privileges: tuple[Privilege, ...] = ()
 
     def told(self) -> Mapping[str, str]:
@@ -38,8 +39,8 @@ class ReadColumnAssignments(ReadingGrants, Operation):
 class WritingColumnGrants(WritingGrants):
     """Part of operations that give and take privileges on a column; policies are told its name beside the rest."""
 
-    on: KeptTableRef
-    column: str
+    on: InPath[KeptTableRef]
+    column: InPath[str]
 
     def facts(self) -> Facts:
         return {**super().facts(), "column": self.column}
@@ -66,8 +67,8 @@ class ChangeColumnGrants(WritingColumnGrants, Operation):
 class ListingColumnGrants(ListingGrants):
     """Part of operations that list the grants on a column, live or ended."""
 
-    on: KeptTableRef
-    column: str
+    on: InPath[KeptTableRef]
+    column: InPath[str]
 
     def told(self) -> Mapping[str, str]:
         return {"column": self.column}
@@ -92,7 +93,7 @@ class ListTableColumnGrants(ListingGrants, Operation):
     """The live grants on all columns of a table, those that were dropped too."""
 
     endpoint: ClassVar[str] = f"GET /management/v1/{_AT}/grants"
-    on: KeptTableRef
+    on: InPath[KeptTableRef]
 
 
 WriteColumns = WriteColumnAssignments | ChangeColumnGrants

@@ -10,6 +10,7 @@ from gateway.access.demand import Demand
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.relations import Can
+from gateway.access.request import InPath
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class VendCredentials(Operation):
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
     durability: ClassVar[Durability] = Durability.BEFORE_ANSWER
-    table: TableRef
+    table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (
@@ -50,7 +51,7 @@ class SignRequest(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/sign"
     reads_because: ClassVar[str] = "it does nothing yet"
-    table: TableRef
+    table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.READ_DATA, self.table, restricted=Can.READ_COLUMNS),)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef, Ref, WarehouseRef
 from gateway.access.relations import Can
+from gateway.access.request import InPath, PageSize, PageToken, Query
 
 Kept = KeptTableRef | KeptViewRef | KeptGenericTableRef
 
@@ -20,10 +21,10 @@ class ListDeletedTabulars(Operation):
     """What was dropped in a warehouse, or in one namespace of it, as far as the caller sees it."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/deleted-tabulars"
-    warehouse: WarehouseRef
-    namespace_id: UUID | None = None
-    page_token: str | None = None
-    page_size: int | None = None
+    warehouse: InPath[WarehouseRef]
+    namespace_id: Annotated[UUID | None, Query("namespaceId")] = None
+    page_token: PageToken = None
+    page_size: PageSize = None
 
     def demands(self) -> tuple[Demand, ...]:
         return (
@@ -40,7 +41,7 @@ class UndropTabulars(Operation):
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/deleted-tabulars/undrop"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    warehouse: WarehouseRef
+    warehouse: InPath[WarehouseRef]
     targets: tuple[Kept, ...]
 
     def demands(self) -> tuple[Demand, ...]:

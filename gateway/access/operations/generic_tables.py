@@ -7,14 +7,15 @@ The catalog keeps what their creators tell and commits nothing to them; who may 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.operations.renames import rename_demands
 from gateway.access.refs import GenericTableRef, NamespaceRef, WarehouseRef
 from gateway.access.relations import Can
-from gateway.iceberg.generic_tables import CreateGenericTableRequest
+from gateway.access.request import Body, InBody, InPath, PageSize, PageToken, Query
+from gateway.iceberg.generic_tables import CreateGenericTableRequest, RenameGenericTableRequest
 from gateway.iceberg.identifiers import TableIdentifier
 
 _ALL = "/lakekeeper/v1/{prefix}/namespaces/{namespace}/generic-tables"
@@ -25,10 +26,10 @@ class ListGenericTables(Operation):
     """The generic tables of a namespace that the caller sees."""
 
     endpoint: ClassVar[str] = f"GET {_ALL}"
-    namespace: NamespaceRef
-    page_token: str | None = None
-    page_size: int | None = None
-    return_protection_status: bool = False
+    namespace: InPath[NamespaceRef]
+    page_token: PageToken = None
+    page_size: PageSize = None
+    return_protection_status: Annotated[bool, Query("returnProtectionStatus")] = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (
@@ -43,8 +44,8 @@ class CreateGenericTable(Operation):
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    namespace: NamespaceRef
-    request: CreateGenericTableRequest
+    namespace: InPath[NamespaceRef]
+    request: InBody[CreateGenericTableRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_GENERIC_TABLE, self.namespace),)
@@ -62,8 +63,8 @@ class AdoptGenericTable(Operation):
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    namespace: NamespaceRef
-    request: CreateGenericTableRequest
+    namespace: InPath[NamespaceRef]
+    request: InBody[CreateGenericTableRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (
@@ -95,7 +96,7 @@ class LoadGenericTable(Operation):
     """What is told of a generic table."""
 
     endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}"
-    table: GenericTableRef
+    table: InPath[GenericTableRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.table), Demand(Can.READ_DATA, self.table, required=False))
@@ -107,7 +108,7 @@ class GenericTableExists(Operation):
 
     endpoint: ClassVar[str] = f"HEAD {_ALL}/{{table}}"
     returns: ClassVar[int] = 204
-    table: GenericTableRef
+    table: InPath[GenericTableRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.table),)
@@ -121,7 +122,7 @@ class VendGenericTableCredentials(Operation):
 
     endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}/credentials"
     durability: ClassVar[Durability] = Durability.BEFORE_ANSWER
-    table: GenericTableRef
+    table: InPath[GenericTableRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (
@@ -137,9 +138,9 @@ class DropGenericTable(Operation):
     endpoint: ClassVar[str] = f"DELETE {_ALL}/{{table}}"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    table: GenericTableRef
-    purge: bool | None = None
-    force: bool = False
+    table: InPath[GenericTableRef]
+    purge: Annotated[bool | None, Query("purgeRequested")] = None
+    force: Annotated[bool, Query("force")] = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DROP, self.table),)
@@ -155,8 +156,8 @@ class RenameGenericTable(Operation):
     endpoint: ClassVar[str] = "POST /lakekeeper/v1/{prefix}/generic-tables/rename"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    source: GenericTableRef
-    destination: TableIdentifier
+    source: Annotated[GenericTableRef, Body(RenameGenericTableRequest, "source.identifier")]
+    destination: Annotated[TableIdentifier, Body(RenameGenericTableRequest, "destination.identifier")]
 
     def demands(self) -> tuple[Demand, ...]:
         return rename_demands(self.source, self.destination, Can.CREATE_GENERIC_TABLE)

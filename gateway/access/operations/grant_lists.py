@@ -12,19 +12,29 @@ from typing import ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
+from gateway.access.families import (
+    KEPT_TABULARS,
+    NAMESPACE_IN_WAREHOUSE,
+    PROJECT_OF_REQUEST,
+    ROLE,
+    SERVER,
+    WAREHOUSE,
+    one_for_each,
+)
 from gateway.access.operation import Operation
 from gateway.access.operations.grants import ReadingGrants, WritingGrants
-from gateway.access.refs import ProjectRef, Ref, RoleRef, ServerRef
+from gateway.access.refs import Ref, RoleRef, ServerRef
 from gateway.access.relations import VISIBLE_BY, Can
-from gateway.access.tuples import Principal, PrincipalType
+from gateway.access.request import About, OfRequest, PageSize, PageToken
+from gateway.access.tuples import PrincipalType
 
 
 @dataclass(frozen=True)
 class Paged:
     """Part of operations that answer by page: where to go on and how many at most (None for the largest page)."""
 
-    page_token: str | None = None
-    page_size: int | None = None
+    page_token: PageToken = None
+    page_size: PageSize = None
 
 
 @dataclass(frozen=True)
@@ -33,9 +43,9 @@ class ListingGrants(Paged, ReadingGrants):
 
 
 @dataclass(frozen=True)
-class ListingPrivileges:
-    """Part of operations that tell which privileges the caller may give on an object: for who sees it or manages its
-    grants.
+class ListPrivileges(Operation, abstract=True):
+    """The privileges of an object type and which of them the caller may give, for callers that see the object or manage
+    its grants.
     """
 
     on: Ref
@@ -57,10 +67,10 @@ class ListPrincipalGrants(Operation):
 
     endpoint: ClassVar[str] = "GET /management/v1/grants"
     open_to_self: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
-    project: ProjectRef
-    principal: Principal | None = None
-    page_token: str | None = None
-    page_size: int | None = None
+    project: OfRequest
+    principal: About = None
+    page_token: PageToken = None
+    page_size: PageSize = None
 
     def demands(self) -> tuple[Demand, ...]:
         if self.principal is None:
@@ -80,272 +90,46 @@ class ListPrincipalGrants(Operation):
 
 
 @dataclass(frozen=True)
-class ListServerGrants(ListingGrants, Operation):
-    """The live grants on the server."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/server/grants"
+class ListGrants(ListingGrants, Operation, abstract=True):
+    """The live grants on an object."""
 
 
 @dataclass(frozen=True)
-class ChangeServerGrants(WritingGrants, Operation):
-    """Give and take privileges on the server; what is so already stays so."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/server/grants"
+class ListGrantHistory(ListingGrants, Operation, abstract=True):
+    """The grants on an object that ended, and why."""
 
 
 @dataclass(frozen=True)
-class ListServerPrivileges(ListingPrivileges, Operation):
-    """The privileges that exist on the server, and which of them the caller may give."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/server/grants/grantable-privileges"
-
-
-@dataclass(frozen=True)
-class ListServerGrantHistory(ListingGrants, Operation):
-    """The grants on the server that ended, and why."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/server/grants/history"
-
-
-@dataclass(frozen=True)
-class ListProjectGrants(ListingGrants, Operation):
-    """The live grants on the project of the request."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/project/grants"
-
-
-@dataclass(frozen=True)
-class ChangeProjectGrants(WritingGrants, Operation):
-    """Give and take privileges on the project of the request; what is so already stays so."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/project/grants"
-
-
-@dataclass(frozen=True)
-class ListProjectPrivileges(ListingPrivileges, Operation):
-    """The privileges that exist on the project of the request, and which of them the caller may give."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/project/grants/grantable-privileges"
-
-
-@dataclass(frozen=True)
-class ListProjectGrantHistory(ListingGrants, Operation):
-    """The grants on the project of the request that ended, and why."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/project/grants/history"
-
-
-@dataclass(frozen=True)
-class ListWarehouseGrants(ListingGrants, Operation):
-    """The live grants on a warehouse."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/grants"
-
-
-@dataclass(frozen=True)
-class ChangeWarehouseGrants(WritingGrants, Operation):
-    """Give and take privileges on a warehouse; what is so already stays so."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/grants"
-
-
-@dataclass(frozen=True)
-class ListWarehousePrivileges(ListingPrivileges, Operation):
-    """The privileges that exist on a warehouse, and which of them the caller may give."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/grants/grantable-privileges"
-
-
-@dataclass(frozen=True)
-class ListWarehouseGrantHistory(ListingGrants, Operation):
-    """The grants on a warehouse that ended, and why."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/grants/history"
-
-
-@dataclass(frozen=True)
-class ListNamespaceGrants(ListingGrants, Operation):
-    """The live grants on a namespace."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/grants"
-
-
-@dataclass(frozen=True)
-class ChangeNamespaceGrants(WritingGrants, Operation):
-    """Give and take privileges on a namespace; what is so already stays so."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/grants"
-
-
-@dataclass(frozen=True)
-class ListNamespacePrivileges(ListingPrivileges, Operation):
-    """The privileges that exist on a namespace, and which of them the caller may give."""
-
-    endpoint: ClassVar[str] = (
-        "GET /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/grants/grantable-privileges"
-    )
-
-
-@dataclass(frozen=True)
-class ListNamespaceGrantHistory(ListingGrants, Operation):
-    """The grants on a namespace that ended, and why."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/grants/history"
-
-
-@dataclass(frozen=True)
-class ListTableGrants(ListingGrants, Operation):
-    """The live grants on a table."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/table/{table_id}/grants"
-
-
-@dataclass(frozen=True)
-class ChangeTableGrants(WritingGrants, Operation):
-    """Give and take privileges on a table; what is so already stays so."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/table/{table_id}/grants"
-
-
-@dataclass(frozen=True)
-class ListTablePrivileges(ListingPrivileges, Operation):
-    """The privileges that exist on a table, and which of them the caller may give."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/table/{table_id}/grants/grantable-privileges"
-
-
-@dataclass(frozen=True)
-class ListTableGrantHistory(ListingGrants, Operation):
-    """The grants on a table that ended, and why."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/table/{table_id}/grants/history"
-
-
-@dataclass(frozen=True)
-class ListViewGrants(ListingGrants, Operation):
-    """The live grants on a view."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/view/{view_id}/grants"
-
-
-@dataclass(frozen=True)
-class ListGenericTableGrants(ListingGrants, Operation):
-    """The live grants on a generic table."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/grants"
-
-
-@dataclass(frozen=True)
-class ChangeViewGrants(WritingGrants, Operation):
-    """Give and take privileges on a view; what is so already stays so."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/view/{view_id}/grants"
-
-
-@dataclass(frozen=True)
-class ChangeGenericTableGrants(WritingGrants, Operation):
-    """Give and take privileges on a generic table; what is so already stays so."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/grants"
-
-
-@dataclass(frozen=True)
-class ListViewPrivileges(ListingPrivileges, Operation):
-    """The privileges that exist on a view, and which of them the caller may give."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/view/{view_id}/grants/grantable-privileges"
-
-
-@dataclass(frozen=True)
-class ListGenericTablePrivileges(ListingPrivileges, Operation):
-    """The privileges that exist on a generic table, and which of them the caller may give."""
-
-    endpoint: ClassVar[str] = (
-        "GET /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/grants/grantable-privileges"
-    )
-
-
-@dataclass(frozen=True)
-class ListViewGrantHistory(ListingGrants, Operation):
-    """The grants on a view that ended, and why."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/view/{view_id}/grants/history"
-
-
-@dataclass(frozen=True)
-class ListGenericTableGrantHistory(ListingGrants, Operation):
-    """The grants on a generic table that ended, and why."""
-
-    endpoint: ClassVar[str] = (
-        "GET /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/grants/history"
-    )
-
-
-@dataclass(frozen=True)
-class ListRoleGrants(ListingGrants, Operation):
-    """The live grants on a role."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/grants"
-
-
-@dataclass(frozen=True)
-class ChangeRoleGrants(WritingGrants, Operation):
-    """Give and take privileges on a role; what is so already stays so."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/role/{role_id}/grants"
-
-
-@dataclass(frozen=True)
-class ListRolePrivileges(ListingPrivileges, Operation):
-    """The privileges that exist on a role, and which of them the caller may give."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/grants/grantable-privileges"
-
-
-@dataclass(frozen=True)
-class ListRoleGrantHistory(ListingGrants, Operation):
-    """The grants on a role that ended, and why."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/grants/history"
-
-
-ListGrants = (
-    ListServerGrants
-    | ListProjectGrants
-    | ListWarehouseGrants
-    | ListNamespaceGrants
-    | ListTableGrants
-    | ListViewGrants
-    | ListGenericTableGrants
-    | ListRoleGrants
+class ChangeGrants(WritingGrants, Operation, abstract=True):
+    """Give and take privileges on an object; what is so already stays so."""
+
+
+_ALL = (SERVER, PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *KEPT_TABULARS, ROLE)
+LIST_GRANTS: tuple[type[ListGrants], ...] = one_for_each(
+    ListGrants,
+    _ALL,
+    name="List{noun}Grants",
+    endpoint="GET /management/v1/{path}/grants",
+    doc="The live grants on {words}.",
 )
-ChangeGrants = (
-    ChangeServerGrants
-    | ChangeProjectGrants
-    | ChangeWarehouseGrants
-    | ChangeNamespaceGrants
-    | ChangeTableGrants
-    | ChangeViewGrants
-    | ChangeGenericTableGrants
-    | ChangeRoleGrants
+LIST_GRANT_HISTORY: tuple[type[ListGrantHistory], ...] = one_for_each(
+    ListGrantHistory,
+    _ALL,
+    name="List{noun}GrantHistory",
+    endpoint="GET /management/v1/{path}/grants/history",
+    doc="The grants on {words} that ended, and why.",
 )
-ListPrivileges = (
-    ListServerPrivileges
-    | ListProjectPrivileges
-    | ListWarehousePrivileges
-    | ListNamespacePrivileges
-    | ListTablePrivileges
-    | ListViewPrivileges
-    | ListGenericTablePrivileges
-    | ListRolePrivileges
+LIST_PRIVILEGES: tuple[type[ListPrivileges], ...] = one_for_each(
+    ListPrivileges,
+    _ALL,
+    name="List{noun}Privileges",
+    endpoint="GET /management/v1/{path}/grants/grantable-privileges",
+    doc="The privileges that exist on {words}, and which of them the caller may give.",
 )
-ListGrantHistory = (
-    ListServerGrantHistory
-    | ListProjectGrantHistory
-    | ListWarehouseGrantHistory
-    | ListNamespaceGrantHistory
-    | ListTableGrantHistory
-    | ListViewGrantHistory
-    | ListGenericTableGrantHistory
-    | ListRoleGrantHistory
+CHANGE_GRANTS: tuple[type[ChangeGrants], ...] = one_for_each(
+    ChangeGrants,
+    _ALL,
+    name="Change{noun}Grants",
+    endpoint="POST /management/v1/{path}/grants",
+    doc="Give and take privileges on {words}; what is so already stays so.",
 )

@@ -13,6 +13,16 @@ from datetime import datetime
 from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
+from gateway.access.families import (
+    DEFAULT_PROJECT,
+    KEPT_TABULARS,
+    NAMESPACE,
+    PROJECT,
+    ROLE,
+    SERVER,
+    WAREHOUSE,
+    one_for_each,
+)
 from gateway.access.operation import Durability, Operation
 from gateway.access.privileges import Privilege, granting
 from gateway.access.refs import Ref
@@ -82,161 +92,29 @@ class WritingGrants:
 
 
 @dataclass(frozen=True)
-class ReadingAssignments(ReadingGrants):
-    """As the assignments API reads: `privileges` narrows what is told, empty is all."""
+class ReadAssignments(ReadingGrants, Operation, abstract=True):
+    """Who holds what on an object, as the assignments API reads: `privileges` narrows what is told, empty is all."""
 
     privileges: tuple[Privilege, ...] = ()
 
 
 @dataclass(frozen=True)
-class ReadServerAssignments(ReadingAssignments, Operation):
-    """Who holds what on the server."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/server/assignments"
+class WriteAssignments(WritingGrants, Operation, abstract=True):
+    """Give and take privileges on an object, as the assignments API writes."""
 
 
-@dataclass(frozen=True)
-class WriteServerAssignments(WritingGrants, Operation):
-    """Give and take privileges on the server."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/permissions/server/assignments"
-
-
-@dataclass(frozen=True)
-class ReadDefaultProjectAssignments(ReadingAssignments, Operation):
-    """Who holds what on the project of the request."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/project/assignments"
-
-
-@dataclass(frozen=True)
-class WriteDefaultProjectAssignments(WritingGrants, Operation):
-    """Give and take privileges on the project of the request."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/permissions/project/assignments"
-
-
-@dataclass(frozen=True)
-class ReadProjectAssignments(ReadingAssignments, Operation):
-    """Who holds what on a project."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/project/{project_id}/assignments"
-
-
-@dataclass(frozen=True)
-class WriteProjectAssignments(WritingGrants, Operation):
-    """Give and take privileges on a project."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/permissions/project/{project_id}/assignments"
-
-
-@dataclass(frozen=True)
-class ReadWarehouseAssignments(ReadingAssignments, Operation):
-    """Who holds what on a warehouse."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/warehouse/{warehouse_id}/assignments"
-
-
-@dataclass(frozen=True)
-class WriteWarehouseAssignments(WritingGrants, Operation):
-    """Give and take privileges on a warehouse."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/permissions/warehouse/{warehouse_id}/assignments"
-
-
-@dataclass(frozen=True)
-class ReadNamespaceAssignments(ReadingAssignments, Operation):
-    """Who holds what on a namespace."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/namespace/{namespace_id}/assignments"
-
-
-@dataclass(frozen=True)
-class WriteNamespaceAssignments(WritingGrants, Operation):
-    """Give and take privileges on a namespace."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/permissions/namespace/{namespace_id}/assignments"
-
-
-@dataclass(frozen=True)
-class ReadTableAssignments(ReadingAssignments, Operation):
-    """Who holds what on a table."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/warehouse/{warehouse_id}/table/{table_id}/assignments"
-
-
-@dataclass(frozen=True)
-class WriteTableAssignments(WritingGrants, Operation):
-    """Give and take privileges on a table."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/permissions/warehouse/{warehouse_id}/table/{table_id}/assignments"
-
-
-@dataclass(frozen=True)
-class ReadViewAssignments(ReadingAssignments, Operation):
-    """Who holds what on a view."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/warehouse/{warehouse_id}/view/{view_id}/assignments"
-
-
-@dataclass(frozen=True)
-class ReadGenericTableAssignments(ReadingAssignments, Operation):
-    """Who holds what on a generic table."""
-
-    endpoint: ClassVar[str] = (
-        "GET /management/v1/permissions/warehouse/{warehouse_id}/generic-table/{generic_table_id}/assignments"
-    )
-
-
-@dataclass(frozen=True)
-class WriteViewAssignments(WritingGrants, Operation):
-    """Give and take privileges on a view."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/permissions/warehouse/{warehouse_id}/view/{view_id}/assignments"
-
-
-@dataclass(frozen=True)
-class WriteGenericTableAssignments(WritingGrants, Operation):
-    """Give and take privileges on a generic table."""
-
-    endpoint: ClassVar[str] = (
-        "POST /management/v1/permissions/warehouse/{warehouse_id}/generic-table/{generic_table_id}/assignments"
-    )
-
-
-@dataclass(frozen=True)
-class ReadRoleAssignments(ReadingAssignments, Operation):
-    """Who holds what on a role."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/role/{role_id}/assignments"
-
-
-@dataclass(frozen=True)
-class WriteRoleAssignments(WritingGrants, Operation):
-    """Give and take privileges on a role."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/permissions/role/{role_id}/assignments"
-
-
-ReadAssignments = (
-    ReadServerAssignments
-    | ReadDefaultProjectAssignments
-    | ReadProjectAssignments
-    | ReadWarehouseAssignments
-    | ReadNamespaceAssignments
-    | ReadTableAssignments
-    | ReadViewAssignments
-    | ReadGenericTableAssignments
-    | ReadRoleAssignments
+_ALL = (SERVER, DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *KEPT_TABULARS, ROLE)
+READ_ASSIGNMENTS: tuple[type[ReadAssignments], ...] = one_for_each(
+    ReadAssignments,
+    _ALL,
+    name="Read{noun}Assignments",
+    endpoint="GET /management/v1/permissions/{path}/assignments",
+    doc="Who holds what on {words}.",
 )
-WriteAssignments = (
-    WriteServerAssignments
-    | WriteDefaultProjectAssignments
-    | WriteProjectAssignments
-    | WriteWarehouseAssignments
-    | WriteNamespaceAssignments
-    | WriteTableAssignments
-    | WriteViewAssignments
-    | WriteGenericTableAssignments
-    | WriteRoleAssignments
+WRITE_ASSIGNMENTS: tuple[type[WriteAssignments], ...] = one_for_each(
+    WriteAssignments,
+    _ALL,
+    name="Write{noun}Assignments",
+    endpoint="POST /management/v1/permissions/{path}/assignments",
+    doc="Give and take privileges on {words}.",
 )

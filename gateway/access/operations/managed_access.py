@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
+from gateway.access.families import NAMESPACE, WAREHOUSE, one_for_each
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import Ref
 from gateway.access.relations import VISIBLE_BY, Can
+from gateway.access.request import Body
+from gateway.protocol.rights import ManagedAccessRequest
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """For who sees the object or manages its grants."""
+class GetPermissions(Operation, abstract=True):
+    """Whether access below an object is managed, for callers that see the object or manage its grants."""
 
     on: Ref
 
@@ -23,12 +26,12 @@ class _Reading:
 
 
 @dataclass(frozen=True)
-class _Setting:
-    """For who manages the grants on the object."""
+class SetManagedAccess(Operation, abstract=True):
+    """Manage access below an object, or no longer, for callers that manage its grants."""
 
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     on: Ref
-    managed: bool
+    managed: Annotated[bool, Body(ManagedAccessRequest, "managed_access")]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.SET_MANAGED_ACCESS, self.on),)
@@ -37,33 +40,26 @@ class _Setting:
         return {"managed_access": self.managed}
 
 
-@dataclass(frozen=True)
-class GetWarehousePermissions(_Reading, Operation):
-    """Whether access to what lies in a warehouse is managed."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/warehouse/{warehouse_id}"
-
-
-@dataclass(frozen=True)
-class GetNamespacePermissions(_Reading, Operation):
-    """Whether access to what lies in a namespace is managed, by it or by something above."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/namespace/{namespace_id}"
-
-
-@dataclass(frozen=True)
-class SetWarehouseManagedAccess(_Setting, Operation):
-    """Manage access to what lies in a warehouse, or no longer."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/permissions/warehouse/{warehouse_id}/managed-access"
-
-
-@dataclass(frozen=True)
-class SetNamespaceManagedAccess(_Setting, Operation):
-    """Manage access to what lies in a namespace, or no longer."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/permissions/namespace/{namespace_id}/managed-access"
-
-
-GetPermissions = GetWarehousePermissions | GetNamespacePermissions
-SetManagedAccess = SetWarehouseManagedAccess | SetNamespaceManagedAccess
+GET_PERMISSIONS: tuple[type[GetPermissions], ...] = (
+    *one_for_each(
+        GetPermissions,
+        (WAREHOUSE,),
+        name="Get{noun}Permissions",
+        endpoint="GET /management/v1/permissions/{path}",
+        doc="Whether access to what lies in {words} is managed.",
+    ),
+    *one_for_each(
+        GetPermissions,
+        (NAMESPACE,),
+        name="Get{noun}Permissions",
+        endpoint="GET /management/v1/permissions/{path}",
+        doc="Whether access to what lies in {words} is managed, by it or by something above.",
+    ),
+)
+SET_MANAGED_ACCESS: tuple[type[SetManagedAccess], ...] = one_for_each(
+    SetManagedAccess,
+    (WAREHOUSE, NAMESPACE),
+    name="Set{noun}ManagedAccess",
+    endpoint="POST /management/v1/permissions/{path}/managed-access",
+    doc="Manage access to what lies in {words}, or no longer.",
+)

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import NamespaceIdRef, NamespaceRef, WarehouseRef
 from gateway.access.relations import Can
+from gateway.access.request import Body, InPath
 from gateway.iceberg.identifiers import Namespace
+from gateway.protocol.namespaces import MoveNamespaceRequest
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,10 @@ class MoveNamespace(Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/move"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    warehouse: WarehouseRef
-    namespace: NamespaceIdRef
-    destination: Namespace
-    force: bool = False
+    warehouse: InPath[WarehouseRef]
+    namespace: InPath[NamespaceIdRef]
+    destination: Annotated[Namespace, Body(MoveNamespaceRequest, "identifier")]
+    force: Annotated[bool, Body(MoveNamespaceRequest, "force")] = False
 
     @property
     def parent(self) -> WarehouseRef | NamespaceRef:

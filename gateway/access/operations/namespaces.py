@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import NamespaceRef, WarehouseRef
 from gateway.access.relations import Can
+from gateway.access.request import InBody, InPath, PageSize, PageToken, Query
 from gateway.iceberg.identifiers import Namespace
 from gateway.iceberg.wire import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
 
@@ -20,10 +21,10 @@ class ListNamespaces(Operation):
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces"
     parent: WarehouseRef | NamespaceRef
-    page_token: str | None = None
-    page_size: int | None = None
-    return_uuids: bool = False
-    return_protection_status: bool = False
+    page_token: PageToken = None
+    page_size: PageSize = None
+    return_uuids: Annotated[bool, Query("returnUuids")] = False
+    return_protection_status: Annotated[bool, Query("returnProtectionStatus")] = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (
@@ -38,8 +39,8 @@ class CreateNamespace(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    warehouse: WarehouseRef
-    request: CreateNamespaceRequest
+    warehouse: InPath[WarehouseRef]
+    request: InBody[CreateNamespaceRequest]
 
     @property
     def namespace(self) -> Namespace:
@@ -64,7 +65,7 @@ class LoadNamespace(Operation):
     """A namespace's properties."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}"
-    namespace: NamespaceRef
+    namespace: InPath[NamespaceRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.namespace),)
@@ -76,7 +77,7 @@ class NamespaceExists(Operation):
 
     endpoint: ClassVar[str] = "HEAD /catalog/v1/{prefix}/namespaces/{namespace}"
     returns: ClassVar[int] = 204
-    namespace: NamespaceRef
+    namespace: InPath[NamespaceRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.namespace),)
@@ -91,10 +92,10 @@ class DropNamespace(Operation):
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    namespace: NamespaceRef
-    recursive: bool = False
-    force: bool = False
-    purge: bool = True
+    namespace: InPath[NamespaceRef]
+    recursive: Annotated[bool, Query("recursive")] = False
+    force: Annotated[bool, Query("force")] = False
+    purge: Annotated[bool, Query("purge")] = True
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DELETE, self.namespace),)
@@ -109,8 +110,8 @@ class UpdateNamespaceProperties(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/properties"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    namespace: NamespaceRef
-    request: UpdateNamespacePropertiesRequest
+    namespace: InPath[NamespaceRef]
+    request: InBody[UpdateNamespacePropertiesRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.UPDATE_PROPERTIES, self.namespace),)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
-from gateway.access.refs import ProjectRef, ServerRef
+from gateway.access.refs import ServerRef
 from gateway.access.relations import Can
+from gateway.access.request import Body, OfRequest
+from gateway.protocol.projects import CreateProjectRequest, RenameProjectRequest
 
 
 @dataclass(frozen=True)
@@ -19,8 +21,8 @@ class CreateProject(Operation):
     endpoint: ClassVar[str] = "POST /management/v1/project"
     returns: ClassVar[int] = 201
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    project_name: str
-    project_id: str | None = None
+    project_name: Annotated[str, Body(CreateProjectRequest, "project_name")]
+    project_id: Annotated[str | None, Body(CreateProjectRequest, "project_id")] = None
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_PROJECT, ServerRef()),)
@@ -45,7 +47,7 @@ class GetProject(Operation):
 
     endpoint: ClassVar[str] = "GET /management/v1/project"
     also_at: ClassVar[tuple[str, ...]] = ("/management/v1/project/{project_id}", "/management/v1/default-project")
-    project: ProjectRef
+    project: OfRequest
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.project),)
@@ -61,8 +63,8 @@ class RenameProject(Operation):
         "/management/v1/default-project/rename",
     )
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    project: ProjectRef
-    new_name: str
+    project: OfRequest
+    new_name: Annotated[str, Body(RenameProjectRequest, "new_name")]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.RENAME, self.project),)
@@ -79,7 +81,7 @@ class DeleteProject(Operation):
     also_at: ClassVar[tuple[str, ...]] = ("/management/v1/project/{project_id}", "/management/v1/default-project")
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    project: ProjectRef
+    project: OfRequest
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DELETE, self.project),)

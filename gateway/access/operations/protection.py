@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
+from gateway.access.families import NAMESPACE_IN_WAREHOUSE, TABULARS, one_for_each
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import GenericTableIdRef, NamespaceIdRef, TableIdRef, ViewIdRef
 from gateway.access.relations import Can
+from gateway.access.request import Body
+from gateway.protocol.protection import SetProtectionRequest
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """For who sees it."""
+class GetProtection(Operation, abstract=True):
+    """Whether an object is protected, for callers that see it."""
 
     on: NamespaceIdRef | TableIdRef | ViewIdRef | GenericTableIdRef
 
@@ -23,12 +26,12 @@ class _Reading:
 
 
 @dataclass(frozen=True)
-class _Setting:
-    """For who may change it."""
+class SetProtection(Operation, abstract=True):
+    """Protect an object, or no longer."""
 
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     on: NamespaceIdRef | TableIdRef | ViewIdRef | GenericTableIdRef
-    protected: bool
+    protected: Annotated[bool, Body(SetProtectionRequest, "protected")]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.SET_PROTECTION, self.on),)
@@ -37,61 +40,18 @@ class _Setting:
         return {"protected": self.protected}
 
 
-@dataclass(frozen=True)
-class GetNamespaceProtection(_Reading, Operation):
-    """Whether a namespace is protected."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/protection"
-
-
-@dataclass(frozen=True)
-class SetNamespaceProtection(_Setting, Operation):
-    """Protect a namespace, or no longer."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/protection"
-
-
-@dataclass(frozen=True)
-class GetTableProtection(_Reading, Operation):
-    """Whether a table is protected."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/table/{table_id}/protection"
-
-
-@dataclass(frozen=True)
-class SetTableProtection(_Setting, Operation):
-    """Protect a table, or no longer."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/table/{table_id}/protection"
-
-
-@dataclass(frozen=True)
-class GetViewProtection(_Reading, Operation):
-    """Whether a view is protected."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/view/{view_id}/protection"
-
-
-@dataclass(frozen=True)
-class GetGenericTableProtection(_Reading, Operation):
-    """Whether a generic table is protected."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/protection"
-
-
-@dataclass(frozen=True)
-class SetViewProtection(_Setting, Operation):
-    """Protect a view, or no longer."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/view/{view_id}/protection"
-
-
-@dataclass(frozen=True)
-class SetGenericTableProtection(_Setting, Operation):
-    """Protect a generic table, or no longer."""
-
-    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/generic-table/{generic_table_id}/protection"
-
-
-GetProtection = GetNamespaceProtection | GetTableProtection | GetViewProtection | GetGenericTableProtection
-SetProtection = SetNamespaceProtection | SetTableProtection | SetViewProtection | SetGenericTableProtection
+_ALL = (NAMESPACE_IN_WAREHOUSE, *TABULARS)
+GET_PROTECTION: tuple[type[GetProtection], ...] = one_for_each(
+    GetProtection,
+    _ALL,
+    name="Get{noun}Protection",
+    endpoint="GET /management/v1/{path}/protection",
+    doc="Whether {words} is protected.",
+)
+SET_PROTECTION: tuple[type[SetProtection], ...] = one_for_each(
+    SetProtection,
+    _ALL,
+    name="Set{noun}Protection",
+    endpoint="POST /management/v1/{path}/protection",
+    doc="Protect {words}, or no longer.",
+)

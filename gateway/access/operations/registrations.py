@@ -10,6 +10,7 @@ from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import NamespaceRef, TableRef, WarehouseRef
 from gateway.access.relations import Can
+from gateway.access.request import InBody, InPath
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import RegisterTableRequest, RegisterViewRequest
 
@@ -29,8 +30,8 @@ class RegisterTable(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    namespace: NamespaceRef
-    request: RegisterTableRequest
+    namespace: InPath[NamespaceRef]
+    request: InBody[RegisterTableRequest]
 
     @property
     def table(self) -> TableRef:
@@ -54,8 +55,8 @@ class AdoptTable(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    namespace: NamespaceRef
-    request: RegisterTableRequest
+    namespace: InPath[NamespaceRef]
+    request: InBody[RegisterTableRequest]
 
     @property
     def table(self) -> TableRef:
@@ -79,7 +80,7 @@ class UnregisterTable(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    table: TableRef
+    table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.UNREGISTER, self.table), Demand(Can.GET_METADATA, self.table))
@@ -91,8 +92,8 @@ class RegisterView(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register-view"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    namespace: NamespaceRef
-    request: RegisterViewRequest
+    namespace: InPath[NamespaceRef]
+    request: InBody[RegisterViewRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_VIEW, self.namespace),)
@@ -107,8 +108,8 @@ class AdoptView(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register-view"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    namespace: NamespaceRef
-    request: RegisterViewRequest
+    namespace: InPath[NamespaceRef]
+    request: InBody[RegisterViewRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return Demand(Can.CREATE_VIEW, self.namespace), _manages_storage(self.namespace)

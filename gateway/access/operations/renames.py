@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import GenericTableRef, NamespaceRef, TableRef, ViewRef
 from gateway.access.relations import Can
+from gateway.access.request import Body
 from gateway.iceberg.identifiers import TableIdentifier
+from gateway.iceberg.wire import RenameRequest
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,8 @@ class RenameTable(Operation):
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/tables/rename"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    source: TableRef
-    destination: TableIdentifier
+    source: Annotated[TableRef, Body(RenameRequest, "source.identifier")]
+    destination: Annotated[TableIdentifier, Body(RenameRequest, "destination.identifier")]
 
     def demands(self) -> tuple[Demand, ...]:
         return rename_demands(self.source, self.destination, Can.CREATE_TABLE)
@@ -41,8 +43,8 @@ class RenameView(Operation):
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/views/rename"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    source: ViewRef
-    destination: TableIdentifier
+    source: Annotated[ViewRef, Body(RenameRequest, "source.identifier")]
+    destination: Annotated[TableIdentifier, Body(RenameRequest, "destination.identifier")]
 
     def demands(self) -> tuple[Demand, ...]:
         return rename_demands(self.source, self.destination, Can.CREATE_VIEW)

@@ -9,22 +9,24 @@ grants; about others who may read its assignments.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from gateway.access.demand import Demand
+from gateway.access.families import DEFAULT_PROJECT, NAMESPACE, PROJECT, ROLE, SERVER, TABULARS, WAREHOUSE, one_for_each
 from gateway.access.operation import Operation
 from gateway.access.refs import Ref
 from gateway.access.relations import VISIBLE_BY, Can
-from gateway.access.tuples import Principal
+from gateway.access.request import About
 
 
 @dataclass(frozen=True)
-class AskingRights:
-    """Part of operations that tell what `principal` (the caller when None) may do on an object."""
+class AskRights(Operation, abstract=True):
+    """Which actions a principal (the caller when None) is allowed on an object."""
 
     authorizer_only: ClassVar[bool]
     on: Ref
-    principal: Principal | None = None
+    principal: About = None
 
     def demands(self) -> tuple[Demand, ...]:
         visible_by = VISIBLE_BY.get(self.on.type)
@@ -38,177 +40,27 @@ class AskingRights:
         return (self.on,)
 
 
-@dataclass(frozen=True)
-class GetServerAccess(AskingRights, Operation):
-    """Which of all actions somebody is allowed on the server."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/server/access"
-    authorizer_only: ClassVar[bool] = False
-    open_to_self: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
-
-
-@dataclass(frozen=True)
-class GetServerAuthorizerActions(AskingRights, Operation):
-    """Which of the actions of the relationship model somebody is allowed on the server."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/server/authorizer-actions"
-    authorizer_only: ClassVar[bool] = True
-    open_to_self: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
-
-
-@dataclass(frozen=True)
-class GetDefaultProjectAccess(AskingRights, Operation):
-    """Which of all actions somebody is allowed on the project of the request."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/project/access"
-    authorizer_only: ClassVar[bool] = False
-
-
-@dataclass(frozen=True)
-class GetDefaultProjectAuthorizerActions(AskingRights, Operation):
-    """Which of the actions of the relationship model somebody is allowed on the project of the request."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/project/authorizer-actions"
-    authorizer_only: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class GetProjectAccess(AskingRights, Operation):
-    """Which of all actions somebody is allowed on a project."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/project/{project_id}/access"
-    authorizer_only: ClassVar[bool] = False
-
-
-@dataclass(frozen=True)
-class GetProjectAuthorizerActions(AskingRights, Operation):
-    """Which of the actions of the relationship model somebody is allowed on a project."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/project/{project_id}/authorizer-actions"
-    authorizer_only: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class GetWarehouseAccess(AskingRights, Operation):
-    """Which of all actions somebody is allowed on a warehouse."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/warehouse/{warehouse_id}/access"
-    authorizer_only: ClassVar[bool] = False
-
-
-@dataclass(frozen=True)
-class GetWarehouseAuthorizerActions(AskingRights, Operation):
-    """Which of the actions of the relationship model somebody is allowed on a warehouse."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/warehouse/{warehouse_id}/authorizer-actions"
-    authorizer_only: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class GetNamespaceAccess(AskingRights, Operation):
-    """Which of all actions somebody is allowed on a namespace."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/namespace/{namespace_id}/access"
-    authorizer_only: ClassVar[bool] = False
-
-
-@dataclass(frozen=True)
-class GetNamespaceAuthorizerActions(AskingRights, Operation):
-    """Which of the actions of the relationship model somebody is allowed on a namespace."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/namespace/{namespace_id}/authorizer-actions"
-    authorizer_only: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class GetTableAccess(AskingRights, Operation):
-    """Which of all actions somebody is allowed on a table."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/warehouse/{warehouse_id}/table/{table_id}/access"
-    authorizer_only: ClassVar[bool] = False
-
-
-@dataclass(frozen=True)
-class GetTableAuthorizerActions(AskingRights, Operation):
-    """Which of the actions of the relationship model somebody is allowed on a table."""
-
-    endpoint: ClassVar[str] = (
-        "GET /management/v1/permissions/warehouse/{warehouse_id}/table/{table_id}/authorizer-actions"
-    )
-    authorizer_only: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class GetViewAccess(AskingRights, Operation):
-    """Which of all actions somebody is allowed on a view."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/warehouse/{warehouse_id}/view/{view_id}/access"
-    authorizer_only: ClassVar[bool] = False
-
-
-@dataclass(frozen=True)
-class GetGenericTableAccess(AskingRights, Operation):
-    """Which of all actions somebody is allowed on a generic table."""
-
-    endpoint: ClassVar[str] = (
-        "GET /management/v1/permissions/warehouse/{warehouse_id}/generic-table/{generic_table_id}/access"
-    )
-    authorizer_only: ClassVar[bool] = False
-
-
-@dataclass(frozen=True)
-class GetViewAuthorizerActions(AskingRights, Operation):
-    """Which of the actions of the relationship model somebody is allowed on a view."""
-
-    endpoint: ClassVar[str] = (
-        "GET /management/v1/permissions/warehouse/{warehouse_id}/view/{view_id}/authorizer-actions"
-    )
-    authorizer_only: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class GetGenericTableAuthorizerActions(AskingRights, Operation):
-    """Which of the actions of the relationship model somebody is allowed on a generic table."""
-
-    endpoint: ClassVar[str] = (
-        "GET /management/v1/permissions/warehouse/{warehouse_id}/generic-table/{generic_table_id}/authorizer-actions"
-    )
-    authorizer_only: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class GetRoleAccess(AskingRights, Operation):
-    """Which of all actions somebody is allowed on a role."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/role/{role_id}/access"
-    authorizer_only: ClassVar[bool] = False
-
-
-@dataclass(frozen=True)
-class GetRoleAuthorizerActions(AskingRights, Operation):
-    """Which of the actions of the relationship model somebody is allowed on a role."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/permissions/role/{role_id}/authorizer-actions"
-    authorizer_only: ClassVar[bool] = True
-
-
-AskRights = (
-    GetServerAccess
-    | GetServerAuthorizerActions
-    | GetDefaultProjectAccess
-    | GetDefaultProjectAuthorizerActions
-    | GetProjectAccess
-    | GetProjectAuthorizerActions
-    | GetWarehouseAccess
-    | GetWarehouseAuthorizerActions
-    | GetNamespaceAccess
-    | GetNamespaceAuthorizerActions
-    | GetTableAccess
-    | GetTableAuthorizerActions
-    | GetViewAccess
-    | GetGenericTableAccess
-    | GetViewAuthorizerActions
-    | GetGenericTableAuthorizerActions
-    | GetRoleAccess
-    | GetRoleAuthorizerActions
+_OPEN_TO_SELF = "about oneself; asking about others demands can_read_assignments"
+_OTHERS = (DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *TABULARS, ROLE)
+_ACCESS = partial(
+    one_for_each,
+    AskRights,
+    name="Get{noun}Access",
+    endpoint="GET /management/v1/permissions/{path}/access",
+    doc="Which of all actions somebody is allowed on {words}.",
+    authorizer_only=False,
+)
+_AUTHORIZER_ACTIONS = partial(
+    one_for_each,
+    AskRights,
+    name="Get{noun}AuthorizerActions",
+    endpoint="GET /management/v1/permissions/{path}/authorizer-actions",
+    doc="Which of the actions of the relationship model somebody is allowed on {words}.",
+    authorizer_only=True,
+)
+ASK_RIGHTS: tuple[type[AskRights], ...] = (
+    *_ACCESS((SERVER,), open_to_self=_OPEN_TO_SELF),
+    *_ACCESS(_OTHERS),
+    *_AUTHORIZER_ACTIONS((SERVER,), open_to_self=_OPEN_TO_SELF),
+    *_AUTHORIZER_ACTIONS(_OTHERS),
 )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
@@ -12,8 +12,10 @@ from gateway.access.operation import Durability, Operation
 from gateway.access.operations.grants import WritingGrants
 from gateway.access.refs import ProjectRef, RoleRef
 from gateway.access.relations import Can
+from gateway.access.request import Body, InBody, InPath, OfRequest, PageSize, PageToken, Query, RequestProject
 from gateway.access.tuples import PrincipalType
 from gateway.protocol.roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
+from gateway.protocol.search import SearchRequest
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,8 @@ class CreateRole(Operation):
     endpoint: ClassVar[str] = "POST /management/v1/role"
     returns: ClassVar[int] = 201
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    project: ProjectRef
-    request: CreateRoleRequest
+    project: Annotated[ProjectRef, RequestProject(in_body=True)]
+    request: InBody[CreateRoleRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_ROLE, self.project),)
@@ -38,12 +40,12 @@ class ListRoles(Operation):
     """The roles of a project; empty filters take all."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role"
-    project: ProjectRef
-    ids: tuple[UUID, ...] = ()
-    source_ids: tuple[str, ...] = ()
-    provider_ids: tuple[str, ...] = ()
-    page_token: str | None = None
-    page_size: int | None = None
+    project: OfRequest
+    ids: Annotated[tuple[UUID, ...], Query("roleIds")] = ()
+    source_ids: Annotated[tuple[str, ...], Query("sourceIds")] = ()
+    provider_ids: Annotated[tuple[str, ...], Query("providerIds")] = ()
+    page_token: PageToken = None
+    page_size: PageSize = None
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.LIST_ROLES, self.project),)
@@ -55,8 +57,8 @@ class SearchRole(Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/search/role"
     reads_because: ClassVar[str] = "it searches"
-    project: ProjectRef
-    text: str
+    project: OfRequest
+    text: Annotated[str, Body(SearchRequest, "search")]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.SEARCH_ROLES, self.project),)
@@ -67,7 +69,7 @@ class _OfRole:
     """Part of what is about one role and needs one relation on it."""
 
     needs: ClassVar[Can]
-    role: RoleRef
+    role: InPath[RoleRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(self.needs, self.role),)
@@ -99,7 +101,7 @@ class UpdateRole(_OfRole, Operation):
     endpoint: ClassVar[str] = "POST /management/v1/role/{role_id}"
     needs: ClassVar[Can] = Can.UPDATE
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    request: UpdateRoleRequest
+    request: InBody[UpdateRoleRequest]
 
     def facts(self) -> Facts:
         return {"role_name": self.request.name}
@@ -112,7 +114,7 @@ class UpdateRoleSourceSystem(_OfRole, Operation):
     endpoint: ClassVar[str] = "PUT /management/v1/role/{role_id}/source-system"
     needs: ClassVar[Can] = Can.UPDATE_SOURCE_SYSTEM
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    request: RoleSourceRequest
+    request: InBody[RoleSourceRequest]
 
     def facts(self) -> Facts:
         return {"provider_id": self.request.provider_id}
@@ -134,9 +136,9 @@ class ListRoleMembers(_OfRole, Operation):
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/members"
     needs: ClassVar[Can] = Can.READ_ROLE_ASSIGNMENTS
-    type: PrincipalType | None = None
-    page_token: str | None = None
-    page_size: int | None = None
+    type: Annotated[PrincipalType | None, Query("type")] = None
+    page_token: PageToken = None
+    page_size: PageSize = None
 
 
 @dataclass(frozen=True)
@@ -175,9 +177,9 @@ class ListAllRoleMembers(_OfRole, Operation):
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/members/transitive"
     needs: ClassVar[Can] = Can.READ_ROLE_ASSIGNMENTS
-    type: PrincipalType | None = None
-    page_token: str | None = None
-    page_size: int | None = None
+    type: Annotated[PrincipalType | None, Query("type")] = None
+    page_token: PageToken = None
+    page_size: PageSize = None
 
 
 @dataclass(frozen=True)

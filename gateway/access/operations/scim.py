@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import ProjectRef, Ref, ServerRef
 from gateway.access.relations import Can
+from gateway.access.request import Header, OfRequest
 from gateway.scim.reading import Group, User
 from gateway.scim.wire import PatchRequest
 
@@ -81,14 +82,14 @@ class _OfOne(_Synchronising):
 class _Conditional:
     """Part of changes of one user or group: the change is made to a version that `if_match` names, if it is given."""
 
-    if_match: str | None = field(default=None, kw_only=True)
+    if_match: Annotated[str | None, Header("if-match")] = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
 class _InProject(_Synchronising):
     """Part of what is about the groups of one project."""
 
-    project: ProjectRef
+    project: OfRequest
 
     def looks_up(self) -> tuple[Ref, ...]:
         return (self.project,)
@@ -171,7 +172,7 @@ class ListScimGroups(_Listing, Operation):
     """The provider's groups in the project that a filter takes."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Groups"
-    project: ProjectRef = ProjectRef("")
+    project: OfRequest = ProjectRef("")
     with_members: bool = True
 
     def looks_up(self) -> tuple[Ref, ...]:

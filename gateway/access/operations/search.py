@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand
 from gateway.access.operation import Operation
 from gateway.access.refs import WarehouseRef
 from gateway.access.relations import Can
+from gateway.access.request import Body, InPath
+from gateway.protocol.search import SearchRequest
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,8 @@ class SearchTabular(Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/search-tabular"
     reads_because: ClassVar[str] = "it searches"
-    warehouse: WarehouseRef
-    text: str
+    warehouse: InPath[WarehouseRef]
+    text: Annotated[str, Body(SearchRequest, "search")]
 
     def demands(self) -> tuple[Demand, ...]:
         return (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gateway.access.operation import Durability, Operation
+from gateway.access.request import InBody
 from gateway.protocol.server import BootstrapRequest
 
 
@@ -26,4 +27,4 @@ class Bootstrap(Operation):
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     open_to_authenticated: ClassVar[str] = "nobody can hold a right before the first administrator exists"
-    request: BootstrapRequest
+    request: InBody[BootstrapRequest]

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Operation
-from gateway.access.refs import ProjectRef, WarehouseRef
+from gateway.access.refs import WarehouseRef
 from gateway.access.relations import Can
+from gateway.access.request import InPath, OfRequest, PageSizeOf, Query
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class GetProjectEndpointStatistics(_CountingCalls, Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/endpoint-statistics"
     reads_because: ClassVar[str] = "it tells numbers"
-    project: ProjectRef
+    project: OfRequest
     unmapped: bool
 
     def demands(self) -> tuple[Demand, ...]:
@@ -55,9 +56,9 @@ class GetWarehouseStatistics(Operation):
     """How many tables and views a warehouse had, by hour; the latest first."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/statistics"
-    warehouse: WarehouseRef
-    page_token: str | None = None
-    page_size: int | None = None
+    warehouse: InPath[WarehouseRef]
+    page_token: Annotated[str | None, Query("page_token")] = None
+    page_size: Annotated[int | None, PageSizeOf("page_size", after="")] = None
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.warehouse),)

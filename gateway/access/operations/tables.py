@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.relations import Can
+from gateway.access.request import InBody, InPath, PageSize, PageToken, Query
 from gateway.iceberg.kinds import target_refs, update_kinds
 from gateway.iceberg.referenced import SnapshotsMode
 from gateway.iceberg.updates import RemoveProperties, SetProperties
@@ -27,11 +28,11 @@ class ListTables(Operation):
     """The tables of a namespace that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables"
-    namespace: NamespaceRef
-    page_token: str | None = None
-    page_size: int | None = None
-    return_uuids: bool = False
-    return_protection_status: bool = False
+    namespace: InPath[NamespaceRef]
+    page_token: PageToken = None
+    page_size: PageSize = None
+    return_uuids: Annotated[bool, Query("returnUuids")] = False
+    return_protection_status: Annotated[bool, Query("returnProtectionStatus")] = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (
@@ -46,8 +47,8 @@ class CreateTable(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    namespace: NamespaceRef
-    request: CreateTableRequest
+    namespace: InPath[NamespaceRef]
+    request: InBody[CreateTableRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_TABLE, self.namespace),)
@@ -82,7 +83,7 @@ class LoadTable(Operation):
     """
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
-    table: TableRef
+    table: InPath[TableRef]
     options: LoadOptions = LoadOptions()
 
     def demands(self) -> tuple[Demand, ...]:
@@ -98,7 +99,7 @@ class TableExists(Operation):
 
     endpoint: ClassVar[str] = "HEAD /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     returns: ClassVar[int] = 204
-    table: TableRef
+    table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.INCLUDE_IN_LIST, self.table),)
@@ -110,8 +111,8 @@ class CommitTable(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    table: TableRef
-    request: CommitTableRequest
+    table: InPath[TableRef]
+    request: InBody[CommitTableRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.COMMIT, self.table),)
@@ -126,9 +127,9 @@ class CommitTableCreation(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    namespace: NamespaceRef
-    table: str
-    request: CommitTableRequest
+    namespace: InPath[NamespaceRef]
+    table: InPath[str]
+    request: InBody[CommitTableRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_TABLE, self.namespace),)
@@ -146,8 +147,8 @@ class ReportMetrics(Operation):
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     # Java clients wait for the answer, and for as long as a 429 says, before they give out the first row of a scan.
     not_sent_again: ClassVar[str] = "no metrics reports are kept"
-    table: TableRef
-    report: ReportMetricsRequest
+    table: InPath[TableRef]
+    report: InBody[ReportMetricsRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         scanned = isinstance(self.report, ScanReport)
@@ -166,9 +167,9 @@ class DropTable(Operation):
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    table: TableRef
-    purge: bool = True
-    force: bool = False
+    table: InPath[TableRef]
+    purge: Annotated[bool, Query("purgeRequested")] = True
+    force: Annotated[bool, Query("force")] = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DROP, self.table),)

@@ -11,17 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.operations.deleted import Kept
-from gateway.access.refs import ProjectRef, Ref, WarehouseRef
+from gateway.access.refs import Ref, WarehouseRef
 from gateway.access.refusals import no_task
 from gateway.access.relations import Can
+from gateway.access.request import InBody, InPath, OfRequest, Query
 from gateway.iceberg.errors import CatalogError
 from gateway.protocol.tasks import ControlAction, ControlTasksRequest, ListProjectTasksRequest, ListTasksRequest
+
+#: Runs of a task in one answer.
+MAX_ATTEMPTS = 1000
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,8 @@ class ListTasks(Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task/list"
     reads_because: ClassVar[str] = "it lists"
-    warehouse: WarehouseRef
-    request: ListTasksRequest
+    warehouse: InPath[WarehouseRef]
+    request: InBody[ListTasksRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (
@@ -58,9 +62,9 @@ class FindTask(Operation):
     """What the task is about that somebody wants to see: by that it is decided whether they may."""
 
     endpoint: ClassVar[str] = _ONE
-    warehouse: WarehouseRef
-    task_id: UUID
-    attempts: int = 5
+    warehouse: InPath[WarehouseRef]
+    task_id: InPath[UUID]
+    attempts: Annotated[int, Query("numAttempts", most=MAX_ATTEMPTS)] = 5
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.USE, self.warehouse), Demand(Can.GET_ALL_TASKS, self.warehouse, required=False))
@@ -109,8 +113,8 @@ class FindTasks(Operation):
     returns: ClassVar[int] = 204
     reads_because: ClassVar[str] = "it only finds the tasks; steering them is an operation of its own"
     pauses_because: ClassVar[str] = "tasks are found to be steered, and that pauses"
-    warehouse: WarehouseRef
-    request: ControlTasksRequest
+    warehouse: InPath[WarehouseRef]
+    request: InBody[ControlTasksRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (
@@ -167,8 +171,8 @@ class ListProjectTasks(Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/project/task/list"
     reads_because: ClassVar[str] = "it lists"
-    project: ProjectRef
-    request: ListProjectTasksRequest
+    project: OfRequest
+    request: InBody[ListProjectTasksRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_PROJECT_TASKS, self.project),)
@@ -179,9 +183,9 @@ class GetProjectTask(Operation):
     """One task of a project itself with its last attempts."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project/task/by-id/{task_id}"
-    project: ProjectRef
-    task_id: UUID
-    attempts: int = 5
+    project: OfRequest
+    task_id: InPath[UUID]
+    attempts: Annotated[int, Query("numAttempts", most=MAX_ATTEMPTS)] = 5
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_PROJECT_TASKS, self.project),)
@@ -197,8 +201,8 @@ class ControlProjectTasks(Operation):
     endpoint: ClassVar[str] = "POST /management/v1/project/task/control"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    project: ProjectRef
-    request: ControlTasksRequest
+    project: OfRequest
+    request: InBody[ControlTasksRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CONTROL_PROJECT_TASKS, self.project),)

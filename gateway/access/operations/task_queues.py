@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
-from gateway.access.refs import ProjectRef, WarehouseRef
+from gateway.access.refs import WarehouseRef
 from gateway.access.relations import Can
+from gateway.access.request import InBody, InPath, OfRequest, Path
 from gateway.protocol.tasks import SetQueueConfigRequest
 
 
@@ -18,8 +19,8 @@ class GetQueueConfig(Operation):
     """What is configured for a queue in a warehouse."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/config"
-    warehouse: WarehouseRef
-    queue: str
+    warehouse: InPath[WarehouseRef]
+    queue: Annotated[str, Path("queue_name")]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_TASK_QUEUE_CONFIG, self.warehouse),)
@@ -35,9 +36,9 @@ class SetQueueConfig(Operation):
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/config"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    warehouse: WarehouseRef
-    queue: str
-    request: SetQueueConfigRequest
+    warehouse: InPath[WarehouseRef]
+    queue: Annotated[str, Path("queue_name")]
+    request: InBody[SetQueueConfigRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.MODIFY_TASK_QUEUE_CONFIG, self.warehouse),)
@@ -52,8 +53,8 @@ class ScheduleTask(Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/schedule"
     reads_because: ClassVar[str] = "no queue takes tasks by hand, so it always ends in an error"
-    warehouse: WarehouseRef
-    queue: str
+    warehouse: InPath[WarehouseRef]
+    queue: Annotated[str, Path("queue_name")]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CONTROL_ALL_TASKS, self.warehouse),)
@@ -67,7 +68,7 @@ class GetTaskLogCleanupConfig(Operation):
     """How often a project forgets its ended tasks, and how long it keeps them."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project/task-queue/task_log_cleanup/config"
-    project: ProjectRef
+    project: OfRequest
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_TASK_QUEUE_CONFIG, self.project),)
@@ -80,8 +81,8 @@ class SetTaskLogCleanupConfig(Operation):
     endpoint: ClassVar[str] = "POST /management/v1/project/task-queue/task_log_cleanup/config"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    project: ProjectRef
-    request: SetQueueConfigRequest
+    project: OfRequest
+    request: InBody[SetQueueConfigRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.MODIFY_TASK_QUEUE_CONFIG, self.project),)

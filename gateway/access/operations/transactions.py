@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.operations.tables import CommitTable, CommitTableCreation
 from gateway.access.refs import NamespaceRef, TableRef
+from gateway.access.request import InBody, Path
 from gateway.iceberg.errors import (
     BadRequestException,
     TableIdentifierRequiredForCommitTransaction,
@@ -32,8 +33,8 @@ class CommitTransaction(Operation):
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/transactions/commit"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    warehouse_id: UUID
-    request: CommitTransactionRequest
+    warehouse_id: Annotated[UUID, Path("prefix")]
+    request: InBody[CommitTransactionRequest]
 
     def __post_init__(self) -> None:
         """Raise 400 for a transaction over nothing or too much, for a change that names no table, and for two changes

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import Ref, ServerRef, UserRef
 from gateway.access.relations import Can
+from gateway.access.request import Body, InPath, PageSize, PageToken, Query
+from gateway.protocol.search import SearchRequest
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ class ListUsers(Operation):
     """All users of the server."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user"
-    name_contains: str | None = None
-    page_token: str | None = None
-    page_size: int | None = None
+    name_contains: Annotated[str | None, Query("name")] = None
+    page_token: PageToken = None
+    page_size: PageSize = None
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.LIST_USERS, ServerRef()),)
@@ -71,7 +73,7 @@ class GetUser(Operation):
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}"
     open_to_authenticated: ClassVar[str] = "names of principals are no secret among those who have a token"
-    user: UserRef
+    user: InPath[UserRef]
 
     def looks_up(self) -> tuple[Ref, ...]:
         return (self.user,)
@@ -84,14 +86,14 @@ class SearchUser(Operation):
     endpoint: ClassVar[str] = "POST /management/v1/search/user"
     open_to_authenticated: ClassVar[str] = "names of principals are no secret among those who have a token"
     reads_because: ClassVar[str] = "it searches"
-    text: str
+    text: Annotated[str, Body(SearchRequest, "search")]
 
 
 @dataclass(frozen=True)
 class _OfUser:
     """Part of operations on one user's record."""
 
-    user: UserRef
+    user: InPath[UserRef]
 
     def looks_up(self) -> tuple[Ref, ...]:
         return (self.user,)

@@ -8,13 +8,14 @@ view has no data of its own. What it reads is vended table by table.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.operations.tables import commit_facts
 from gateway.access.refs import NamespaceRef, ViewRef
 from gateway.access.relations import Can
+from gateway.access.request import InBody, InPath, PageSize, PageToken, Query
 from gateway.iceberg.wire import CommitViewRequest, CreateViewRequest
 
 
@@ -23,11 +24,11 @@ class ListViews(Operation):
     """The views of a namespace that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views"
-    namespace: NamespaceRef
-    page_token: str | None = None
-    page_size: int | None = None
-    return_uuids: bool = False
-    return_protection_status: bool = False
+    namespace: InPath[NamespaceRef]
+    page_token: PageToken = None
+    page_size: PageSize = None
+    return_uuids: Annotated[bool, Query("returnUuids")] = False
+    return_protection_status: Annotated[bool, Query("returnProtectionStatus")] = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (
@@ -42,8 +43,8 @@ class CreateView(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/views"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    namespace: NamespaceRef
-    request: CreateViewRequest
+    namespace: InPath[NamespaceRef]
+    request: InBody[CreateViewRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_VIEW, self.namespace),)
@@ -61,7 +62,7 @@ class LoadView(Operation):
     """A view's metadata, its SQL included."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
-    view: ViewRef
+    view: InPath[ViewRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.view),)
@@ -73,7 +74,7 @@ class ViewExists(Operation):
 
     endpoint: ClassVar[str] = "HEAD /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
     returns: ClassVar[int] = 204
-    view: ViewRef
+    view: InPath[ViewRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.view),)
@@ -85,8 +86,8 @@ class CommitView(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    view: ViewRef
-    request: CommitViewRequest
+    view: InPath[ViewRef]
+    request: InBody[CommitViewRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.COMMIT, self.view),)
@@ -105,9 +106,9 @@ class DropView(Operation):
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
     returns: ClassVar[int] = 204
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    view: ViewRef
-    purge: bool | None = None
-    force: bool = False
+    view: InPath[ViewRef]
+    purge: Annotated[bool | None, Query("purgeRequested")] = None
+    force: Annotated[bool, Query("force")] = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DROP, self.view),)

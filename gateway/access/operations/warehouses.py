@@ -3,15 +3,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Durability, Operation
 from gateway.access.refs import ProjectRef, WarehouseRef
 from gateway.access.relations import Can
+from gateway.access.request import Body, InBody, InPath, OfRequest, Query, RequestProject
+from gateway.iceberg.errors import BadRequestException
+from gateway.protocol.protection import SetProtectionRequest
 from gateway.protocol.warehouse_storage import UpdateCredentialRequest, UpdateStorageRequest
-from gateway.protocol.warehouses import CreateWarehouseRequest, FormatVersionPolicyRequest, HardDelete, SoftDelete
+from gateway.protocol.warehouses import (
+    CreateWarehouseRequest,
+    DeleteProfileRequest,
+    FormatVersionPolicyRequest,
+    HardDelete,
+    RenameWarehouseRequest,
+    SetManagedByRequest,
+    SoftDelete,
+)
+
+
+def parse_states(given: Sequence[str]) -> tuple[bool, ...]:
+    """Return which warehouses are listed: active ones (True), inactive ones (False). Raises 400 for another word."""
+    if not given:
+        return (True,)
+    states = {part.lower() for part in given}
+    if not states <= {"active", "inactive"}:
+        raise BadRequestException("warehouseStatus is active, inactive, or both separated by a comma.")
+    return tuple(state == "active" for state in sorted(states))
 
 
 @dataclass(frozen=True)
@@ -21,8 +43,8 @@ class CreateWarehouse(Operation):
     endpoint: ClassVar[str] = "POST /management/v1/warehouse"
     returns: ClassVar[int] = 201
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    project: ProjectRef
-    request: CreateWarehouseRequest
+    project: Annotated[ProjectRef, RequestProject(in_body=True)]
+    request: InBody[CreateWarehouseRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_WAREHOUSE, self.project),)
@@ -37,8 +59,8 @@ class ValidateWarehouseCreation(Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse-creation-validation"
     reads_because: ClassVar[str] = "it only tries the store, and takes its trial file away again"
-    project: ProjectRef
-    request: CreateWarehouseRequest
+    project: Annotated[ProjectRef, RequestProject(in_body=True)]
+    request: InBody[CreateWarehouseRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_WAREHOUSE, self.project),)
@@ -49,8 +71,8 @@ class ListWarehouses(Operation):
     """The warehouses of a project that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse"
-    project: ProjectRef
-    active: tuple[bool, ...] = (True,)
+    project: OfRequest
+    active: Annotated[tuple[bool, ...], Query("warehouseStatus", parse=parse_states)] = (True,)
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.LIST_WAREHOUSES, self.project),)
@@ -61,7 +83,7 @@ class GetWarehouse(Operation):
     """One warehouse, without its secrets."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}"
-    warehouse: WarehouseRef
+    warehouse: InPath[WarehouseRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.warehouse),)
@@ -72,7 +94,7 @@ class _Changing:
     """A change of one warehouse that is not about what lies in it."""
 
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    warehouse: WarehouseRef
+    warehouse: InPath[WarehouseRef]
 
 
 @dataclass(frozen=True)
@@ -80,7 +102,7 @@ class RenameWarehouse(_Changing, Operation):
     """Another name; the prefix, which is the id, stays."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/rename"
-    new_name: str
+    new_name: Annotated[str, Body(RenameWarehouseRequest, "new_name")]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.RENAME, self.warehouse),)
@@ -117,8 +139,8 @@ class DeleteWarehouse(_Changing, Operation):
 
     endpoint: ClassVar[str] = "DELETE /management/v1/warehouse/{warehouse_id}"
     returns: ClassVar[int] = 204
-    force: bool = False
-    abandon_files: bool = False
+    force: Annotated[bool, Query("force")] = False
+    abandon_files: Annotated[bool, Query("abandon-files")] = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DELETE, self.warehouse),)
@@ -132,7 +154,7 @@ class SetWarehouseProtection(_Changing, Operation):
     """Whether deleting it takes force."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/protection"
-    protected: bool
+    protected: Annotated[bool, Body(SetProtectionRequest, "protected")]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.SET_PROTECTION, self.warehouse),)
@@ -148,7 +170,7 @@ class SetWarehouseManagedBy(_Changing, Operation):
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/managed-by"
-    managed_by: str
+    managed_by: Annotated[str, Body(SetManagedByRequest, "managed_by")]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.warehouse),)
@@ -162,7 +184,7 @@ class SetWarehouseDeleteProfile(_Changing, Operation):
     """Whether what is dropped from now on can be brought back, and for how long."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/delete-profile"
-    profile: HardDelete | SoftDelete
+    profile: Annotated[HardDelete | SoftDelete, Body(DeleteProfileRequest, "delete_profile")]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.MODIFY_SOFT_DELETION, self.warehouse),)
@@ -177,7 +199,7 @@ class SetWarehouseFormatVersionPolicy(_Changing, Operation):
     """Which format versions tables may be created in, registered with and upgraded to."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/format-version-policy"
-    request: FormatVersionPolicyRequest
+    request: InBody[FormatVersionPolicyRequest]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.SET_FORMAT_VERSION_POLICY, self.warehouse),)
@@ -193,7 +215,7 @@ _TRIED = "it tries the storage, and removes what it wrote there"
 class _OfStorage:
     """Where a warehouse keeps its files, and with which keys."""
 
-    warehouse: WarehouseRef
+    warehouse: InPath[WarehouseRef]
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.UPDATE_STORAGE, self.warehouse),)
@@ -205,7 +227,7 @@ class UpdateWarehouseStorage(_OfStorage, Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    request: UpdateStorageRequest
+    request: InBody[UpdateStorageRequest]
 
 
 @dataclass(frozen=True)
@@ -214,7 +236,7 @@ class UpdateWarehouseStorageCredential(_OfStorage, Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage-credential"
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    request: UpdateCredentialRequest
+    request: InBody[UpdateCredentialRequest]
 
 
 @dataclass(frozen=True)
@@ -223,7 +245,7 @@ class ValidateWarehouseStorageProfile(_OfStorage, Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-profile"
     reads_because: ClassVar[str] = _TRIED
-    request: UpdateStorageRequest
+    request: InBody[UpdateStorageRequest]
 
 
 @dataclass(frozen=True)
@@ -232,7 +254,7 @@ class ValidateWarehouseStorageCredential(_OfStorage, Operation):
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-credential"
     reads_because: ClassVar[str] = _TRIED
-    request: UpdateCredentialRequest
+    request: InBody[UpdateCredentialRequest]
 
 
 @dataclass(frozen=True)

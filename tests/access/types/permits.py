@@ -8,7 +8,7 @@ from gateway.access.door import Door
 from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
-from gateway.access.operations.grants import ReadTableAssignments, WriteTableAssignments
+from gateway.access.operations.grants import ReadAssignments, WriteAssignments
 from gateway.access.operations.tables import CommitTable, CreateTable, DropTable, LoadTable
 from gateway.access.permit import Permit
 from gateway.access.refs import NamespaceRef, TableIdRef, TableRef, WarehouseRef
@@ -28,7 +28,7 @@ async def create(permit: Permit[CreateTable], keys: Permit[VendCreationCredentia
     """A use case with an optional second permit."""
 
 
-async def either(permit: Permit[ReadTableAssignments | WriteTableAssignments]) -> None:
+async def either(permit: Permit[ReadAssignments | WriteAssignments]) -> None:
     """A use case of two operations."""
 
 
@@ -66,7 +66,7 @@ async def an_optional_permit_may_be_missing(
         await vend(read)
 
 
-async def a_permit_is_not_widened(permit: Permit[Operation], reading: Permit[ReadTableAssignments]) -> None:
+async def a_permit_is_not_widened(permit: Permit[Operation], reading: Permit[ReadAssignments]) -> None:
     await drop(permit)  # refused
     await either(reading)
     narrowed: Permit[DropTable] = permit  # refused

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gateway.access.actor import Actor
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
-from gateway.access.operations.grants import ReadTableAssignments
+from gateway.access.operations.grants import READ_ASSIGNMENTS
 from gateway.access.operations.system import GetHealth
 from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
 from gateway.access.outage import DecisionEngineUnavailable
@@ -30,6 +30,8 @@ from gateway.iceberg.errors import BadRequestException, CatalogError
 from gateway.iceberg.wire import CreateTableRequest
 from tests.access import world
 from tests.access.world import DENIED, House, Judge, MemoryAudit, entrance
+
+(_READ_TABLE_ASSIGNMENTS,) = (each for each in READ_ASSIGNMENTS if each.__name__ == "ReadTableAssignments")
 
 LOAD, VEND, DROP = LoadTable(world.TABLE), VendCredentials(world.TABLE), DropTable(world.TABLE)
 CREATE = CreateTable(
@@ -109,7 +111,7 @@ async def test_seeing_is_not_doing() -> None:
 async def test_who_holds_the_relation_itself_sees_the_object() -> None:
     """`manage_grants` opens the grants of what is otherwise invisible (lakekeeper.md, appendix B)."""
     house = House(judge=only(Can.READ_ASSIGNMENTS))
-    operation = ReadTableAssignments(TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID))
+    operation = _READ_TABLE_ASSIGNMENTS(TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID))
     await house.door.admit(entrance(), operation)
     assert (await refusal(House(judge=only(Can.READ_ASSIGNMENTS)), LOAD)).code == 404
 

@@ -9,7 +9,7 @@ import pytest
 from gateway.access.operation import Operation
 from gateway.access.operations.config import GetConfig
 from gateway.access.operations.credentials import VendCredentials
-from gateway.access.operations.grants import ReadTableAssignments
+from gateway.access.operations.grants import READ_ASSIGNMENTS
 from gateway.access.operations.namespaces import ListNamespaces, LoadNamespace
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.access.operations.warehouses import ActivateWarehouse, DeleteWarehouse, GetWarehouse
@@ -20,6 +20,8 @@ from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWa
 from gateway.iceberg.errors import NoSuchTableException
 from tests.access import world
 from tests.access.world import DENIED, House, entrance
+
+(_READ_TABLE_ASSIGNMENTS,) = (each for each in READ_ASSIGNMENTS if each.__name__ == "ReadTableAssignments")
 
 
 def deactivate(house: House) -> None:
@@ -84,7 +86,7 @@ async def test_who_sees_without_the_right_is_told_the_same_and_who_does_not_see_
         GetWarehouse(world.WAREHOUSE),
         ActivateWarehouse(world.WAREHOUSE),
         DeleteWarehouse(world.WAREHOUSE),
-        ReadTableAssignments(TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)),
+        _READ_TABLE_ASSIGNMENTS(TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)),
     ],
 )
 async def test_management_goes_on(operation: Operation) -> None:

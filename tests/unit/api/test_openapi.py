@@ -18,7 +18,7 @@ from gateway.api.errors import OAuthError
 from gateway.api.forms import FORM
 from gateway.api.openapi_examples import decodes, example_of
 from gateway.api.openapi_texts import HEADERS
-from gateway.api.serves import SERVED
+from gateway.api.serves import INPUTS, SERVED
 from tests.access.app import running
 
 DOCUMENT = openapi.openapi_document()
@@ -57,7 +57,7 @@ def test_every_body_has_an_example_that_the_gateway_would_take() -> None:
 
 
 def _body(handler: Any) -> Any:
-    reads = openapi._reads(openapi._function(handler))
+    reads = handler.opt[INPUTS]
     return reads.body or reads.form
 
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Families of operations: the same request for each of several object types, one class with a name of its own each.
+
+Policies and the audit know an operation by its name (`read_table_assignments`), so each object type has a class. What
+the classes of a family have in common is written once, in an abstract operation with the field `on`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from gateway.access.operation import Operation
+from gateway.access.refs import (
+    GenericTableIdRef,
+    KeptGenericTableRef,
+    KeptTableRef,
+    KeptViewRef,
+    NamespaceIdRef,
+    ProjectRef,
+    RoleRef,
+    ServerRef,
+    TableIdRef,
+    ViewIdRef,
+    WarehouseRef,
+)
+from gateway.access.request import InPath, OfRequest
+
+Family = TypeVar("Family", bound=Operation)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An object type as requests of the management API name it.
+
+    `noun` stands in the names of operations, `words` in their descriptions, `path` in their endpoints. `on` is the type
+    of the field with the reference.
+    """
+
+    noun: str
+    words: str
+    path: str
+    on: Any
+
+
+SERVER: Final = Target("Server", "the server", "server", InPath[ServerRef])
+DEFAULT_PROJECT: Final = Target("DefaultProject", "the project of the request", "project", OfRequest)
+PROJECT_OF_REQUEST: Final = replace(DEFAULT_PROJECT, noun="Project")
+PROJECT: Final = Target("Project", "a project", "project/{project_id}", InPath[ProjectRef])
+WAREHOUSE: Final = Target("Warehouse", "a warehouse", "warehouse/{warehouse_id}", InPath[WarehouseRef])
+NAMESPACE: Final = Target("Namespace", "a namespace", "namespace/{namespace_id}", InPath[NamespaceIdRef])
+NAMESPACE_IN_WAREHOUSE: Final = replace(NAMESPACE, path=f"{WAREHOUSE.path}/{NAMESPACE.path}")
+TABLE: Final = Target("Table", "a table", f"{WAREHOUSE.path}/table/{{table_id}}", InPath[TableIdRef])
+VIEW: Final = Target("View", "a view", f"{WAREHOUSE.path}/view/{{view_id}}", InPath[ViewIdRef])
+GENERIC_TABLE: Final = Target(
+    "GenericTable",
+    "a generic table",
+    f"{WAREHOUSE.path}/generic-table/{{generic_table_id}}",
+    InPath[GenericTableIdRef],
+)
+ROLE: Final = Target("Role", "a role", "role/{role_id}", InPath[RoleRef])
+
+TABULARS: Final = (TABLE, VIEW, GENERIC_TABLE)
+#: A dropped table that can be restored is found too: its grants are restored with it.
+KEPT_TABULARS: Final = (
+    replace(TABLE, on=InPath[KeptTableRef]),
+    replace(VIEW, on=InPath[KeptViewRef]),
+    replace(GENERIC_TABLE, on=InPath[KeptGenericTableRef]),
+)
+
+
+def one_for_each(
+    base: type[Family], targets: Iterable[Target], *, name: str, endpoint: str, doc: str, **members: object
+) -> tuple[type[Family], ...]:
+    """Declare one operation for each target.
+
+    `{noun}` in `name`, `{path}` in `endpoint` and `{words}` in `doc` are those of the target. `members` are class
+    attributes of all of them. Raises TypeError as every declaration of an operation does.
+    """
+    return tuple(_declare(base, each, name, endpoint, doc, members) for each in targets)
+
+
+def _declare(
+    base: type[Family], target: Target, name: str, endpoint: str, doc: str, members: dict[str, object]
+) -> type[Family]:
+    made: type[Family] = type(
+        name.format(noun=target.noun),
+        (base,),
+        {
+            **members,
+            "__annotations__": {"on": target.on},
+            "__doc__": doc.format(words=target.words),
+            "__module__": base.__module__,
+            "endpoint": endpoint.format(path=target.path),
+        },
+    )
+    return dataclass(frozen=True)(made)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Markers that say where the fields of an operation are read from in a request.
+
+    @dataclass(frozen=True)
+    class ListTables(Operation):
+        namespace: InPath[NamespaceRef]
+        page_token: PageToken = None
+        return_uuids: Annotated[bool, Query("returnUuids")] = False
+
+`gateway.api.binding` reads the request and describes it in the OpenAPI document by these markers alone. A field without
+a marker is given by the handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from gateway.access.refs import ProjectRef
+from gateway.access.tuples import Principal
+
+Field = TypeVar("Field")
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The path names the value: a reference by the parameters of its type, an id or a text by the parameter `name`."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query parameter: a text, `true` or `false` for a bool, and for a tuple several values or one with commas.
+
+    A number is at most `most`. `parse` makes the value of the field from all given values, in place of the type.
+    """
+
+    name: str
+    most: int | None = None
+    parse: Callable[[Sequence[str]], object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A request header, its name in lower case; several lines are joined by commas."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The JSON body, or one member of it.
+
+    `of` is the type of the body, None if it is the type of the field. `member` is the attribute of the decoded body
+    that the field gets, with dots for an attribute of an attribute. A reference by name gets its warehouse from the
+    path.
+    """
+
+    of: type | None = None
+    member: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The body as a form (`application/x-www-form-urlencoded`) of this type. Handlers read it themselves."""
+
+    of: type
+
+
+@dataclass(frozen=True, slots=True)
+class RequestProject:
+    """The project of a management request: from path, header, query or the member `project_id` of its body."""
+
+    in_body: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PageSizeOf:
+    """A query parameter with the size of a page: at most the largest one.
+
+    `after` is the parameter with the page token: a request that has it and no size gets the largest page.
+    """
+
+    name: str = "pageSize"
+    after: str = "pageToken"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPrincipal:
+    """The query parameters `principalUser` and `principalRole`; None for the caller."""
+
+
+Source = Path | Query | Header | Body | Form | RequestProject | PageSizeOf | AskedPrincipal
+
+InPath = Annotated[Field, Path()]
+InBody = Annotated[Field, Body()]
+OfRequest = Annotated[ProjectRef, RequestProject()]
+PageToken = Annotated[str | None, Query("pageToken")]
+PageSize = Annotated[int | None, PageSizeOf()]
+About = Annotated[Principal | None, AskedPrincipal()]

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the fields of an operation to the readers of its request, by the markers of `gateway.access.request`.
+
+A class is examined once, when its endpoint is served. The same markers describe the endpoint in the OpenAPI document,
+so that the document names what is read and nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from gateway.access.operation import Operation
+from gateway.access.refs import GenericTableRef, TableRef, ViewRef, WarehouseRef
+from gateway.access.request import AskedPrincipal, Body, Form, Header, PageSizeOf, Path, Query, RequestProject, Source
+from gateway.api.path_refs import REFS, uuid_of
+from gateway.iceberg.errors import BadRequestException
+
+if TYPE_CHECKING:
+    from gateway.api.context import Ctx
+
+Reader = Callable[["Ctx", Any], Any]
+"""(context, decoded body) -> the value of a field."""
+
+_BINDINGS: dict[type[Operation], Binding] = {}
+"""Bindings by operation, filled as endpoints are served and never changed afterwards."""
+
+#: References by name, which bodies give without the warehouse of the path.
+_NAMED = (TableRef, ViewRef, GenericTableRef)
+
+#: More digits than a number of a query has.
+_DIGITS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a handler reads of its request beside the path. `query` maps names to the JSON types of the document."""
+
+    body: Any = None
+    form: Any = None
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: tuple[str, ...] = ()
+
+    def __or__(self, other: Inputs) -> Inputs:
+        return Inputs(
+            self.body or other.body,
+            self.form or other.form,
+            {**self.query, **other.query},
+            tuple(dict.fromkeys((*self.headers, *other.headers))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """How an operation is made from a request: what it reads, and a reader for each field that has a marker."""
+
+    inputs: Inputs
+    readers: tuple[tuple[str, Reader], ...]
+
+
+def inputs_of(operations: Iterable[type[Operation]], sources: Iterable[Source] = ()) -> Inputs:
+    """Return what the operations of one endpoint read, and what their handler reads beside them."""
+    found = Inputs()
+    for operation in operations:
+        found |= bind(operation).inputs
+    for source in sources:
+        found |= _input(source, str)
+    return found
+
+
+def bind(operation: type[Operation]) -> Binding:
+    """Return the binding of an operation. Raises TypeError for a field that its marker cannot read."""
+    known = _BINDINGS.get(operation)
+    return known if known is not None else _BINDINGS.setdefault(operation, _examine(operation))
+
+
+def _examine(operation: type[Operation]) -> Binding:
+    hints = typing.get_type_hints(operation, include_extras=True)
+    found, readers = Inputs(), list[tuple[str, Reader]]()
+    # An operation without fields need not be a dataclass.
+    declared: Mapping[str, dataclasses.Field[Any]] = getattr(operation, "__dataclass_fields__", {})
+    for each in declared.values():
+        hint = hints[each.name]
+        sources = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Source)]
+        if not sources:
+            continue
+        (source,), kind = sources, hint.__origin__
+        found |= _input(source, kind)
+        default = None if each.default is dataclasses.MISSING else each.default
+        readers.append((each.name, _reader(operation, each.name, source, kind, default)))
+    return Binding(found, tuple(readers))
+
+
+def _input(source: Source, kind: Any) -> Inputs:
+    """Return what a marker on a field of type `kind` reads beside the path."""
+    match source:
+        case Path():
+            return Inputs()
+        case Query(name=name):
+            return Inputs(query={name: "boolean" if _required(kind) is bool else "string"})
+        case Header(name=name):
+            return Inputs(headers=(name,))
+        case Body(of=of):
+            return Inputs(body=kind if of is None else of)
+        case Form(of=of):
+            return Inputs(form=of)
+        case RequestProject():
+            return Inputs(query={"projectId": "string", "project-id": "string"}, headers=("x-project-id",))
+        case PageSizeOf(name=name):
+            return Inputs(query={name: "integer"})
+        case AskedPrincipal():
+            return Inputs(query={"principalUser": "string", "principalRole": "string"})
+
+
+def _reader(operation: type[Operation], field_name: str, source: Source, kind: Any, default: Any) -> Reader:
+    match source:
+        case Path(name=name):
+            return _path_reader(operation, field_name, name or field_name, kind)
+        case Query():
+            return _query_reader(source, kind, default)
+        case Header(name=name):
+            return lambda ctx, body: ctx.header(name)
+        case Body(member=member):
+            return _body_reader(member, kind)
+        case RequestProject(in_body=True):
+            return lambda ctx, body: ctx.project(body.project_id)
+        case RequestProject():
+            return lambda ctx, body: ctx.project()
+        case PageSizeOf(name=name, after=after):
+            return lambda ctx, body: ctx.page_size(name, after)
+        case AskedPrincipal():
+            return lambda ctx, body: ctx.principal()
+        case Form():
+            raise TypeError(f"{operation.__name__}.{field_name}: forms are read by handlers")
+
+
+def _path_reader(operation: type[Operation], field_name: str, name: str, kind: Any) -> Reader:
+    if kind in REFS:
+        read = REFS[kind]
+        return lambda ctx, body: read(ctx.path)
+    if kind is UUID:
+        return lambda ctx, body: uuid_of(ctx.path, name)
+    if kind is str:
+        return lambda ctx, body: ctx.path[name]
+    raise TypeError(f"{operation.__name__}.{field_name}: no path names a {kind}")
+
+
+def _body_reader(member: str, kind: Any) -> Reader:
+    if not member:
+        return lambda ctx, body: body
+    value_of = attrgetter(member)
+    if kind in _NAMED:
+        return lambda ctx, body: kind(ctx.ref(WarehouseRef).warehouse_id, value_of(body))
+    return lambda ctx, body: value_of(body)
+
+
+def _query_reader(source: Query, kind: Any, default: Any) -> Reader:
+    name, wanted = source.name, _required(kind)
+    if source.parse is not None:
+        parse = source.parse
+        return lambda ctx, body: parse(ctx.queries(name))
+    if typing.get_origin(kind) is tuple:
+        one = typing.get_args(kind)[0]
+        return lambda ctx, body: _all_of(name, one, ctx.queries(name))
+    if wanted is bool:
+        return lambda ctx, body: ctx.flag(name, default)
+    if wanted is int:
+        return lambda ctx, body: _number(name, ctx.query(name), default, source.most)
+    return lambda ctx, body: _one_of(name, wanted, ctx.query(name))
+
+
+def _required(kind: Any) -> Any:
+    """Return the type without None."""
+    if typing.get_origin(kind) not in (types.UnionType, typing.Union):
+        return kind
+    (required,) = (each for each in typing.get_args(kind) if each is not types.NoneType)
+    return required
+
+
+def _all_of(name: str, kind: Any, given: list[str]) -> tuple[Any, ...]:
+    try:
+        return tuple(kind(each) for each in given)
+    except ValueError:
+        raise BadRequestException(f"{name} are {kind.__name__}s.") from None
+
+
+def _one_of(name: str, kind: Any, text: str | None) -> Any:
+    if text is None or kind is str:
+        return text
+    try:
+        return kind(text)
+    except ValueError:
+        pass
+    if issubclass(kind, Enum):
+        raise BadRequestException(f"{name} is {' or '.join(each.value for each in kind)}, not {text[:20]!r}.")
+    raise BadRequestException(f"{name} is not a {kind.__name__}.")
+
+
+def _number(name: str, text: str | None, default: int | None, most: int | None) -> int | None:
+    """Return a whole number of a query, at most `most`. Raises 400 for other text."""
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > _DIGITS:
+        raise BadRequestException(f"{name} is a number up to 65535, not {text[:20]!r}.")
+    return int(text) if most is None else min(int(text), most)
