@@ -9,7 +9,7 @@ of reach: a user administers, hands out rights and is asked about by name only a
 
 from __future__ import annotations
 
-from gateway.access.operation import Operation
+from gateway.access.operation import HttpOperation, Operation
 from gateway.access.ports import Question
 from gateway.access.questions import refs_of
 from gateway.access.relations import Can
@@ -20,7 +20,7 @@ def may_be_delegated(operation: type[Operation]) -> bool:
     """Whether an engine can ask for it in somebody's name at all: the catalog's own operations, and on the way to them
     acting as a role, which gives nothing by itself.
     """
-    return not operation.routed() or operation.open_to_all or operation.is_of_catalog()
+    return not issubclass(operation, HttpOperation) or operation.is_public() or operation.is_of_catalog()
 
 
 def questions_to_engine(operation: Operation, resolution: Resolution) -> list[Question] | None:

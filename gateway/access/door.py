@@ -367,7 +367,7 @@ class Door:
             raise audit_unavailable(full, operation.is_catalog_mutation()) from full
 
     async def _decide(self, entrance: Entrance, asked: Sequence[Operation], resolution: Resolution) -> list[Decision]:
-        if all(operation.open_to_all for operation in asked):
+        if all(operation.is_public() for operation in asked):
             allow = PolicyAnswer(allow=True)
             return [combine((), allow) for _ in asked]
         if resolution.deactivated:

@@ -17,7 +17,8 @@ from gateway.access.delegation import questions_to_engine
 from gateway.access.demand import Demand
 from gateway.access.describe import describe_for_policy
 from gateway.access.entrance import Entrance
-from gateway.access.operation import Operation
+from gateway.access.operation import HttpOperation, Operation
+from gateway.access.operations.passing import ReadThroughView
 from gateway.access.outage import DecisionEngineUnavailable, first_of
 from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.ports import Observer, Pin, Policies, Question, Relationships
@@ -93,7 +94,7 @@ class Engines:
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
         return [
             # Acting as a role, and a success that is told again, give nothing by themselves.
-            not (operation.routed() or operation.is_passage()) or (some is not None and yes.issuperset(some))
+            not isinstance(operation, HttpOperation | ReadThroughView) or (some is not None and yes.issuperset(some))
             for operation, some in zip(asked, needed, strict=True)
         ]
 

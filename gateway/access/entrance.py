@@ -116,7 +116,7 @@ class Entrance:
 
     def may_answer(self, served: frozenset[type[Operation]]) -> bool:
         """True if a success answer may leave: one of the served operations was admitted and every trail is durable."""
-        if any(operation.open_to_all for operation in served):
+        if any(operation.is_public() for operation in served):
             return True
         answers = bool(self.admitted & served) or (
             self.remembered is not None

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every operation is: an endpoint, what must be true, what policies may look at, and how it is audited.
+"""What every operation is: what must be true, what policies may look at, and how it is audited.
 
-Lock 1 of the door: a class that names no endpoint, or that demands nothing without saying so, cannot be created.
+An operation is a frozen dataclass in `operations/<noun>.py`. Its base class says what it does:
+
+- over HTTP: `ReadOperation` (GET and HEAD), `QuestionOperation` (another method that changes nothing),
+  `VendingOperation` (credentials leave with the answer) and `ChangeOperation`;
+- without a request of its own: `SystemTask` (the gateway's background work) and `Step` (on the way to an operation).
+
+Lock 1 of the door: an operation of no kind, or one that demands nothing without saying so, cannot be created.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
@@ -18,20 +25,20 @@ from gateway.access.refs import Ref
 from gateway.access.refusals import not_found
 from gateway.iceberg.errors import CatalogError
 
-OPERATIONS: dict[str, type[Operation]] = {}
-"""Every operation by class name, filled as the classes are created and never changed afterwards."""
+OPERATIONS: dict[str, type[HttpOperation]] = {}
+"""Every operation of a request by class name, filled as the classes are created and never changed afterwards."""
 
 UNROUTED: dict[str, type[Operation]] = {}
-"""Operations that no route can serve: background tasks, repeated answers, acting as a role. Filled like OPERATIONS."""
+"""Operations that no route can serve: system tasks and steps. Filled like OPERATIONS."""
 
-NOTHING_TOLD: Final[Mapping[str, str]] = MappingProxyType({})
+NO_DETAILS: Final[Mapping[str, str]] = MappingProxyType({})
 
 _ENDPOINT = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) /\S+")
-_UNROUTED_ENDPOINT = re.compile(r"(TASK|REPEAT|ASSUME|THROUGH) /\S+")
+_READING = ("GET", "HEAD")
 
 
 class Durability(StrEnum):
-    """When the audit record of an allowed operation is durable (decision 14 of the design)."""
+    """When the audit record of an allowed operation is durable."""
 
     BUFFERED = "buffered"
     """Reads: within 200 ms."""
@@ -41,49 +48,33 @@ class Durability(StrEnum):
     """Mutations: in the transaction of the change itself."""
 
 
+class Audience(StrEnum):
+    """Callers that an operation admits although they hold no relation."""
+
+    EVERYBODY = "all"
+    """Without a token too. Such an operation demands nothing, and passes neither OpenFGA nor OPA."""
+    AUTHENTICATED = "authenticated"
+    """Every verified caller. OPA and the audit bind the operation all the same."""
+    SELF = "self"
+    """Callers for themselves. Where nothing is demanded, the door checks that the operation is about nobody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTo:
+    """An audience, and why admitting it harms nobody. What is open to everybody says so in SECURITY.md."""
+
+    audience: Audience
+    reason: str = ""
+
+
 class Operation:
-    """One thing that can be asked. Subclasses are frozen dataclasses in `operations/<noun>.py`.
-
-    `endpoint` is the method and path template; `returns` the status of success. `open_to_all` needs no token.
-    `for_every_token` is for a change about no project that a token for one project may make all the same.
-    `tells_who_asks` gives the reason why its own request says by whom it is made: nobody is authenticated before its
-    handler does so, and nobody who was not is admitted.
-    `also_at` are older paths of the same endpoint, with the same method: one operation, so that policies, audit and
-    metrics know it by one name wherever it comes in.
-    `open_to_authenticated` gives the reason why any verified caller may do it; such an operation still passes OPA and
-    the audit, and only such an operation may have nothing but optional demands. `open_to_self` gives the reason why
-    callers may do it for themselves: where it demands nothing, the door sees to it that it is about nobody else
-    (`whose`).
-
-    An endpoint `TASK /…` is no route: the door admits it for the gateway's own tasks named in `system_tasks` and for
-    nobody else, and those tasks for nothing else. `REPEAT /…` is admitted where a remembered success is repeated.
-    `ASSUME /…` is admitted before anything else that a caller asks for; it has demands, and so
-    has `THROUGH /…`, a view on the way to what a trusted engine reads for its readers.
+    """One thing that the door decides. Concrete classes derive from one of the kinds below.
 
     A class with `abstract=True` is no operation: it is what several have in common (`families.py`).
-
-    `durability` also says whether it changes anything (`changes`), and read-only maintenance rests on that alone. So a
-    route with a method that usually changes something has `Durability.WITH_CHANGE`, or tells in `reads_because` why it
-    does not change anything after all; and `Database.change` takes no permit of an operation that says it does not.
-    `goes_on_because` tells why a task that changes something goes on in read-only maintenance, `pauses_because` why
-    what changes nothing does not, and `not_sent_again` what is told in maintenance of a change that no client shall
-    wait for: it is refused for good and not until later.
     """
 
-    endpoint: ClassVar[str]
-    also_at: ClassVar[tuple[str, ...]] = ()
-    returns: ClassVar[int] = 200
-    open_to_all: ClassVar[bool] = False
-    open_to_authenticated: ClassVar[str] = ""
-    open_to_self: ClassVar[str] = ""
     durability: ClassVar[Durability] = Durability.BUFFERED
-    reads_because: ClassVar[str] = ""
-    goes_on_because: ClassVar[str] = ""
-    pauses_because: ClassVar[str] = ""
-    not_sent_again: ClassVar[str] = ""
-    system_tasks: ClassVar[frozenset[str]] = frozenset()
-    for_every_token: ClassVar[bool] = False
-    tells_who_asks: ClassVar[str] = ""
+    open_to: ClassVar[OpenTo | None] = None
 
     def demands(self) -> tuple[Demand, ...]:
         """Everything that must be true, in the order in which a refusal is told."""
@@ -114,18 +105,13 @@ class Operation:
         # The only part of an operation may be the operation itself.
         return sum(max(1, len(each.demands())) for each in self.parts() or (self,))
 
-    @property
-    def open(self) -> bool:
-        """Whether it says of itself that it may be done without holding anything."""
-        return self.open_to_all or bool(self.open_to_authenticated or self.open_to_self)
-
     def facts(self) -> Facts:
         """What policies may know about this operation beyond its name and target."""
         return {}
 
     def told(self) -> Mapping[str, str]:
         """What the audit says of this operation beside the things it is about; bounded, and never a secret."""
-        return NOTHING_TOLD
+        return NO_DETAILS
 
     @classmethod
     def name(cls) -> str:
@@ -133,133 +119,218 @@ class Operation:
         return _snake_case(cls.__name__)
 
     @classmethod
-    def is_catalog_mutation(cls) -> bool:
-        """True when clients of the catalog protocol would read a 5xx answer as "state unknown"."""
-        method, path = cls.endpoint.split(" ", 1)
-        return path.startswith(("/catalog/", "/lakekeeper/")) and method not in ("GET", "HEAD")
+    def is_open(cls, audience: Audience) -> bool:
+        """Return True if this audience needs no relation for it."""
+        return cls.open_to is not None and cls.open_to.audience is audience
 
     @classmethod
-    def heeds_keys(cls) -> bool:
-        """Whether it is done once for each idempotency key: whatever changes anything, over whichever API, and what
-        the same request is admitted for before it.
-        """
-        return cls.is_catalog_mutation() or (cls.routed() and (cls.changes() or bool(cls.pauses_because)))
+    def is_public(cls) -> bool:
+        """Return True if no token is needed."""
+        return cls.is_open(Audience.EVERYBODY)
 
     @classmethod
     def changes(cls) -> bool:
-        """Whether it changes anything beside the audit."""
+        """Return True if it changes anything beside the audit. `Database.change` takes permits of no other."""
         return cls.durability is Durability.WITH_CHANGE
 
     @classmethod
     def pauses(cls) -> bool:
-        """Whether it is refused in read-only maintenance."""
-        return (cls.changes() or bool(cls.pauses_because)) and not cls.goes_on_because
+        """Return True if it is refused in read-only maintenance."""
+        return cls.changes()
 
     @classmethod
-    def needs_active_warehouse(cls) -> bool:
-        """Whether it is of the catalog, which a warehouse that was deactivated is no part of; management goes on."""
-        return cls.is_of_catalog()
+    def is_catalog_mutation(cls) -> bool:
+        """Return True when clients of the catalog protocol would read a 5xx answer as "state unknown"."""
+        return False
+
+    @classmethod
+    def heeds_keys(cls) -> bool:
+        """Return True if it is done once for each idempotency key."""
+        return False
 
     @classmethod
     def is_of_catalog(cls) -> bool:
-        """Whether it is what engines come for, and no management."""
-        return cls.paths()[0].startswith(("/catalog/", "/lakekeeper/"))
+        """Return True if it is part of the catalog that engines use, and not of management.
+
+        A deactivated warehouse has no such operations, and engines do no others in the name of their users.
+        """
+        return False
 
     @classmethod
     def is_provisioning(cls) -> bool:
-        """Whether it is what directories come for (SCIM), and so open to the tokens that are for nothing else."""
-        return cls.paths()[0].startswith("/scim/")
-
-    @classmethod
-    def paths(cls) -> tuple[str, ...]:
-        """Every path it is asked at, the current one first."""
-        return (cls.endpoint.split(" ", 1)[1], *cls.also_at)
-
-    @classmethod
-    def routed(cls) -> bool:
-        """Whether it is asked over HTTP."""
-        return _UNROUTED_ENDPOINT.fullmatch(cls.endpoint) is None
-
-    @classmethod
-    def is_task(cls) -> bool:
-        """Whether it is the gateway's own work."""
-        return cls.endpoint.startswith("TASK ")
-
-    @classmethod
-    def is_assumption(cls) -> bool:
-        """Whether it makes somebody act as something else."""
-        return cls.endpoint.startswith("ASSUME ")
-
-    @classmethod
-    def is_passage(cls) -> bool:
-        """Whether it is a view on the way to something else."""
-        return cls.endpoint.startswith("THROUGH ")
+        """Return True if it is SCIM's, and so open to the tokens that are for nothing else."""
+        return False
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if abstract:
             return
-        if "endpoint" in cls.__dict__ and _UNROUTED_ENDPOINT.fullmatch(cls.endpoint):
-            cls._register_unrouted()
-            return
-        if any(not path.startswith("/") for path in cls.also_at):
-            raise TypeError(f"operation {cls.__name__}: an older path begins with a slash, and has no method")
-        if cls.system_tasks:
-            raise TypeError(f"operation {cls.__name__} has a route, so it is no task of the system")
-        if "endpoint" not in cls.__dict__ or not _ENDPOINT.fullmatch(cls.endpoint):
-            raise TypeError(f"operation {cls.__name__} must name its endpoint as 'METHOD /path'")
-        demanding = cls.demands is not Operation.demands
-        if not (demanding or cls.open_to_all or cls.open_to_authenticated or cls.open_to_self):
-            raise TypeError(
-                f"operation {cls.__name__} must define demands() or say open_to_all / open_to_authenticated / "
-                "open_to_self"
-            )
-        if cls.open_to_all and (demanding or cls.open_to_authenticated):
-            raise TypeError(f"operation {cls.__name__} is open to all, so it demands nothing and nobody's token")
-        if cls.open_to_self and (cls.open_to_all or cls.open_to_authenticated):
-            raise TypeError(f"operation {cls.__name__} is open to oneself, so it is not open to others as well")
-        cls._require_change_told()
+        cls._require_declared()
         # dataclass(slots=True) would create the class a second time under the same name; plain frozen dataclasses do
         # not.
-        if cls.__name__ in OPERATIONS:
-            raise TypeError(f"operation {cls.__name__} is declared twice")
-        if cls.__name__ in UNROUTED:
-            raise TypeError(f"operation {cls.__name__} is declared twice")
-        OPERATIONS[cls.__name__] = cls
-
-    @classmethod
-    def _require_change_told(cls) -> None:
-        if cls.goes_on_because:
-            raise TypeError(f"operation {cls.__name__} has a route, so it does not go on in read-only maintenance")
-        if cls.pauses_because and cls.changes():
-            raise TypeError(f"operation {cls.__name__} changes something, so it pauses in read-only maintenance anyway")
-        method = cls.endpoint.split(" ", 1)[0]
-        if method in ("GET", "HEAD"):
-            if cls.changes() or cls.reads_because:
-                raise TypeError(f"operation {cls.__name__}: a {method} changes nothing, and need not say so")
-        elif cls.changes() == bool(cls.reads_because):
-            raise TypeError(
-                f"operation {cls.__name__}: a {method} is Durability.WITH_CHANGE when it changes anything, "
-                "else why it does not in reads_because; read-only maintenance rests on it"
-            )
-
-    @classmethod
-    def _register_unrouted(cls) -> None:
-        if cls.goes_on_because and not (cls.is_task() and cls.changes()):
-            raise TypeError(f"operation {cls.__name__}: only a TASK that changes something can go on in maintenance")
-        if cls.is_task() != bool(cls.system_tasks):
-            raise TypeError(f"operation {cls.__name__}: a TASK names its system_tasks, and nothing else has any")
-        demanding = cls.demands is not Operation.demands
-        if (
-            demanding != (cls.is_assumption() or cls.is_passage())
-            or cls.open_to_all
-            or cls.open_to_authenticated
-            or cls.open_to_self
-        ):
-            raise TypeError(f"operation {cls.__name__} has no route: it is never open and demands no relation")
         if cls.__name__ in OPERATIONS or cls.__name__ in UNROUTED:
             raise TypeError(f"operation {cls.__name__} is declared twice")
+        cls._register()
+
+    @classmethod
+    def _require_declared(cls) -> None:
+        """Raise TypeError for what its kind does not allow."""
+        raise TypeError(
+            f"operation {cls.__name__} is of no kind: derive it from ReadOperation, QuestionOperation, "
+            "VendingOperation, ChangeOperation, SystemTask or Step"
+        )
+
+    @classmethod
+    def _register(cls) -> None:
         UNROUTED[cls.__name__] = cls
+
+    @classmethod
+    def _demands_something(cls) -> bool:
+        return cls.demands is not Operation.demands
+
+
+class HttpOperation(Operation, abstract=True):
+    """What a request asks for. `endpoint` is its method and path template; `returns` the status of success.
+
+    `also_at` are older paths of the same endpoint, with the same method: one operation, so that policies, audit and
+    metrics know it by one name wherever it comes in. `authenticates_itself` gives the reason why its own request says
+    by whom it is made: nobody is authenticated before its handler does so, and nobody who was not is admitted.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ()
+    endpoint: ClassVar[str]
+    also_at: ClassVar[tuple[str, ...]] = ()
+    returns: ClassVar[int] = 200
+    authenticates_itself: ClassVar[str] = ""
+
+    @classmethod
+    def is_catalog_mutation(cls) -> bool:
+        method, path = cls.endpoint.split(" ", 1)
+        return path.startswith(("/catalog/", "/lakekeeper/")) and method not in _READING
+
+    @classmethod
+    def heeds_keys(cls) -> bool:
+        """Return True for whatever changes anything, and for what the same request is admitted for before it."""
+        return cls.is_catalog_mutation() or cls.pauses()
+
+    @classmethod
+    def is_of_catalog(cls) -> bool:
+        return cls.paths()[0].startswith(("/catalog/", "/lakekeeper/"))
+
+    @classmethod
+    def is_provisioning(cls) -> bool:
+        return cls.paths()[0].startswith("/scim/")
+
+    @classmethod
+    def paths(cls) -> tuple[str, ...]:
+        """Return every path it is asked at, the current one first."""
+        return (cls.endpoint.split(" ", 1)[1], *cls.also_at)
+
+    @classmethod
+    def _require_declared(cls) -> None:
+        if not cls.methods:
+            super()._require_declared()
+        if "endpoint" not in cls.__dict__ or not _ENDPOINT.fullmatch(cls.endpoint):
+            raise TypeError(f"operation {cls.__name__} must name its endpoint as 'METHOD /path'")
+        method = cls.endpoint.split(" ", 1)[0]
+        if method not in cls.methods:
+            raise TypeError(f"operation {cls.__name__} is a {cls._kind()}: its method is no {method}")
+        if any(not path.startswith("/") for path in cls.also_at):
+            raise TypeError(f"operation {cls.__name__}: an older path begins with a slash, and has no method")
+        if not cls._demands_something() and cls.open_to is None:
+            raise TypeError(f"operation {cls.__name__} must define demands() or say to whom it is open in open_to")
+        if cls.is_public() and cls._demands_something():
+            raise TypeError(f"operation {cls.__name__} is open to everybody, so it demands nothing")
+
+    @classmethod
+    def _kind(cls) -> str:
+        kinds = (ReadOperation, QuestionOperation, VendingOperation, ChangeOperation)
+        return next(each.__name__ for each in kinds if issubclass(cls, each))
+
+    @classmethod
+    def _register(cls) -> None:
+        OPERATIONS[cls.__name__] = cls
+
+
+class ReadOperation(HttpOperation, abstract=True):
+    """A GET or HEAD. It changes nothing, and read-only maintenance rests on that."""
+
+    methods: ClassVar[tuple[str, ...]] = _READING
+
+
+class QuestionOperation(HttpOperation, abstract=True):
+    """A request with another method that changes nothing, and goes on in read-only maintenance.
+
+    `pauses_because` gives the reason why one pauses all the same.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("POST", "PUT", "PATCH", "DELETE")
+    pauses_because: ClassVar[str] = ""
+
+    @classmethod
+    def pauses(cls) -> bool:
+        return bool(cls.pauses_because)
+
+
+class VendingOperation(HttpOperation, abstract=True):
+    """A request whose answer holds credentials: its audit record is durable before the answer leaves."""
+
+    methods: ClassVar[tuple[str, ...]] = ("GET", "POST")
+    durability: ClassVar[Durability] = Durability.BEFORE_ANSWER
+
+
+class ChangeOperation(HttpOperation, abstract=True):
+    """A request that changes something: refused in read-only maintenance, and done once for each idempotency key.
+
+    `refused_for_good` is what is told in maintenance of a change that no client shall wait for. `for_every_token` is
+    for a change about no project that a token for one project may make all the same.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("POST", "PUT", "PATCH", "DELETE")
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    refused_for_good: ClassVar[str] = ""
+    for_every_token: ClassVar[bool] = False
+
+
+class SystemTask(Operation, abstract=True):
+    """The gateway's own work: the door admits it for the background tasks named in `system_tasks` and for no caller.
+
+    No relation is demanded; policies are asked. `goes_on_because` gives the reason why it does not pause in read-only
+    maintenance.
+    """
+
+    system_tasks: ClassVar[frozenset[str]] = frozenset()
+    durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    goes_on_because: ClassVar[str] = ""
+
+    @classmethod
+    def pauses(cls) -> bool:
+        return cls.changes() and not cls.goes_on_because
+
+    @classmethod
+    def _require_declared(cls) -> None:
+        if not cls.system_tasks:
+            raise TypeError(f"operation {cls.__name__}: a system task names its system_tasks")
+        if cls._demands_something() or cls.open_to is not None:
+            raise TypeError(f"operation {cls.__name__} is a system task: it is never open and demands no relation")
+        if cls.goes_on_because and not cls.changes():
+            raise TypeError(f"operation {cls.__name__} changes nothing, so it goes on in maintenance anyway")
+
+
+class Step(Operation, abstract=True):
+    """A decision on the way to an operation: acting as a role, reading through a view, repeating an answer.
+
+    `occasion` says in one word when the door admits it; `_require_way` of the door checks that it is one.
+    """
+
+    occasion: ClassVar[str] = ""
+
+    @classmethod
+    def _require_declared(cls) -> None:
+        if not cls.occasion:
+            raise TypeError(f"operation {cls.__name__}: a step names its occasion")
+        if cls.open_to is not None:
+            raise TypeError(f"operation {cls.__name__} is a step: it is never open")
 
 
 @cache

@@ -126,7 +126,7 @@ def in_inactive_warehouse(operation: Operation, resolution: Resolution) -> Deman
     """The first demand that is about something in a warehouse which is not active; None when there is none, and for
     operations that do not mind.
     """
-    if not operation.needs_active_warehouse():
+    if not operation.is_of_catalog():
         return None
     for demand in operation.demands():
         warehouse = warehouse_of(resolution.get(demand.on))

@@ -2,7 +2,7 @@
 """Markers that say where the fields of an operation are read from in a request.
 
     @dataclass(frozen=True)
-    class ListTables(Operation):
+    class ListTables(ReadOperation):
         namespace: InPath[NamespaceRef]
         page_token: PageToken = None
         return_uuids: Annotated[bool, Query("returnUuids")] = False

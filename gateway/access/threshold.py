@@ -12,7 +12,9 @@ from gateway.access.actor import Actor, ActorKind
 from gateway.access.delegation import may_be_delegated
 from gateway.access.demand import Demand
 from gateway.access.entrance import Entrance
-from gateway.access.operation import Operation
+from gateway.access.operation import Audience, ChangeOperation, HttpOperation, Operation, Step, SystemTask
+from gateway.access.operations.assuming import AssumeRole
+from gateway.access.operations.passing import ReadThroughView
 from gateway.access.refusals import (
     AssumeRoleForbidden,
     DelegationForbidden,
@@ -38,10 +40,11 @@ class Threshold:
 
     def require_open(self, operation: type[Operation]) -> None:
         """Raise the answer of read-only maintenance to what would change something."""
-        if self.pauses(operation) and operation.not_sent_again:
-            raise not_kept_in_maintenance(operation.not_sent_again)
-        if self.pauses(operation):
-            raise in_maintenance(operation.is_catalog_mutation())
+        if not self.pauses(operation):
+            return
+        if issubclass(operation, ChangeOperation) and operation.refused_for_good:
+            raise not_kept_in_maintenance(operation.refused_for_good)
+        raise in_maintenance(operation.is_catalog_mutation())
 
     def demands_of(self, operation: Operation) -> Sequence[Demand]:
         """What is asked about: in maintenance not what only a change would need."""
@@ -55,7 +58,7 @@ class Threshold:
         for each in asked:
             _require_way(entrance, each)
             _require_stated(each)
-        if entrance.actor.kind is ActorKind.ANONYMOUS and not all(each.open_to_all for each in asked):
+        if entrance.actor.kind is ActorKind.ANONYMOUS and not all(each.is_public() for each in asked):
             raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
         for each in asked:
             _require_own(entrance.actor, each)
@@ -71,17 +74,18 @@ def _require_way(entrance: Entrance, operation: Operation) -> None:
     where one is remembered.
     """
     system = entrance.actor.kind is ActorKind.SYSTEM
-    own = system and entrance.actor.id.removeprefix("system~") in operation.system_tasks
-    if operation.is_task() != system or (system and not own):
+    tasks = operation.system_tasks if isinstance(operation, SystemTask) else frozenset()
+    own = system and entrance.actor.id.removeprefix("system~") in tasks
+    if isinstance(operation, SystemTask) != system or (system and not own):
         raise TypeError(f"{type(operation).__name__} is not for {entrance.actor.id}")
-    if operation.is_assumption():
+    if isinstance(operation, AssumeRole):
         if entrance.assumption is not None or entrance.admitted:
             raise TypeError(f"{type(operation).__name__} comes first, and once")
-    elif operation.is_passage():
+    elif isinstance(operation, ReadThroughView):
         # The role may have been assumed before an outer view whose owner's rights count here.
-        if any(not (each.is_passage() or each.is_assumption()) for each in entrance.admitted):
+        if any(not issubclass(each, ReadThroughView | AssumeRole) for each in entrance.admitted):
             raise TypeError(f"{type(operation).__name__} comes before what it leads to")
-    elif not operation.routed() and not operation.is_task() and entrance.remembered is None:
+    elif isinstance(operation, Step) and entrance.remembered is None:
         raise TypeError(f"{type(operation).__name__} needs a remembered success")
 
 
@@ -90,7 +94,8 @@ def _require_stated(operation: Operation) -> None:
 
     Lock 1 sees that there are demands; that one of them is required depends on the values and is seen only here.
     """
-    if operation.routed() and not operation.open and not any(demand.required for demand in operation.demands()):
+    stated = operation.open_to is not None or any(demand.required for demand in operation.demands())
+    if isinstance(operation, HttpOperation) and not stated:
         raise TypeError(f"{type(operation).__name__} requires nothing here and is not declared open")
 
 
@@ -100,7 +105,7 @@ def _require_own(actor: Actor, operation: Operation) -> None:
     role's own.
     """
     whose = operation.whose()
-    if not operation.open_to_self or whose is None or any(demand.required for demand in operation.demands()):
+    if not operation.is_open(Audience.SELF) or whose is None or any(demand.required for demand in operation.demands()):
         return
     if whose != actor.id or actor.assumed_role is not None:
         raise TypeError(f"{type(operation).__name__} is open to {whose} alone and not to {actor.id}")
@@ -119,7 +124,9 @@ def _require_token_for(actor: Actor, operation: Operation) -> None:
     nothing outside the project exists. AssumeRoleForbidden for who acts as a role: what takes a right is refused there
     because the role does not have it, and a role has nothing that is open to people.
     """
-    if not operation.changes() or operation.for_every_token or any(each.required for each in operation.demands()):
+    if not isinstance(operation, ChangeOperation) or operation.for_every_token:
+        return
+    if any(each.required for each in operation.demands()):
         return
     if actor.assumed_role is not None:
         raise AssumeRoleForbidden(f"{operation.name()} is not possible while acting as a role.")

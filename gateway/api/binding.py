@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from gateway.access.operation import Operation
+from gateway.access.operation import HttpOperation
 from gateway.access.refs import GenericTableRef, TableRef, ViewRef, WarehouseRef
 from gateway.access.request import AskedPrincipal, Body, Form, Header, PageSizeOf, Path, Query, RequestProject, Source
 from gateway.api.path_refs import REFS, uuid_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Reader = Callable[["Ctx", Any], Any]
 """(context, decoded body) -> the value of a field."""
 
-_BINDINGS: dict[type[Operation], Binding] = {}
+_BINDINGS: dict[type[HttpOperation], Binding] = {}
 """Bindings by operation, filled as endpoints are served and never changed afterwards."""
 
 #: References by name, which bodies give without the warehouse of the path.
@@ -65,7 +65,7 @@ class Binding:
     readers: tuple[tuple[str, Reader], ...]
 
 
-def inputs_of(operations: Iterable[type[Operation]], sources: Iterable[Source] = ()) -> Inputs:
+def inputs_of(operations: Iterable[type[HttpOperation]], sources: Iterable[Source] = ()) -> Inputs:
     """Return what the operations of one endpoint read, and what their handler reads beside them."""
     found = Inputs()
     for operation in operations:
@@ -75,13 +75,13 @@ def inputs_of(operations: Iterable[type[Operation]], sources: Iterable[Source] =
     return found
 
 
-def bind(operation: type[Operation]) -> Binding:
+def bind(operation: type[HttpOperation]) -> Binding:
     """Return the binding of an operation. Raises TypeError for a field that its marker cannot read."""
     known = _BINDINGS.get(operation)
     return known if known is not None else _BINDINGS.setdefault(operation, _examine(operation))
 
 
-def _examine(operation: type[Operation]) -> Binding:
+def _examine(operation: type[HttpOperation]) -> Binding:
     hints = typing.get_type_hints(operation, include_extras=True)
     found, readers = Inputs(), list[tuple[str, Reader]]()
     # An operation without fields need not be a dataclass.
@@ -119,7 +119,7 @@ def _input(source: Source, kind: Any) -> Inputs:
             return Inputs(query={"principalUser": "string", "principalRole": "string"})
 
 
-def _reader(operation: type[Operation], field_name: str, source: Source, kind: Any, default: Any) -> Reader:
+def _reader(operation: type[HttpOperation], field_name: str, source: Source, kind: Any, default: Any) -> Reader:
     match source:
         case Path(name=name):
             return _path_reader(operation, field_name, name or field_name, kind)
@@ -141,7 +141,7 @@ def _reader(operation: type[Operation], field_name: str, source: Source, kind: A
             raise TypeError(f"{operation.__name__}.{field_name}: forms are read by handlers")
 
 
-def _path_reader(operation: type[Operation], field_name: str, name: str, kind: Any) -> Reader:
+def _path_reader(operation: type[HttpOperation], field_name: str, name: str, kind: Any) -> Reader:
     if kind in REFS:
         read = REFS[kind]
         return lambda ctx, body: read(ctx.path)

@@ -15,7 +15,7 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, ControllerRouterHandler
 
-from gateway.access.operation import OPERATIONS, Operation
+from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.api import (  # noqa: F401 - importing a handler module is what serves its operations
     actions,
     checks,
@@ -122,7 +122,7 @@ def _declares(handler: Any) -> bool:
         isinstance(handler, HTTPRouteHandler)
         and isinstance(operations, frozenset)
         and bool(operations)
-        and all(isinstance(each, type) and issubclass(each, Operation) for each in operations)
+        and all(isinstance(each, type) and issubclass(each, HttpOperation) for each in operations)
     )
 
 

@@ -15,7 +15,7 @@ from litestar import Request
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.door import Door
 from gateway.access.entrance import Entrance
-from gateway.access.operation import Operation
+from gateway.access.operation import HttpOperation, Operation
 from gateway.access.permit import Permit
 from gateway.access.refs import ProjectRef, RoleRef, ViewRef, WarehouseRef
 from gateway.access.refusals import DecisionUnavailable, InvalidAssumeRoleId, unavailable
@@ -47,6 +47,7 @@ from gateway.telemetry.logs import add_to_context
 
 Op = TypeVar("Op", bound=Operation)
 Extra = TypeVar("Extra", bound=Operation)
+Http = TypeVar("Http", bound=HttpOperation)
 Body = TypeVar("Body")
 Default = TypeVar("Default", bool, None)
 Value = TypeVar("Value")
@@ -142,14 +143,14 @@ class Ctx:
     def _recognize_delegate(self, operation: Operation) -> None:
         """Admission of a delegated request proves that its engine holds `delegate` where the operation lies."""
         engine = self.actor.engine
-        if engine is not None and operation.routed() and not operation.open_to_all:
+        if engine is not None and isinstance(operation, HttpOperation) and not operation.is_public():
             self.parts.shares.recognize(engine)
 
     def recognize_engine(self) -> None:
         """Give the caller the lane of engines from now on: a decision just found it an inspector or a delegate."""
         self.parts.shares.recognize(self.actor.id)
 
-    async def begin(self, operation: type[Operation]) -> Claim | Remembered | None:
+    async def begin(self, operation: type[HttpOperation]) -> Claim | Remembered | None:
         """Claim the request's idempotency key, or tell what is remembered under it; None without a key.
 
         Raises the answer of read-only maintenance, in which no key is claimed: remembering it would be a change. Raises
@@ -183,7 +184,7 @@ class Ctx:
             self._entrance.remembered = begun
         return begun
 
-    async def read(self, operation: type[Op], **given: object) -> Op:
+    async def read(self, operation: type[Http], **given: object) -> Http:
         """Make an operation of the request, by the markers of its fields. `given` are fields that are not read.
 
         Raises 400 for what the request lacks and for values that cannot be read.
@@ -337,8 +338,8 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     parts: Parts = request.app.state.parts
     operations = request.route_handler.opt.get(OPERATIONS_OF, frozenset())
     given = _authorizations(request)
-    if any(operation.tells_who_asks for operation in operations) or (
-        not given and any(operation.open_to_all for operation in operations)
+    if any(operation.authenticates_itself for operation in operations) or (
+        not given and any(operation.is_public() for operation in operations)
     ):
         actor = Actor.anonymous()
     elif any(operation.is_provisioning() for operation in operations):
@@ -376,7 +377,7 @@ def _authorizations(request: Request[Any, Any, Any]) -> list[bytes]:
 
 
 async def _assume(
-    door: Door, entrance: Entrance, wished: list[str], project: str | None, operations: frozenset[type[Operation]]
+    door: Door, entrance: Entrance, wished: list[str], project: str | None, operations: frozenset[type[HttpOperation]]
 ) -> None:
     """Make the caller act as the role of the header. Raises 400 for what is no header, and 400 and 403 of
     `Door.assume`.

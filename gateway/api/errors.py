@@ -13,7 +13,7 @@ from litestar.types import Scope, Send
 from msgspec import UNSET
 from uuid_utils.compat import uuid7
 
-from gateway.access.operation import Operation
+from gateway.access.operation import HttpOperation
 from gateway.access.outage import (
     AuditUnavailable,
     CommitUnknown,
@@ -203,5 +203,5 @@ async def send_error(scope: Scope, send: Send, error: CatalogError) -> None:
 def is_catalog_mutation(scope: Scope) -> bool:
     """Whether the route of the request changes the catalog."""
     handler = scope.get("route_handler")
-    operations: frozenset[type[Operation]] = getattr(handler, "opt", {}).get(OPERATIONS_OF, frozenset())
+    operations: frozenset[type[HttpOperation]] = getattr(handler, "opt", {}).get(OPERATIONS_OF, frozenset())
     return any(operation.is_catalog_mutation() for operation in operations)

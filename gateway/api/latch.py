@@ -20,7 +20,7 @@ from uuid_utils.compat import uuid7
 
 from gateway.access.deadline import Deadline
 from gateway.access.entrance import Entrance, Place
-from gateway.access.operation import Operation
+from gateway.access.operation import HttpOperation
 from gateway.access.outage import AuditUnavailable
 from gateway.access.shares import Lease
 from gateway.api.errors import RequestTooSlow, body_of, is_catalog_mutation, overtime, send_error, told_error
@@ -75,7 +75,7 @@ class Latch(ASGIMiddleware):
         if scope["type"] != ScopeType.HTTP:
             raise RuntimeError("Lakegate serves HTTP only")
         method = scope["method"]
-        operations: frozenset[type[Operation]] | None = scope["route_handler"].opt.get(OPERATIONS_OF)
+        operations: frozenset[type[HttpOperation]] | None = scope["route_handler"].opt.get(OPERATIONS_OF)
         # Never the caller's: two requests of one id could not be told apart in the audit.
         request_id, client_request_id = str(uuid7()), _client_request_id(scope)
         state = scope["state"]
@@ -119,8 +119,8 @@ class Latch(ASGIMiddleware):
                 )
                 self._count(operations, status, Place() if entrance is None else entrance.place)
 
-    def _count(self, operations: frozenset[type[Operation]] | None, status: int, place: Place) -> None:
-        if self._calls is None or not operations or any(operation.open_to_all for operation in operations):
+    def _count(self, operations: frozenset[type[HttpOperation]] | None, status: int, place: Place) -> None:
+        if self._calls is None or not operations or any(operation.is_public() for operation in operations):
             return
         route = next(iter(operations)).endpoint
         self._calls.add(Call(place.project_id, place.warehouse_id, route, status))
@@ -211,11 +211,11 @@ def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[t
     return [*given, (b"x-request-id", request_id.encode())]
 
 
-def _may_leave(method: str, state: dict[str, Any], operations: frozenset[type[Operation]] | None) -> bool:
+def _may_leave(method: str, state: dict[str, Any], operations: frozenset[type[HttpOperation]] | None) -> bool:
     if operations is None:
         # Litestar adds an OPTIONS handler to each path; it tells the allowed methods and nothing else.
         return method == "OPTIONS"
-    if any(operation.open_to_all for operation in operations):
+    if any(operation.is_public() for operation in operations):
         return True
     entrance: Entrance | None = state.get(ENTRANCE)
     return entrance is not None and entrance.may_answer(operations)
@@ -234,7 +234,7 @@ def _client_request_id(scope: Scope) -> str | None:
     return given[0].decode() if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) else None
 
 
-def _name(operations: frozenset[type[Operation]] | None) -> str | None:
+def _name(operations: frozenset[type[HttpOperation]] | None) -> str | None:
     if not operations:
         return None
     return min(operation.name() for operation in operations)

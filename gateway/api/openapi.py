@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from litestar import Response
 
-from gateway.access.operation import Operation
+from gateway.access.operation import HttpOperation
 from gateway.api.binding import Inputs
 from gateway.api.errors import OAuthError
 from gateway.api.forms import FORM
@@ -55,9 +55,9 @@ class Answer:
     may_be_empty: bool
 
 
-def openapi_document(select: Callable[[type[Operation]], bool] = lambda operation: True) -> dict[str, Any]:
+def openapi_document(select: Callable[[type[HttpOperation]], bool] = lambda operation: True) -> dict[str, Any]:
     """The document of all served operations that `select` takes, as plain values ready for JSON."""
-    handlers: dict[Any, list[type[Operation]]] = {}
+    handlers: dict[Any, list[type[HttpOperation]]] = {}
     for operation, handler in SERVED.items():
         if select(operation):
             handlers.setdefault(handler, []).append(operation)
@@ -92,13 +92,13 @@ def openapi_document(select: Callable[[type[Operation]], bool] = lambda operatio
     }
 
 
-def is_catalog(operation: type[Operation]) -> bool:
+def is_catalog(operation: type[HttpOperation]) -> bool:
     """Whether the operation belongs to the Iceberg REST protocol."""
     return " /catalog/" in operation.endpoint
 
 
 def _operation(
-    operations: list[type[Operation]], path: str, reads: Inputs, answer: Answer, schema_of: Mapping[str, Any]
+    operations: list[type[HttpOperation]], path: str, reads: Inputs, answer: Answer, schema_of: Mapping[str, Any]
 ) -> dict[str, Any]:
     first = operations[0]
     summary, _, rest = (inspect.getdoc(first) or "").partition("\n")
@@ -115,7 +115,7 @@ def _operation(
         if sent is not None:
             content = {"schema": schema_of[repr(sent)], "example": example_of(sent)}
             described["requestBody"] = {"required": True, "content": {media_type: content}}
-    if any(operation.open_to_all for operation in operations):
+    if any(operation.is_public() for operation in operations):
         described["security"] = []
     return described
 
@@ -145,11 +145,11 @@ def _query_parameters(reads: Inputs) -> Iterator[dict[str, Any]]:
         yield _parameter(name, "query", {"type": kind})
 
 
-def _header_parameters(operation: type[Operation], reads: Inputs) -> Iterator[dict[str, Any]]:
+def _header_parameters(operation: type[HttpOperation], reads: Inputs) -> Iterator[dict[str, Any]]:
     """Describe the headers that the handler reads, and those that are read around every handler of its kind."""
     around = [
         *((_IDEMPOTENCY_KEY,) if operation.heeds_keys() else ()),  # `repeat.py`
-        *(() if operation.open_to_all else ("x-assume-role", "x-project-id")),  # `provide_ctx`
+        *(() if operation.is_public() else ("x-assume-role", "x-project-id")),  # `provide_ctx`
         "x-request-id",  # `Latch`
     ]
     for name in dict.fromkeys((*reads.headers, *around)):
@@ -163,7 +163,7 @@ def _parameter(name: str, place: str, schema: dict[str, Any], *, required: bool 
 
 
 def _responses(
-    operations: list[type[Operation]], reads: Inputs, answer: Answer, schema_of: Mapping[str, Any]
+    operations: list[type[HttpOperation]], reads: Inputs, answer: Answer, schema_of: Mapping[str, Any]
 ) -> dict[str, Any]:
     first = operations[0]
     tagged = _IF_NONE_MATCH in reads.headers
@@ -191,7 +191,7 @@ def _responses(
     return dict(sorted(responses.items()))
 
 
-def _refusal(operation: type[Operation], reads: Inputs, status: str) -> tuple[type, Any]:
+def _refusal(operation: type[HttpOperation], reads: Inputs, status: str) -> tuple[type, Any]:
     """(the form of a refusal, an example): OAuth's, SCIM's or the catalog's own."""
     if operation.is_provisioning():
         return ErrorBody, scim_refusal_example(status)
@@ -200,13 +200,13 @@ def _refusal(operation: type[Operation], reads: Inputs, status: str) -> tuple[ty
     return ErrorResponse, refusal_example(status)
 
 
-def _media_type(operation: type[Operation]) -> str:
+def _media_type(operation: type[HttpOperation]) -> str:
     return SCIM if operation.is_provisioning() else "application/json"
 
 
-def _refusals(operations: list[type[Operation]]) -> list[str]:
+def _refusals(operations: list[type[HttpOperation]]) -> list[str]:
     """The statuses beside success that the operations can answer."""
-    if any(operation.open_to_all for operation in operations):
+    if any(operation.is_public() for operation in operations):
         return ["503"] if operations[0].endpoint == "GET /health" else ["404"]
     statuses = ["400", "401", "403", "404", "5XX"]
     if any(operation.is_catalog_mutation() for operation in operations):

@@ -13,7 +13,7 @@ from litestar import HttpMethod, route
 from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
 
-from gateway.access.operation import Operation
+from gateway.access.operation import HttpOperation
 from gateway.access.permit import Permit
 from gateway.access.request import Source
 from gateway.api.binding import inputs_of
@@ -21,7 +21,7 @@ from gateway.api.nothing import Nothing, answers_nothing
 from gateway.api.parts import Parts
 from gateway.api.repeat import once
 
-SERVED: dict[type[Operation], HTTPRouteHandler] = {}
+SERVED: dict[type[HttpOperation], HTTPRouteHandler] = {}
 """Which handler serves each operation, filled on import of the handler modules."""
 
 OPERATIONS_OF = "operations"
@@ -33,8 +33,8 @@ REPEATED_BY = "repeated by"
 INPUTS = "inputs"
 """And under this one what the handler reads of a request (`gateway.api.binding.Inputs`)."""
 
-Op = TypeVar("Op", bound=Operation)
-Again = TypeVar("Again", bound=Operation)
+Op = TypeVar("Op", bound=HttpOperation)
+Again = TypeVar("Again", bound=HttpOperation)
 Answer = TypeVar("Answer")
 
 Replay = Callable[..., Awaitable[Any]]
@@ -67,7 +67,7 @@ def replay_by(operation: type[Op], use_case: Callable[[Any, Permit[Op]], Awaitab
 
 
 def serves(
-    *operations: type[Operation], replay: Replay | None = None, reads: tuple[Source, ...] = ()
+    *operations: type[HttpOperation], replay: Replay | None = None, reads: tuple[Source, ...] = ()
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """Make a handler of the endpoint that all `operations` name; the first one gives its name and status.
 
@@ -79,8 +79,8 @@ def serves(
     Raises TypeError when they name different endpoints, one that is no route, or when one of them is served already.
     """
     first = operations[0]
-    if not first.routed():
-        raise TypeError(f"{first.__name__} has no route: {first.endpoint}")
+    if not issubclass(first, HttpOperation):
+        raise TypeError(f"{first.__name__} has no route")
     if any(each.endpoint != first.endpoint for each in operations):
         raise TypeError(f"{', '.join(each.__name__ for each in operations)} do not share one endpoint")
     if any(each.also_at != first.also_at for each in operations):

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from gateway.access.operation import Operation
+from gateway.access.operation import HttpOperation, Operation
 from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.permit import Permit
 from gateway.db import audit_log, claims
@@ -139,19 +139,20 @@ class Database:
         OutOfTime when the request's time was over before COMMIT was sent; afterwards it is not cut off any more. Raises
         TypeError for an operation that says it changes nothing: read-only maintenance believes it (`Operation`).
         """
-        if not permit.operation.changes():
-            raise TypeError(f"{type(permit.operation).__name__} says it changes nothing")
+        operation = permit.operation
+        if not operation.changes():
+            raise TypeError(f"{type(operation).__name__} says it changes nothing")
         with outages():
             async with self._engine.connect() as connection:
                 await connection.begin()
                 yield connection
                 await require_standing(connection, permit)
                 await audit_log.insert(connection, [permit.trail.record])
-                if permit.claim is not None:
+                if permit.claim is not None and isinstance(operation, HttpOperation):
                     await claims.fulfil(
                         connection,
                         permit.claim,
-                        status=permit.operation.returns,
+                        status=operation.returns,
                         detail=permit.trail.record.detail,
                     )
                 permit.deadline.let_go()

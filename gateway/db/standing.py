@@ -39,7 +39,7 @@ async def require_standing(connection: AsyncConnection, permit: Permit[Operation
     the change that needs them.
     """
     resolution = permit.resolution
-    needs_active = permit.operation.needs_active_warehouse()
+    needs_active = permit.operation.is_of_catalog()
     for _ in range(_DECIDED_ANEW):
         if not await _moved(connection, resolution, needs_active):
             return resolution

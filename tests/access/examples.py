@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from gateway.access.operation import OPERATIONS, Operation
+from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.access.operations import (
     actions,
     checks,
@@ -95,7 +95,7 @@ class Example:
     """An operation and its request. `label` heads its column of the matrix; `path` fills the endpoint's template."""
 
     label: str
-    operation: Operation
+    operation: HttpOperation
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
@@ -212,7 +212,7 @@ def _generic_tables() -> list[Example]:
     adopting = generic_tables.AdoptGenericTable(world.NAMESPACE, decode(_body(new), CreateGenericTableRequest))
     keys = generic_tables.VendGenericTableCreationCredentials(world.NAMESPACE, "images")
 
-    def renaming(to: Namespace) -> tuple[Operation, dict[str, Any]]:
+    def renaming(to: Namespace) -> tuple[HttpOperation, dict[str, Any]]:
         body = {
             "source": {"namespace": list(world.INNER.levels), "name": "vectors"},
             "destination": {"namespace": list(to.levels), "name": "renamed"},
@@ -736,7 +736,7 @@ def _namespace_moves() -> list[Example]:
     path = {"warehouse_id": str(world.WAREHOUSE_ID), "namespace_id": str(world.INNER_ID)}
     on = NamespaceIdRef(world.INNER_ID, world.WAREHOUSE_ID)
 
-    def to(*levels: str) -> tuple[Operation, dict[str, Any]]:
+    def to(*levels: str) -> tuple[HttpOperation, dict[str, Any]]:
         return namespace_moves.MoveNamespace(world.WAREHOUSE, on, Namespace(levels)), {"destination": levels}
 
     (below, body_below), (top, body_top) = to("sales", "west"), to("west")

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from gateway.access.actor import Actor
-from gateway.access.operation import Operation
+from gateway.access.operation import Audience, Operation
 from gateway.access.operations.grants import Assignment
 from gateway.access.permit import Permit
 from gateway.access.ports import Pin, Question
@@ -195,7 +195,7 @@ async def _cells(actor: Actor, known: Known, heads: Sequence[Column]) -> list[st
 
 def _own(operation: Operation, actor: Actor) -> Operation:
     """What is open to oneself, about the one who asks."""
-    if not operation.open_to_self or operation.whose() is None:
+    if not operation.is_open(Audience.SELF) or operation.whose() is None:
         return operation
     own: Operation = replace(cast(Any, operation), user=UserRef(actor.id))
     return own

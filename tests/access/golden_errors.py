@@ -171,7 +171,7 @@ async def _tried() -> AsyncIterator[_Answer]:
             async for answer in situations(app):
                 yield answer
     async with running(House(read_only=True)) as app:
-        lost = next(each for each in EXAMPLES if each.operation.not_sent_again)
+        lost = next(each for each in EXAMPLES if getattr(each.operation, "refused_for_good", ""))
         for each in (*_some(changes=True), lost):
             yield "read-only maintenance", each, await app.send(each)
 

@@ -19,7 +19,7 @@ from gateway.access.actor import Actor
 from gateway.access.audit_record import AUDIT_FORMAT, AuditRecord
 from gateway.access.demand import Demand, Fact
 from gateway.access.entrance import Entrance
-from gateway.access.operation import UNROUTED, Operation
+from gateway.access.operation import UNROUTED, Audience, ChangeOperation, HttpOperation, Operation, Step, SystemTask
 from gateway.access.operations import tasks
 from gateway.access.operations.assuming import AssumeRole
 from gateway.access.operations.passing import ReadThroughView
@@ -146,7 +146,9 @@ def _kind(value: Fact) -> str:
 
 
 def _actors(operation: Operation) -> list[Actor]:
-    return [Actor.system(task) for task in sorted(operation.system_tasks)] or [world.ALICE]
+    if isinstance(operation, SystemTask):
+        return [Actor.system(task) for task in sorted(operation.system_tasks)]
+    return [world.ALICE]
 
 
 def _remembered(operation: Operation) -> Remembered | None:
@@ -160,22 +162,24 @@ def _demand(demand: Demand) -> str:
 
 
 def _request(operation: Operation) -> str:
-    method, path = operation.endpoint.split(" ", 1)
-    if operation.routed():
+    if isinstance(operation, HttpOperation):
+        method, path = operation.endpoint.split(" ", 1)
         return " ".join((f"`{method} {path}`", *(f"`{older}`" for older in operation.also_at)))
-    tasks = ", ".join(sorted(operation.system_tasks))
-    return f"{'task' if tasks else method.lower()}{': ' if tasks else ''}{tasks}"
+    if isinstance(operation, SystemTask):
+        return f"task: {', '.join(sorted(operation.system_tasks))}"
+    assert isinstance(operation, Step)
+    return operation.occasion
 
 
 def _notes(operation: Operation) -> Iterable[str]:
     notes = {
-        "no token": operation.open_to_all,
-        "any token": bool(operation.open_to_authenticated),
-        "self": bool(operation.open_to_self),
+        "no token": operation.is_public(),
+        "any token": operation.is_open(Audience.AUTHENTICATED),
+        "self": operation.is_open(Audience.SELF),
         "mutation": operation.is_catalog_mutation(),
         "key": operation.heeds_keys(),
         "pauses": operation.pauses(),
-        "lost in maintenance": bool(operation.not_sent_again),
+        "lost in maintenance": isinstance(operation, ChangeOperation) and bool(operation.refused_for_good),
     }
     return (note for note, applies in notes.items() if applies)
 

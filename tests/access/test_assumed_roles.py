@@ -24,7 +24,7 @@ from tests.access.world import House, Judge
 _HEADER = {"x-assume-role": str(world.ROLE_ID)}
 
 #: Everything but what no token is needed for, and what tells by itself who asks: there the header is refused.
-_ASKED = [each for each in EXAMPLES if not each.operation.open_to_all and not each.operation.tells_who_asks]
+_ASKED = [each for each in EXAMPLES if not each.operation.is_public() and not each.operation.authenticates_itself]
 
 #: About the very role that is assumed, and so about oneself.
 _OWN = "grants of role"
@@ -103,7 +103,7 @@ async def test_what_needs_no_right_and_changes_something_is_not_done_as_a_role()
 
 
 async def test_an_exchange_that_was_meant_to_be_narrower_is_refused() -> None:
-    [example] = [each for each in EXAMPLES if each.operation.tells_who_asks]
+    [example] = [each for each in EXAMPLES if each.operation.authenticates_itself]
     async with running() as app:
         assert (await app.send(example)).status_code != 400
         answer = await app.send(example, **_HEADER)

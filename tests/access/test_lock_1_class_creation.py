@@ -9,8 +9,11 @@ from typing import ClassVar
 import pytest
 
 from gateway.access.demand import Demand
-from gateway.access.operation import OPERATIONS, Operation
+from gateway.access.families import ROLE, TABLE, one_for_each
+from gateway.access.operation import OPERATIONS, Audience, HttpOperation, OpenTo, Operation, ReadOperation
+from gateway.access.refs import Ref
 from gateway.access.relations import Can
+from gateway.api.binding import bind
 from tests.access.world import SERVER
 
 pytestmark = pytest.mark.usefixtures("registers")
@@ -19,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("registers")
 def test_an_operation_without_an_endpoint_is_refused() -> None:
     with pytest.raises(TypeError, match="Endless must name its endpoint"):
 
-        class Endless(Operation):
+        class Endless(ReadOperation):
             def demands(self) -> tuple[Demand, ...]:
                 return (Demand(Can.READ, SERVER),)
 
@@ -29,13 +32,13 @@ def test_an_operation_without_an_endpoint_is_refused() -> None:
 @pytest.mark.parametrize("endpoint", ["", "/x", "GET", "GET x", "get /x", "FETCH /x", "GET /x y", "GET  /x"])
 def test_an_endpoint_is_a_method_and_a_path(endpoint: str) -> None:
     with pytest.raises(TypeError, match="must name its endpoint"):
-        type("Odd", (Operation,), {"endpoint": endpoint, "open_to_all": True})
+        type("Odd", (ReadOperation,), {"endpoint": endpoint, "open_to": OpenTo(Audience.EVERYBODY)})
 
 
 def test_an_endpoint_is_not_inherited() -> None:
-    class First(Operation):
+    class First(ReadOperation):
         endpoint: ClassVar[str] = "GET /first"
-        open_to_all: ClassVar[bool] = True
+        open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
 
     with pytest.raises(TypeError, match="Second must name its endpoint"):
 
@@ -46,44 +49,66 @@ def test_an_endpoint_is_not_inherited() -> None:
 def test_an_operation_that_demands_nothing_has_to_say_so() -> None:
     with pytest.raises(TypeError, match="Silent must define demands"):
 
-        class Silent(Operation):
+        class Silent(ReadOperation):
             endpoint: ClassVar[str] = "GET /silent"
 
     assert "Silent" not in OPERATIONS
 
 
-def test_an_operation_open_to_all_cannot_demand() -> None:
-    with pytest.raises(TypeError, match="Both is open to all"):
+def test_an_operation_open_to_everybody_cannot_demand() -> None:
+    with pytest.raises(TypeError, match="Both is open to everybody"):
 
-        class Both(Operation):
+        class Both(ReadOperation):
             endpoint: ClassVar[str] = "GET /both"
-            open_to_all: ClassVar[bool] = True
+            open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
 
             def demands(self) -> tuple[Demand, ...]:
                 return (Demand(Can.READ, SERVER),)
 
 
-def test_an_operation_cannot_be_open_to_all_and_to_the_authenticated() -> None:
-    with pytest.raises(TypeError, match="Wide is open to all"):
+def test_an_operation_of_no_kind_is_refused() -> None:
+    for base in (Operation, HttpOperation):
+        with pytest.raises(TypeError, match="Vague is of no kind: derive it from ReadOperation"):
+            type("Vague", (base,), {"endpoint": "GET /vague", "open_to": OpenTo(Audience.EVERYBODY)})
+    assert "Vague" not in OPERATIONS
 
-        class Wide(Operation):
-            endpoint: ClassVar[str] = "GET /wide"
-            open_to_all: ClassVar[bool] = True
-            open_to_authenticated: ClassVar[str] = "why not"
+
+def test_an_abstract_operation_is_no_operation() -> None:
+    class Common(ReadOperation, abstract=True):
+        """What several operations have in common."""
+
+    assert "Common" not in OPERATIONS
+
+
+def test_a_family_declares_one_operation_for_each_target() -> None:
+    @dataclass(frozen=True)
+    class Counting(ReadOperation, abstract=True):
+        on: Ref
+
+        def demands(self) -> tuple[Demand, ...]:
+            return (Demand(Can.READ, self.on),)
+
+    made = one_for_each(Counting, (TABLE, ROLE), name="Count{noun}s", endpoint="GET /x/{path}/count", doc="Of {words}.")
+    assert [each.name() for each in made] == ["count_tables", "count_roles"]
+    assert made[1].endpoint == "GET /x/role/{role_id}/count"
+    assert made[1].__doc__ == "Of a role."
+    assert bind(made[0]).readers[0][0] == "on"
+    with pytest.raises(TypeError, match="CountRoles is declared twice"):
+        one_for_each(Counting, (ROLE,), name="Count{noun}s", endpoint="GET /y/{path}", doc="")
 
 
 def test_a_name_is_taken_once() -> None:
     with pytest.raises(TypeError, match="LoadTable is declared twice"):
-        type("LoadTable", (Operation,), {"endpoint": "GET /x", "open_to_all": True})
+        type("LoadTable", (ReadOperation,), {"endpoint": "GET /x", "open_to": OpenTo(Audience.EVERYBODY)})
 
 
 def test_slots_would_make_a_second_class_behind_the_register_and_are_refused() -> None:
     with pytest.raises(TypeError, match="declared twice"):
 
         @dataclass(frozen=True, slots=True)
-        class Slotted(Operation):
+        class Slotted(ReadOperation):
             endpoint: ClassVar[str] = "GET /slotted"
-            open_to_all: ClassVar[bool] = True
+            open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
 
 
 def test_the_names_of_operations_are_snake_case_and_different() -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from litestar import get
 
-from gateway.access.operation import OPERATIONS, Operation
+from gateway.access.operation import OPERATIONS, Audience, OpenTo, ReadOperation
 from gateway.access.operations.namespaces import LoadNamespace
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.access.permit import Permit
@@ -39,9 +39,9 @@ def test_operations_of_different_endpoints_do_not_share_a_handler() -> None:
 
 
 def test_a_refused_handler_leaves_no_trace() -> None:
-    class Fresh(Operation):
+    class Fresh(ReadOperation):
         endpoint: ClassVar[str] = LoadTable.endpoint
-        open_to_all: ClassVar[bool] = True
+        open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
 
     before = dict(SERVED)
     with pytest.raises(TypeError, match="LoadTable served twice"):
@@ -66,7 +66,7 @@ def test_the_set_of_served_operations_is_the_set_of_declared_ones() -> None:
 def test_operations_that_share_a_handler_are_no_wider_than_each_other() -> None:
     """The latch is content with any of them, so none may be open to all where another is not."""
     for handler in SERVED.values():
-        assert len({operation.open_to_all for operation in handler.opt[OPERATIONS_OF]}) == 1
+        assert len({operation.is_public() for operation in handler.opt[OPERATIONS_OF]}) == 1
 
 
 async def test_a_handler_reads_only_what_the_document_names() -> None:

@@ -11,7 +11,7 @@ from litestar import Controller, HttpMethod, Router, WebSocket, get, route
 from litestar.handlers import ASGIRouteHandler, asgi, websocket
 from litestar.types import ControllerRouterHandler, Receive, Scope, Send
 
-from gateway.access.operation import Operation
+from gateway.access.operation import Audience, OpenTo, ReadOperation
 from gateway.api.build import UndeclaredRoute, build_api
 from gateway.api.parts import Parts
 from tests.access.world import Watcher
@@ -90,9 +90,9 @@ def test_the_application_as_it_is_starts() -> None:
 
 @pytest.mark.usefixtures("registers")
 def test_a_declared_operation_without_a_handler_stops_the_start() -> None:
-    class Unserved(Operation):
+    class Unserved(ReadOperation):
         endpoint: ClassVar[str] = "GET /unserved"
-        open_to_all: ClassVar[bool] = True
+        open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
 
     with pytest.raises(UndeclaredRoute, match="no route serves Unserved"):
         _build()

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from gateway.access.demand import Demand
-from gateway.access.operation import OPERATIONS, Operation
+from gateway.access.operation import OPERATIONS, Audience, ReadOperation
 from gateway.access.relations import Can
 from tests.access import world
 from tests.access.examples import EXAMPLES
@@ -34,15 +34,17 @@ def _listed() -> dict[str, tuple[str, str]]:
 def test_the_operations_that_are_open_are_the_listed_ones_with_their_reasons() -> None:
     listed = _listed()
     assert {name for name, (kind, _) in listed.items() if kind == "all"} == {
-        name for name, operation in OPERATIONS.items() if operation.open_to_all
+        name for name, operation in OPERATIONS.items() if operation.is_public()
     }
     assert {name: reason for name, (kind, reason) in listed.items() if kind == "authenticated"} == {
-        name: operation.open_to_authenticated
+        name: operation.open_to.reason
         for name, operation in OPERATIONS.items()
-        if operation.open_to_authenticated
+        if operation.open_to is not None and operation.is_open(Audience.AUTHENTICATED)
     }
     assert {name: reason for name, (kind, reason) in listed.items() if kind == "self"} == {
-        name: operation.open_to_self for name, operation in OPERATIONS.items() if operation.open_to_self
+        name: operation.open_to.reason
+        for name, operation in OPERATIONS.items()
+        if operation.open_to is not None and operation.is_open(Audience.SELF)
     }
 
 
@@ -64,7 +66,7 @@ async def test_what_is_open_to_oneself_is_refused_when_it_is_about_somebody_else
     named = {
         type(example.operation).__name__: example.operation
         for example in EXAMPLES
-        if example.operation.open_to_self and example.operation.whose() is not None
+        if example.operation.is_open(Audience.SELF) and example.operation.whose() is not None
     }
     assert set(named) == {"UpdateSelf", "DeleteSelf", "ListOwnRoles", "ListAllOwnRoles"}
     for operation in named.values():
@@ -90,7 +92,7 @@ def test_what_requires_nothing_is_on_the_list() -> None:
 
 @pytest.mark.usefixtures("registers")
 async def test_the_door_refuses_what_requires_nothing_and_does_not_say_so() -> None:
-    class Sly(Operation):
+    class Sly(ReadOperation):
         endpoint: ClassVar[str] = "GET /sly"
 
         def demands(self) -> tuple[Demand, ...]:

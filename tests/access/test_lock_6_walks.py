@@ -63,7 +63,7 @@ async def test_who_may_everything_reaches_every_use_case() -> None:
             expected = [] if name in WITHOUT_USE_CASE else IN_TURN.get(name, [name])
             assert [called for called in app.spy.calls] == expected or name in EXTRAS, example
     recorded = {decision.operation for record in app.house.audit.buffered for decision in record.decisions}
-    assert recorded == {operation.name() for operation in OPERATIONS.values() if not operation.open_to_all}
+    assert recorded == {operation.name() for operation in OPERATIONS.values() if not operation.is_public()}
 
 
 async def _statuses(app: Running, examples: list[Example]) -> dict[str, int]:
@@ -106,7 +106,7 @@ async def test_who_only_sees_is_told_403_and_reaches_no_use_case_that_demands_mo
 async def test_nobody_reaches_a_use_case_against_the_policies_not_even_an_open_one() -> None:
     house = House()
     house.rules.answer = DENIED
-    guarded = [example for example in EXAMPLES if not example.operation.open_to_all]
+    guarded = [example for example in EXAMPLES if not example.operation.is_public()]
     async with running(house) as app:
         statuses = await _statuses(app, guarded)
         assert app.spy.calls == []
@@ -136,7 +136,7 @@ async def test_nothing_happens_while_an_engine_or_the_audit_is_down(broken: str)
     guarded = [
         example
         for example in EXAMPLES
-        if not example.operation.open_to_all and (broken != "openfga" or example.operation.demands())
+        if not example.operation.is_public() and (broken != "openfga" or example.operation.demands())
     ]
     async with running(house) as app:
         if broken == "audit":
@@ -157,7 +157,7 @@ async def test_without_a_token_every_operation_is_401(header: str | None) -> Non
     house = House()
     async with running(house) as app:
         for example in EXAMPLES:
-            if example.operation.open_to_all:
+            if example.operation.is_public():
                 continue
             answer = await app.send(example, subject=None, **({} if header is None else {"authorization": header}))
             assert answer.status_code == 401, example
@@ -221,4 +221,4 @@ def test_operations_served_together_all_demand_or_are_all_open() -> None:
     for handler in set(SERVED.values()):
         operations: frozenset[type[Operation]] = handler.opt["operations"]
         if len(operations) > 1:
-            assert {operation.open_to_all for operation in operations} == {False}
+            assert {operation.is_public() for operation in operations} == {False}

@@ -4,14 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.demand import Demand
 from gateway.access.entrance import Entrance
-from gateway.access.operation import OPERATIONS, UNROUTED, Operation
+from gateway.access.operation import (
+    OPERATIONS,
+    UNROUTED,
+    Audience,
+    Durability,
+    HttpOperation,
+    OpenTo,
+    ReadOperation,
+    Step,
+    SystemTask,
+)
 from gateway.access.operations.repetitions import RepeatAnswer
 from gateway.access.relations import Can
 from gateway.access.repetition import Remembered
@@ -49,28 +59,34 @@ def test_no_route_serves_an_unrouted_operation() -> None:
     assert {operation.__name__ for operation in SERVED} & set(UNROUTED) == set()
     for operation in UNROUTED.values():
         with pytest.raises(TypeError, match="has no route"):
-            serves(operation)
+            serves(cast("type[HttpOperation]", operation))
 
 
 @pytest.mark.usefixtures("registers")
 def test_a_task_names_its_tasks_and_nothing_else_does() -> None:
+    everybody = OpenTo(Audience.EVERYBODY)
     with pytest.raises(TypeError, match="names its system_tasks"):
-        type("Idle", (Operation,), {"endpoint": "TASK /idle"})
-    with pytest.raises(TypeError, match="names its system_tasks"):
-        type("Echo", (Operation,), {"endpoint": "REPEAT /echo", "system_tasks": frozenset({"echo"})})
-    with pytest.raises(TypeError, match="no task of the system"):
-        type("Both", (Operation,), {"endpoint": "GET /both", "system_tasks": frozenset({"x"}), "open_to_all": True})
+        type("Idle", (SystemTask,), {})
+    with pytest.raises(TypeError, match="names its occasion"):
+        type("Echo", (Step,), {})
     with pytest.raises(TypeError, match="never open"):
-        type("Open", (Operation,), {"endpoint": "REPEAT /open", "open_to_all": True})
+        type("Open", (Step,), {"occasion": "echo", "open_to": everybody})
+    with pytest.raises(TypeError, match="never open"):
+        type("OpenTask", (SystemTask,), {"system_tasks": frozenset({"x"}), "open_to": everybody})
     with pytest.raises(TypeError, match="declared twice"):
-        type("RepeatAnswer", (Operation,), {"endpoint": "REPEAT /again"})
+        type("RepeatAnswer", (Step,), {"occasion": "repeat"})
     with pytest.raises(TypeError, match="declared twice"):
-        type("RepeatAnswer", (Operation,), {"endpoint": "GET /again", "open_to_all": True})
+        type("RepeatAnswer", (ReadOperation,), {"endpoint": "GET /again", "open_to": everybody})
+    with pytest.raises(TypeError, match="goes on in maintenance anyway"):
+        type(
+            "Watch",
+            (SystemTask,),
+            {"system_tasks": frozenset({"x"}), "durability": Durability.BUFFERED, "goes_on_because": "it only looks"},
+        )
 
     with pytest.raises(TypeError, match="demands no relation"):
 
-        class Demanding(Operation):
-            endpoint: ClassVar[str] = "TASK /demanding"
+        class Demanding(SystemTask):
             system_tasks: ClassVar[frozenset[str]] = frozenset({"demanding"})
 
             def demands(self) -> tuple[Demand, ...]:
@@ -79,8 +95,7 @@ def test_a_task_names_its_tasks_and_nothing_else_does() -> None:
 
 @pytest.mark.usefixtures("registers")
 async def test_a_task_is_admitted_for_its_own_worker_and_for_nobody_else() -> None:
-    class SweepFloor(Operation):
-        endpoint: ClassVar[str] = "TASK /sweep"
+    class SweepFloor(SystemTask):
         system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
     house = House()
@@ -97,8 +112,7 @@ async def test_a_task_is_admitted_for_its_own_worker_and_for_nobody_else() -> No
 
 @pytest.mark.usefixtures("registers")
 async def test_policies_bind_the_system_too() -> None:
-    class SweepFloor(Operation):
-        endpoint: ClassVar[str] = "TASK /sweep"
+    class SweepFloor(SystemTask):
         system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
     house = House()

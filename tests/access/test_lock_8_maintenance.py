@@ -8,14 +8,23 @@ cannot be written down.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.demand import Demand
 from gateway.access.entrance import Entrance
-from gateway.access.operation import OPERATIONS, UNROUTED, Durability, Operation
+from gateway.access.operation import (
+    OPERATIONS,
+    UNROUTED,
+    Audience,
+    ChangeOperation,
+    HttpOperation,
+    OpenTo,
+    QuestionOperation,
+    ReadOperation,
+    SystemTask,
+    VendingOperation,
+)
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.tasks import PurgeTable, RepairDrift
 from gateway.access.relations import Can
@@ -26,7 +35,7 @@ from tests.access import world
 from tests.access.app import running
 from tests.access.examples import EXAMPLES
 from tests.access.test_lock_6_walks import EXTRAS, IN_TURN, WITHOUT_USE_CASE
-from tests.access.world import SERVER, House
+from tests.access.world import House
 
 _WRITES = (Can.WRITE_DATA,)
 
@@ -54,7 +63,7 @@ async def test_whatever_changes_anything_is_refused_in_time_and_all_else_goes_on
                 expected = [] if name in WITHOUT_USE_CASE else IN_TURN.get(name, [name])
                 assert app.spy.calls == expected or name in EXTRAS, example
                 continue
-            if operation.not_sent_again:
+            if getattr(operation, "refused_for_good", ""):
                 assert (answer.status_code, "retry-after" in answer.headers) == (400, False), example
                 assert (answer.json()["error"]["type"], app.spy.calls) == ("MaintenanceMode", []), example
                 continue
@@ -79,7 +88,9 @@ async def test_without_a_token_maintenance_is_not_told_of() -> None:
 
 
 def test_nothing_that_is_worth_waiting_for_is_refused_for_good() -> None:
-    assert {name for name, operation in OPERATIONS.items() if operation.not_sent_again} == {"ReportMetrics"}
+    assert {name for name, operation in OPERATIONS.items() if getattr(operation, "refused_for_good", "")} == {
+        "ReportMetrics"
+    }
 
 
 async def test_an_idempotency_key_is_not_claimed() -> None:
@@ -116,58 +127,30 @@ async def test_tasks_that_change_things_pause_and_drift_is_mended() -> None:
     repair = RepairDrift(tuples=("user:x select table:y",), kinds=("unwanted",))
     await _closed().door.admit(Entrance(actor=Actor.system("watch_drift"), request_id="r"), repair)
     going_on = {
-        operation.__name__ for operation in UNROUTED.values() if operation.changes() and operation.goes_on_because
+        operation.__name__
+        for operation in UNROUTED.values()
+        if issubclass(operation, SystemTask) and operation.changes() and operation.goes_on_because
     }
     good = {"ChangeEncryptionKey", "RepairDrift", "RevokeScimToken", "WithdrawSigningKeys"}
     assert going_on == good, "whatever else is to go on needs as good a reason"
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_a_method_that_usually_changes_things_cannot_leave_open_whether_it_does(fresh: None, method: str) -> None:
-    with pytest.raises(TypeError, match="read-only maintenance rests on it"):
-
-        class Forgetful(Operation):
-            endpoint: ClassVar[str] = f"{method} /forgetful"
-
-            def demands(self) -> tuple[Demand, ...]:
-                return (Demand(Can.READ, SERVER),)
-
-    assert "Forgetful" not in OPERATIONS
-
-
-def test_nothing_both_changes_and_does_not(fresh: None) -> None:
-    with pytest.raises(TypeError, match="read-only maintenance rests on it"):
-
-        class Both(Operation):
-            endpoint: ClassVar[str] = "POST /both"
-            durability: ClassVar[Durability] = Durability.WITH_CHANGE
-            reads_because: ClassVar[str] = "it says so"
-
-            def demands(self) -> tuple[Demand, ...]:
-                return (Demand(Can.READ, SERVER),)
-
-
-def test_a_get_changes_nothing(fresh: None) -> None:
-    with pytest.raises(TypeError, match="a GET changes nothing"):
-
-        class Sneaky(Operation):
-            endpoint: ClassVar[str] = "GET /sneaky"
-            durability: ClassVar[Durability] = Durability.WITH_CHANGE
-
-            def demands(self) -> tuple[Demand, ...]:
-                return (Demand(Can.READ, SERVER),)
-
-
-def test_no_route_goes_on_in_maintenance(fresh: None) -> None:
-    with pytest.raises(TypeError, match="does not go on in read-only maintenance"):
-
-        class Important(Operation):
-            endpoint: ClassVar[str] = "POST /important"
-            durability: ClassVar[Durability] = Durability.WITH_CHANGE
-            goes_on_because: ClassVar[str] = "it is important"
-
-            def demands(self) -> tuple[Demand, ...]:
-                return (Demand(Can.READ, SERVER),)
+@pytest.mark.parametrize(
+    ("base", "method"),
+    [
+        (ReadOperation, "POST"),
+        (ReadOperation, "DELETE"),
+        (QuestionOperation, "GET"),
+        (ChangeOperation, "GET"),
+        (ChangeOperation, "HEAD"),
+        (VendingOperation, "PUT"),
+    ],
+)
+def test_a_kind_has_its_methods_and_no_others(fresh: None, base: type[HttpOperation], method: str) -> None:
+    """Read-only maintenance lets an operation in by its kind, so no method may make a reader expect another one."""
+    with pytest.raises(TypeError, match=f"Odd is a {base.__name__}: its method is no {method}"):
+        type("Odd", (base,), {"endpoint": f"{method} /odd", "open_to": OpenTo(Audience.AUTHENTICATED, "why not")})
+    assert "Odd" not in OPERATIONS
 
 
 async def test_the_database_takes_no_change_under_a_permit_that_says_there_is_none() -> None:

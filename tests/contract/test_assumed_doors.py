@@ -28,7 +28,7 @@ from tests.contract.world import SCHEMA, Person, World, told, unique
 #: Told of who comes and not of what they hold, or refused to whoever acts as a role; and what asks for no token.
 _ABOUT_PEOPLE = {"WhoAmI", "RegisterSelf", "ExchangeToken"}
 _TRIED = [
-    each for each in EXAMPLES if not each.operation.open_to_all and type(each.operation).__name__ not in _ABOUT_PEOPLE
+    each for each in EXAMPLES if not each.operation.is_public() and type(each.operation).__name__ not in _ABOUT_PEOPLE
 ]
 
 

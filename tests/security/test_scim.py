@@ -57,7 +57,7 @@ def put(directory: Directory, user: dict[str, Any], **changes: Any) -> httpx.Res
 def test_a_token_for_provisioning_is_nobody_on_every_other_route(entra: Directory) -> None:
     tried = 0
     for operation in OPERATIONS.values():
-        if operation.is_provisioning() or operation.open_to_all or operation.tells_who_asks:
+        if operation.is_provisioning() or operation.is_public() or operation.authenticates_itself:
             continue
         for path in operation.paths():
             for name in ("prefix", "warehouse_id", "namespace", "table"):

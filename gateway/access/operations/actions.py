@@ -21,7 +21,7 @@ from gateway.access.families import (
     WAREHOUSE,
     one_for_each,
 )
-from gateway.access.operation import Operation
+from gateway.access.operation import Audience, OpenTo, ReadOperation
 from gateway.access.refs import ObjectType, Ref, ServerRef, UserRef
 from gateway.access.relations import Can
 from gateway.access.request import About, InPath
@@ -39,7 +39,7 @@ _ASKED_BY: dict[ObjectType, Can] = {
 
 
 @dataclass(frozen=True)
-class AskActions(Operation, abstract=True):
+class AskActions(ReadOperation, abstract=True):
     """Which actions a principal (the caller when None) is allowed on an object."""
 
     on: Ref
@@ -63,20 +63,24 @@ _ACTIONS = partial(
     doc="Which actions somebody is allowed on {words}.",
 )
 ASK_ACTIONS: tuple[type[AskActions], ...] = (
-    *_ACTIONS((SERVER,), open_to_self="about oneself; asking about others demands can_read_assignments"),
+    *_ACTIONS(
+        (SERVER,), open_to=OpenTo(Audience.SELF, "about oneself; asking about others demands can_read_assignments")
+    ),
     *_ACTIONS((PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *TABULARS, ROLE)),
 )
 
 
 @dataclass(frozen=True)
-class GetUserActions(Operation):
+class GetUserActions(ReadOperation):
     """What somebody may do with the record of a user.
 
     The relationship model has no rights on single users: they are rights on the server, or the record is one's own.
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/actions"
-    open_to_self: ClassVar[str] = "about what one may do oneself; asking about others demands can_list_users"
+    open_to: ClassVar[OpenTo] = OpenTo(
+        Audience.SELF, "about what one may do oneself; asking about others demands can_list_users"
+    )
     user: InPath[UserRef]
     principal: About = None
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gateway.access.demand import Demand
-from gateway.access.operation import Operation
+from gateway.access.operation import Step
 from gateway.access.refs import RoleRef
 from gateway.access.relations import Can
 
 
 @dataclass(frozen=True)
-class AssumeRole(Operation):
+class AssumeRole(Step):
     """From here on the caller has what the role has and nothing else."""
 
-    endpoint: ClassVar[str] = "ASSUME /role"
+    occasion: ClassVar[str] = "assume"
     role: RoleRef
 
     def demands(self) -> tuple[Demand, ...]:

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Operation
+from gateway.access.operation import Audience, OpenTo, QuestionOperation
 from gateway.access.refs import (
     GenericTableRef,
     NamespaceRef,
@@ -66,15 +66,15 @@ class Check:
 
 
 @dataclass(frozen=True)
-class CheckPermission(Operation):
+class CheckPermission(QuestionOperation):
     """One check.
 
     About oneself anybody may ask; about others only who may read the assignments of the object.
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/permissions/check"
-    reads_because: ClassVar[str] = "it is a question"
-    open_to_self: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
+    # Changes nothing: it is a question.
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "about oneself; asking about others demands can_read_assignments")
     check: Check
 
     def demands(self) -> tuple[Demand, ...]:
@@ -90,7 +90,7 @@ class CheckPermission(Operation):
 
 
 @dataclass(frozen=True)
-class BatchCheck(Operation):
+class BatchCheck(QuestionOperation):
     """Many checks in one request, each about the caller or about somebody else.
 
     A `delegated` batch is asked by an engine in the name of its users: it is answered about anybody to who holds
@@ -99,9 +99,10 @@ class BatchCheck(Operation):
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/action/batch-check"
-    reads_because: ClassVar[str] = "it is many questions"
-    open_to_authenticated: ClassVar[str] = (
-        "about oneself; answers about others demand can_read_assignments or can_inspect, one by one"
+    # Changes nothing: it is many questions.
+    open_to: ClassVar[OpenTo] = OpenTo(
+        Audience.AUTHENTICATED,
+        "about oneself; answers about others demand can_read_assignments or can_inspect, one by one",
     )
     checks: tuple[Check, ...]
     error_on_not_found: bool = False

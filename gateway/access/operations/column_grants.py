@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gateway.access.demand import Facts
-from gateway.access.operation import Operation
+from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.operations.grant_lists import ListingGrants
 from gateway.access.operations.grants import ReadingGrants, WritingGrants
 from gateway.access.privileges import Privilege
@@ -23,7 +23,7 @@ _AT = "warehouse/{warehouse_id}/table/{table_id}/columns"
 
 
 @dataclass(frozen=True)
-class ReadColumnAssignments(ReadingGrants, Operation):
+class ReadColumnAssignments(ReadingGrants, ReadOperation):
     """Who holds what on a column; `privileges` narrows what is told, empty is all."""
 
     endpoint: ClassVar[str] = f"GET /management/v1/permissions/{_AT}/{{column}}/assignments"
@@ -50,14 +50,14 @@ class WritingColumnGrants(WritingGrants):
 
 
 @dataclass(frozen=True)
-class WriteColumnAssignments(WritingColumnGrants, Operation):
+class WriteColumnAssignments(WritingColumnGrants, ChangeOperation):
     """Give and take privileges on a column."""
 
     endpoint: ClassVar[str] = f"POST /management/v1/permissions/{_AT}/{{column}}/assignments"
 
 
 @dataclass(frozen=True)
-class ChangeColumnGrants(WritingColumnGrants, Operation):
+class ChangeColumnGrants(WritingColumnGrants, ChangeOperation):
     """Give and take privileges on a column; what is so already stays so."""
 
     endpoint: ClassVar[str] = f"POST /management/v1/{_AT}/{{column}}/grants"
@@ -75,21 +75,21 @@ class ListingColumnGrants(ListingGrants):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListColumnGrants(ListingColumnGrants, Operation):
+class ListColumnGrants(ListingColumnGrants, ReadOperation):
     """The live grants on a column."""
 
     endpoint: ClassVar[str] = f"GET /management/v1/{_AT}/{{column}}/grants"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListColumnGrantHistory(ListingColumnGrants, Operation):
+class ListColumnGrantHistory(ListingColumnGrants, ReadOperation):
     """The grants on a column that ended, and why."""
 
     endpoint: ClassVar[str] = f"GET /management/v1/{_AT}/{{column}}/grants/history"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListTableColumnGrants(ListingGrants, Operation):
+class ListTableColumnGrants(ListingGrants, ReadOperation):
     """The live grants on all columns of a table, those that were dropped too."""
 
     endpoint: ClassVar[str] = f"GET /management/v1/{_AT}/grants"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gateway.access.demand import Demand
-from gateway.access.operation import Operation
+from gateway.access.operation import ReadOperation
 from gateway.access.refs import WarehouseNameRef
 from gateway.access.relations import Can
 
 
 @dataclass(frozen=True)
-class GetConfig(Operation):
+class GetConfig(ReadOperation):
     """Defaults, overrides and the endpoints this caller may use in a warehouse."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/config"

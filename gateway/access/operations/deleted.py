@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef, Ref, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.request import InPath, PageSize, PageToken, Query
@@ -17,7 +17,7 @@ Kept = KeptTableRef | KeptViewRef | KeptGenericTableRef
 
 
 @dataclass(frozen=True)
-class ListDeletedTabulars(Operation):
+class ListDeletedTabulars(ReadOperation):
     """What was dropped in a warehouse, or in one namespace of it, as far as the caller sees it."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/deleted-tabulars"
@@ -35,12 +35,11 @@ class ListDeletedTabulars(Operation):
 
 
 @dataclass(frozen=True)
-class UndropTabulars(Operation):
+class UndropTabulars(ChangeOperation):
     """Tables and views come back as they were, all of them or none. Each is decided as if it came alone."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/deleted-tabulars/undrop"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     warehouse: InPath[WarehouseRef]
     targets: tuple[Kept, ...]
 

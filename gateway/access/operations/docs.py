@@ -9,28 +9,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.access.operation import Operation
+from gateway.access.operation import Audience, OpenTo, ReadOperation
 
 
 @dataclass(frozen=True)
-class ShowApi(Operation):
+class ShowApi(ReadOperation):
     """The page on which the interface can be read and tried (Swagger UI)."""
 
     endpoint: ClassVar[str] = "GET /swagger-ui"
-    open_to_all: ClassVar[bool] = True
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
 
 
 @dataclass(frozen=True)
-class GetApiAsset(Operation):
+class GetApiAsset(ReadOperation):
     """A script or a style of that page."""
 
     endpoint: ClassVar[str] = "GET /swagger-ui/{asset}"
-    open_to_all: ClassVar[bool] = True
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
 
 
 @dataclass(frozen=True)
-class GetApiDocument(Operation):
+class GetApiDocument(ReadOperation):
     """The OpenAPI document of the catalog (`catalog`) or of all the rest (`management`)."""
 
     endpoint: ClassVar[str] = "GET /api-docs/{api}/v1/openapi.json"
-    open_to_all: ClassVar[bool] = True
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)

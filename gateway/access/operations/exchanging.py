@@ -9,7 +9,7 @@ from typing import ClassVar
 import msgspec
 
 from gateway.access.demand import Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import Audience, OpenTo, VendingOperation
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class ExchangeToken(Operation):
+class ExchangeToken(VendingOperation):
     """A token of the calling engine for a user, who is `proven` by a token of their own or only named by the engine.
 
     It is about no place yet: where the engine holds `delegate` is asked with each use of the token, and who holds it
@@ -32,10 +32,10 @@ class ExchangeToken(Operation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/oauth/tokens"
-    open_to_authenticated: ClassVar[str] = "the token opens nothing where its engine lacks can_delegate, with each use"
-    tells_who_asks: ClassVar[str] = "the engine's token may be in the form, as RFC 8693 has it"
-    durability: ClassVar[Durability] = Durability.BEFORE_ANSWER
-    reads_because: ClassVar[str] = "it changes nothing but what is in the audit"
+    open_to: ClassVar[OpenTo] = OpenTo(
+        Audience.AUTHENTICATED, "the token opens nothing where its engine lacks can_delegate, with each use"
+    )
+    authenticates_itself: ClassVar[str] = "the engine's token may be in the form, as RFC 8693 has it"
     subject: Subject
     proven: bool
 

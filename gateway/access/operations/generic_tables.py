@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, ReadOperation, VendingOperation
 from gateway.access.operations.renames import rename_demands
 from gateway.access.refs import GenericTableRef, NamespaceRef, WarehouseRef
 from gateway.access.relations import Can
@@ -22,7 +22,7 @@ _ALL = "/lakekeeper/v1/{prefix}/namespaces/{namespace}/generic-tables"
 
 
 @dataclass(frozen=True)
-class ListGenericTables(Operation):
+class ListGenericTables(ReadOperation):
     """The generic tables of a namespace that the caller sees."""
 
     endpoint: ClassVar[str] = f"GET {_ALL}"
@@ -39,11 +39,10 @@ class ListGenericTables(Operation):
 
 
 @dataclass(frozen=True)
-class CreateGenericTable(Operation):
+class CreateGenericTable(ChangeOperation):
     """A new generic table at an empty place; the creator owns it."""
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: InPath[NamespaceRef]
     request: InBody[CreateGenericTableRequest]
 
@@ -55,14 +54,13 @@ class CreateGenericTable(Operation):
 
 
 @dataclass(frozen=True)
-class AdoptGenericTable(Operation):
+class AdoptGenericTable(ChangeOperation):
     """A new generic table at a place that may hold files; the creator owns it and gets keys for whatever lies there.
 
     It is what the header `X-Lakegate-Adopt: true` makes of a creation.
     """
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: InPath[NamespaceRef]
     request: InBody[CreateGenericTableRequest]
 
@@ -77,13 +75,12 @@ class AdoptGenericTable(Operation):
 
 
 @dataclass(frozen=True)
-class VendGenericTableCreationCredentials(Operation):
+class VendGenericTableCreationCredentials(ChangeOperation):
     """Keys for the generic table that is being created, for its creator: asked together with `CreateGenericTable`,
     served by its endpoint.
     """
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: NamespaceRef
     generic_table: str
 
@@ -92,7 +89,7 @@ class VendGenericTableCreationCredentials(Operation):
 
 
 @dataclass(frozen=True)
-class LoadGenericTable(Operation):
+class LoadGenericTable(ReadOperation):
     """What is told of a generic table."""
 
     endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}"
@@ -103,7 +100,7 @@ class LoadGenericTable(Operation):
 
 
 @dataclass(frozen=True)
-class GenericTableExists(Operation):
+class GenericTableExists(ReadOperation):
     """Whether the caller sees a generic table."""
 
     endpoint: ClassVar[str] = f"HEAD {_ALL}/{{table}}"
@@ -115,13 +112,12 @@ class GenericTableExists(Operation):
 
 
 @dataclass(frozen=True)
-class VendGenericTableCredentials(Operation):
+class VendGenericTableCredentials(VendingOperation):
     """Temporary keys for exactly the generic table's prefix: to read with `can_read_data`, to change with
     `can_write_data`.
     """
 
     endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}/credentials"
-    durability: ClassVar[Durability] = Durability.BEFORE_ANSWER
     table: InPath[GenericTableRef]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -132,12 +128,11 @@ class VendGenericTableCredentials(Operation):
 
 
 @dataclass(frozen=True)
-class DropGenericTable(Operation):
+class DropGenericTable(ChangeOperation):
     """A generic table goes. `purge` says whether its files go too; None leaves it to where they came from."""
 
     endpoint: ClassVar[str] = f"DELETE {_ALL}/{{table}}"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     table: InPath[GenericTableRef]
     purge: Annotated[bool | None, Query("purgeRequested")] = None
     force: Annotated[bool, Query("force")] = False
@@ -150,12 +145,11 @@ class DropGenericTable(Operation):
 
 
 @dataclass(frozen=True)
-class RenameGenericTable(Operation):
+class RenameGenericTable(ChangeOperation):
     """Rename or move a generic table, by the rules of `RenameTable`."""
 
     endpoint: ClassVar[str] = "POST /lakekeeper/v1/{prefix}/generic-tables/rename"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     source: Annotated[GenericTableRef, Body(RenameGenericTableRequest, "source.identifier")]
     destination: Annotated[TableIdentifier, Body(RenameGenericTableRequest, "destination.identifier")]
 

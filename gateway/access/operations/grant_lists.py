@@ -21,7 +21,7 @@ from gateway.access.families import (
     WAREHOUSE,
     one_for_each,
 )
-from gateway.access.operation import Operation
+from gateway.access.operation import Audience, ChangeOperation, OpenTo, ReadOperation
 from gateway.access.operations.grants import ReadingGrants, WritingGrants
 from gateway.access.refs import Ref, RoleRef, ServerRef
 from gateway.access.relations import VISIBLE_BY, Can
@@ -43,7 +43,7 @@ class ListingGrants(Paged, ReadingGrants):
 
 
 @dataclass(frozen=True)
-class ListPrivileges(Operation, abstract=True):
+class ListPrivileges(ReadOperation, abstract=True):
     """The privileges of an object type and which of them the caller may give, for callers that see the object or manage
     its grants.
     """
@@ -58,7 +58,7 @@ class ListPrivileges(Operation, abstract=True):
 
 
 @dataclass(frozen=True)
-class ListPrincipalGrants(Operation):
+class ListPrincipalGrants(ReadOperation):
     """Everything one principal (the caller when None) holds in a project and on the server.
 
     Of oneself everybody asks. What a user holds in the project is told to who may read its assignments, and on the
@@ -66,7 +66,7 @@ class ListPrincipalGrants(Operation):
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/grants"
-    open_to_self: ClassVar[str] = "about oneself; asking about others demands can_read_assignments"
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "about oneself; asking about others demands can_read_assignments")
     project: OfRequest
     principal: About = None
     page_token: PageToken = None
@@ -90,17 +90,17 @@ class ListPrincipalGrants(Operation):
 
 
 @dataclass(frozen=True)
-class ListGrants(ListingGrants, Operation, abstract=True):
+class ListGrants(ListingGrants, ReadOperation, abstract=True):
     """The live grants on an object."""
 
 
 @dataclass(frozen=True)
-class ListGrantHistory(ListingGrants, Operation, abstract=True):
+class ListGrantHistory(ListingGrants, ReadOperation, abstract=True):
     """The grants on an object that ended, and why."""
 
 
 @dataclass(frozen=True)
-class ChangeGrants(WritingGrants, Operation, abstract=True):
+class ChangeGrants(WritingGrants, ChangeOperation, abstract=True):
     """Give and take privileges on an object; what is so already stays so."""
 
 

@@ -23,7 +23,7 @@ from gateway.access.families import (
     WAREHOUSE,
     one_for_each,
 )
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.privileges import Privilege, granting
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
@@ -74,7 +74,6 @@ class WritingGrants:
     """
 
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     on: Ref
     writes: tuple[Assignment, ...]
     deletes: tuple[Assignment, ...]
@@ -92,14 +91,14 @@ class WritingGrants:
 
 
 @dataclass(frozen=True)
-class ReadAssignments(ReadingGrants, Operation, abstract=True):
+class ReadAssignments(ReadingGrants, ReadOperation, abstract=True):
     """Who holds what on an object, as the assignments API reads: `privileges` narrows what is told, empty is all."""
 
     privileges: tuple[Privilege, ...] = ()
 
 
 @dataclass(frozen=True)
-class WriteAssignments(WritingGrants, Operation, abstract=True):
+class WriteAssignments(WritingGrants, ChangeOperation, abstract=True):
     """Give and take privileges on an object, as the assignments API writes."""
 
 

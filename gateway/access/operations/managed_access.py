@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.families import NAMESPACE, WAREHOUSE, one_for_each
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import Ref
 from gateway.access.relations import VISIBLE_BY, Can
 from gateway.access.request import Body
@@ -16,7 +16,7 @@ from gateway.protocol.rights import ManagedAccessRequest
 
 
 @dataclass(frozen=True)
-class GetPermissions(Operation, abstract=True):
+class GetPermissions(ReadOperation, abstract=True):
     """Whether access below an object is managed, for callers that see the object or manage its grants."""
 
     on: Ref
@@ -26,10 +26,9 @@ class GetPermissions(Operation, abstract=True):
 
 
 @dataclass(frozen=True)
-class SetManagedAccess(Operation, abstract=True):
+class SetManagedAccess(ChangeOperation, abstract=True):
     """Manage access below an object, or no longer, for callers that manage its grants."""
 
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     on: Ref
     managed: Annotated[bool, Body(ManagedAccessRequest, "managed_access")]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation
 from gateway.access.refs import NamespaceIdRef, NamespaceRef, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.request import Body, InPath
@@ -16,7 +16,7 @@ from gateway.protocol.namespaces import MoveNamespaceRequest
 
 
 @dataclass(frozen=True)
-class MoveNamespace(Operation):
+class MoveNamespace(ChangeOperation):
     """Another parent, another name or both for a namespace and all that lies in it; nothing moves in the store.
 
     Who moves it decides who sees what is in it. So it takes the rights to manage grants and to create where it goes,
@@ -24,7 +24,6 @@ class MoveNamespace(Operation):
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/move"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     warehouse: InPath[WarehouseRef]
     namespace: InPath[NamespaceIdRef]
     destination: Annotated[Namespace, Body(MoveNamespaceRequest, "identifier")]

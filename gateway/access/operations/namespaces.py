@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import NamespaceRef, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath, PageSize, PageToken, Query
@@ -16,7 +16,7 @@ from gateway.iceberg.wire import CreateNamespaceRequest, UpdateNamespaceProperti
 
 
 @dataclass(frozen=True)
-class ListNamespaces(Operation):
+class ListNamespaces(ReadOperation):
     """The direct children of a namespace, or the top level of a warehouse, as far as the caller sees them."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces"
@@ -34,11 +34,10 @@ class ListNamespaces(Operation):
 
 
 @dataclass(frozen=True)
-class CreateNamespace(Operation):
+class CreateNamespace(ChangeOperation):
     """A new namespace below an existing parent; the creator owns it."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     warehouse: InPath[WarehouseRef]
     request: InBody[CreateNamespaceRequest]
 
@@ -61,7 +60,7 @@ class CreateNamespace(Operation):
 
 
 @dataclass(frozen=True)
-class LoadNamespace(Operation):
+class LoadNamespace(ReadOperation):
     """A namespace's properties."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}"
@@ -72,7 +71,7 @@ class LoadNamespace(Operation):
 
 
 @dataclass(frozen=True)
-class NamespaceExists(Operation):
+class NamespaceExists(ReadOperation):
     """Whether the caller sees a namespace."""
 
     endpoint: ClassVar[str] = "HEAD /catalog/v1/{prefix}/namespaces/{namespace}"
@@ -84,14 +83,13 @@ class NamespaceExists(Operation):
 
 
 @dataclass(frozen=True)
-class DropNamespace(Operation):
+class DropNamespace(ChangeOperation):
     """A namespace goes: an empty one, or with `recursive` one with all that lies in it. `force` ignores protection and
     that the warehouse keeps what is dropped, `purge` says whether files go too.
     """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: InPath[NamespaceRef]
     recursive: Annotated[bool, Query("recursive")] = False
     force: Annotated[bool, Query("force")] = False
@@ -105,11 +103,10 @@ class DropNamespace(Operation):
 
 
 @dataclass(frozen=True)
-class UpdateNamespaceProperties(Operation):
+class UpdateNamespaceProperties(ChangeOperation):
     """Set and remove properties of a namespace."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/properties"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: InPath[NamespaceRef]
     request: InBody[UpdateNamespacePropertiesRequest]
 

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gateway.access.demand import Demand
-from gateway.access.operation import Operation
+from gateway.access.operation import Step
 from gateway.access.refs import ViewRef
 from gateway.access.relations import Can
 
 
 @dataclass(frozen=True)
-class ReadThroughView(Operation):
+class ReadThroughView(Step):
     """A view that a trusted engine reads for its reader, on the way to what the view is made of."""
 
-    endpoint: ClassVar[str] = "THROUGH /catalog/views"
+    occasion: ClassVar[str] = "through"
     view: ViewRef
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.view), Demand(Can.SELECT, self.view))
 
     @classmethod
-    def is_catalog_mutation(cls) -> bool:
-        """It reads, like what it leads to."""
-        return False
+    def is_of_catalog(cls) -> bool:
+        """Return True: it leads to reads of the catalog alone."""
+        return True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import Audience, ChangeOperation, OpenTo, ReadOperation
 from gateway.access.refs import ServerRef
 from gateway.access.relations import Can
 from gateway.access.request import Body, OfRequest
@@ -15,12 +15,11 @@ from gateway.protocol.projects import CreateProjectRequest, RenameProjectRequest
 
 
 @dataclass(frozen=True)
-class CreateProject(Operation):
+class CreateProject(ChangeOperation):
     """A new project; the creator administers it."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project"
     returns: ClassVar[int] = 201
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     project_name: Annotated[str, Body(CreateProjectRequest, "project_name")]
     project_id: Annotated[str | None, Body(CreateProjectRequest, "project_id")] = None
 
@@ -32,17 +31,17 @@ class CreateProject(Operation):
 
 
 @dataclass(frozen=True)
-class ListProjects(Operation):
+class ListProjects(ReadOperation):
     """The projects the caller sees."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project-list"
-    open_to_authenticated: ClassVar[str] = (
-        "each row is filtered by can_include_in_list; who sees none gets an empty list"
+    open_to: ClassVar[OpenTo] = OpenTo(
+        Audience.AUTHENTICATED, "each row is filtered by can_include_in_list; who sees none gets an empty list"
     )
 
 
 @dataclass(frozen=True)
-class GetProject(Operation):
+class GetProject(ReadOperation):
     """One project."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project"
@@ -54,7 +53,7 @@ class GetProject(Operation):
 
 
 @dataclass(frozen=True)
-class RenameProject(Operation):
+class RenameProject(ChangeOperation):
     """Another name; ids and rights stay."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/rename"
@@ -62,7 +61,6 @@ class RenameProject(Operation):
         "/management/v1/project/{project_id}/rename",
         "/management/v1/default-project/rename",
     )
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     project: OfRequest
     new_name: Annotated[str, Body(RenameProjectRequest, "new_name")]
 
@@ -74,13 +72,12 @@ class RenameProject(Operation):
 
 
 @dataclass(frozen=True)
-class DeleteProject(Operation):
+class DeleteProject(ChangeOperation):
     """An empty project goes, with every grant on it."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/project"
     also_at: ClassVar[tuple[str, ...]] = ("/management/v1/project/{project_id}", "/management/v1/default-project")
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     project: OfRequest
 
     def demands(self) -> tuple[Demand, ...]:

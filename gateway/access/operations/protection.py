@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.families import NAMESPACE_IN_WAREHOUSE, TABULARS, one_for_each
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import GenericTableIdRef, NamespaceIdRef, TableIdRef, ViewIdRef
 from gateway.access.relations import Can
 from gateway.access.request import Body
@@ -16,7 +16,7 @@ from gateway.protocol.protection import SetProtectionRequest
 
 
 @dataclass(frozen=True)
-class GetProtection(Operation, abstract=True):
+class GetProtection(ReadOperation, abstract=True):
     """Whether an object is protected, for callers that see it."""
 
     on: NamespaceIdRef | TableIdRef | ViewIdRef | GenericTableIdRef
@@ -26,10 +26,9 @@ class GetProtection(Operation, abstract=True):
 
 
 @dataclass(frozen=True)
-class SetProtection(Operation, abstract=True):
+class SetProtection(ChangeOperation, abstract=True):
     """Protect an object, or no longer."""
 
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     on: NamespaceIdRef | TableIdRef | ViewIdRef | GenericTableIdRef
     protected: Annotated[bool, Body(SetProtectionRequest, "protected")]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation
 from gateway.access.refs import NamespaceRef, TableRef, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath
@@ -21,7 +21,7 @@ def _manages_storage(namespace: NamespaceRef) -> Demand:
 
 
 @dataclass(frozen=True)
-class RegisterTable(Operation):
+class RegisterTable(ChangeOperation):
     """A table from a metadata file in a recorded location that the caller owned (`gateway.catalog.location_reuse`).
 
     With `overwrite` a table of this name goes, without its files. That takes a permit of its own (`DropTable`), asked
@@ -29,7 +29,6 @@ class RegisterTable(Operation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: InPath[NamespaceRef]
     request: InBody[RegisterTableRequest]
 
@@ -46,7 +45,7 @@ class RegisterTable(Operation):
 
 
 @dataclass(frozen=True)
-class AdoptTable(Operation):
+class AdoptTable(ChangeOperation):
     """A table from a metadata file anywhere below the warehouse's base; the caller owns it.
 
     It is what the header `X-Lakegate-Adopt: true` makes of a registration: for files of other catalogs and for files
@@ -54,7 +53,6 @@ class AdoptTable(Operation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: InPath[NamespaceRef]
     request: InBody[RegisterTableRequest]
 
@@ -71,7 +69,7 @@ class AdoptTable(Operation):
 
 
 @dataclass(frozen=True)
-class UnregisterTable(Operation):
+class UnregisterTable(ChangeOperation):
     """Remove a table from the catalog and leave all its files, for another registration.
 
     This takes ownership or `manage_grants`. `modify` allows a drop, and must not decide the next owner of the files.
@@ -79,7 +77,6 @@ class UnregisterTable(Operation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -87,11 +84,10 @@ class UnregisterTable(Operation):
 
 
 @dataclass(frozen=True)
-class RegisterView(Operation):
+class RegisterView(ChangeOperation):
     """A view from a metadata file in a recorded location that the caller owned (`gateway.catalog.location_reuse`)."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register-view"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: InPath[NamespaceRef]
     request: InBody[RegisterViewRequest]
 
@@ -103,11 +99,10 @@ class RegisterView(Operation):
 
 
 @dataclass(frozen=True)
-class AdoptView(Operation):
+class AdoptView(ChangeOperation):
     """A view from a metadata file anywhere below the warehouse's base; the caller owns it. See `AdoptTable`."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register-view"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: InPath[NamespaceRef]
     request: InBody[RegisterViewRequest]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation
 from gateway.access.refs import GenericTableRef, NamespaceRef, TableRef, ViewRef
 from gateway.access.relations import Can
 from gateway.access.request import Body
@@ -16,7 +16,7 @@ from gateway.iceberg.wire import RenameRequest
 
 
 @dataclass(frozen=True)
-class RenameTable(Operation):
+class RenameTable(ChangeOperation):
     """Rename a table, or move it to another namespace of the same warehouse.
 
     A new name in the same namespace takes `can_rename`. A move takes `can_move`, because the rights on the new
@@ -25,7 +25,6 @@ class RenameTable(Operation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/tables/rename"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     source: Annotated[TableRef, Body(RenameRequest, "source.identifier")]
     destination: Annotated[TableIdentifier, Body(RenameRequest, "destination.identifier")]
 
@@ -37,12 +36,11 @@ class RenameTable(Operation):
 
 
 @dataclass(frozen=True)
-class RenameView(Operation):
+class RenameView(ChangeOperation):
     """Rename or move a view, by the rules of `RenameTable`."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/views/rename"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     source: Annotated[ViewRef, Body(RenameRequest, "source.identifier")]
     destination: Annotated[TableIdentifier, Body(RenameRequest, "destination.identifier")]
 

@@ -14,14 +14,14 @@ from typing import ClassVar
 
 from gateway.access.demand import Demand
 from gateway.access.families import DEFAULT_PROJECT, NAMESPACE, PROJECT, ROLE, SERVER, TABULARS, WAREHOUSE, one_for_each
-from gateway.access.operation import Operation
+from gateway.access.operation import Audience, OpenTo, ReadOperation
 from gateway.access.refs import Ref
 from gateway.access.relations import VISIBLE_BY, Can
 from gateway.access.request import About
 
 
 @dataclass(frozen=True)
-class AskRights(Operation, abstract=True):
+class AskRights(ReadOperation, abstract=True):
     """Which actions a principal (the caller when None) is allowed on an object."""
 
     authorizer_only: ClassVar[bool]
@@ -59,8 +59,8 @@ _AUTHORIZER_ACTIONS = partial(
     authorizer_only=True,
 )
 ASK_RIGHTS: tuple[type[AskRights], ...] = (
-    *_ACCESS((SERVER,), open_to_self=_OPEN_TO_SELF),
+    *_ACCESS((SERVER,), open_to=OpenTo(Audience.SELF, _OPEN_TO_SELF)),
     *_ACCESS(_OTHERS),
-    *_AUTHORIZER_ACTIONS((SERVER,), open_to_self=_OPEN_TO_SELF),
+    *_AUTHORIZER_ACTIONS((SERVER,), open_to=OpenTo(Audience.SELF, _OPEN_TO_SELF)),
     *_AUTHORIZER_ACTIONS(_OTHERS),
 )

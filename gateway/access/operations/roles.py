@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.operations.grants import WritingGrants
 from gateway.access.refs import ProjectRef, RoleRef
 from gateway.access.relations import Can
@@ -19,12 +19,11 @@ from gateway.protocol.search import SearchRequest
 
 
 @dataclass(frozen=True)
-class CreateRole(Operation):
+class CreateRole(ChangeOperation):
     """A new role in a project; the creator owns it."""
 
     endpoint: ClassVar[str] = "POST /management/v1/role"
     returns: ClassVar[int] = 201
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     project: Annotated[ProjectRef, RequestProject(in_body=True)]
     request: InBody[CreateRoleRequest]
 
@@ -36,7 +35,7 @@ class CreateRole(Operation):
 
 
 @dataclass(frozen=True)
-class ListRoles(Operation):
+class ListRoles(ReadOperation):
     """The roles of a project; empty filters take all."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role"
@@ -52,11 +51,11 @@ class ListRoles(Operation):
 
 
 @dataclass(frozen=True)
-class SearchRole(Operation):
+class SearchRole(QuestionOperation):
     """The roles of a project whose names are like a text, the best first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/search/role"
-    reads_because: ClassVar[str] = "it searches"
+    # Changes nothing: it searches.
     project: OfRequest
     text: Annotated[str, Body(SearchRequest, "search")]
 
@@ -76,7 +75,7 @@ class _OfRole:
 
 
 @dataclass(frozen=True)
-class GetRole(_OfRole, Operation):
+class GetRole(_OfRole, ReadOperation):
     """One role."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}"
@@ -84,7 +83,7 @@ class GetRole(_OfRole, Operation):
 
 
 @dataclass(frozen=True)
-class GetRoleMetadata(_OfRole, Operation):
+class GetRoleMetadata(_OfRole, ReadOperation):
     """What one has to know of a role to name it: for its members too.
 
     The reference system tells it to everybody with a token; ours to who may read the role or is in it.
@@ -95,12 +94,11 @@ class GetRoleMetadata(_OfRole, Operation):
 
 
 @dataclass(frozen=True)
-class UpdateRole(_OfRole, Operation):
+class UpdateRole(_OfRole, ChangeOperation):
     """Another name and description."""
 
     endpoint: ClassVar[str] = "POST /management/v1/role/{role_id}"
     needs: ClassVar[Can] = Can.UPDATE
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     request: InBody[UpdateRoleRequest]
 
     def facts(self) -> Facts:
@@ -108,12 +106,11 @@ class UpdateRole(_OfRole, Operation):
 
 
 @dataclass(frozen=True)
-class UpdateRoleSourceSystem(_OfRole, Operation):
+class UpdateRoleSourceSystem(_OfRole, ChangeOperation):
     """Another provider and id there."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/role/{role_id}/source-system"
     needs: ClassVar[Can] = Can.UPDATE_SOURCE_SYSTEM
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     request: InBody[RoleSourceRequest]
 
     def facts(self) -> Facts:
@@ -121,17 +118,16 @@ class UpdateRoleSourceSystem(_OfRole, Operation):
 
 
 @dataclass(frozen=True)
-class DeleteRole(_OfRole, Operation):
+class DeleteRole(_OfRole, ChangeOperation):
     """The role goes, with every grant on it and to it."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/role/{role_id}"
     needs: ClassVar[Can] = Can.DELETE
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
 
 
 @dataclass(frozen=True)
-class ListRoleMembers(_OfRole, Operation):
+class ListRoleMembers(_OfRole, ReadOperation):
     """Who was made a member of a role, users and roles; one level."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/members"
@@ -150,21 +146,21 @@ class _ChangingMembers(WritingGrants):
 
 
 @dataclass(frozen=True)
-class AddRoleMembers(_ChangingMembers, Operation):
+class AddRoleMembers(_ChangingMembers, ChangeOperation):
     """More members; who is one already stays one."""
 
     endpoint: ClassVar[str] = "POST /management/v1/role/{role_id}/members"
 
 
 @dataclass(frozen=True)
-class RemoveRoleMember(_ChangingMembers, Operation):
+class RemoveRoleMember(_ChangingMembers, ChangeOperation):
     """One member less; who is none stays none."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/role/{role_id}/members/{member_type}/{member_id}"
 
 
 @dataclass(frozen=True)
-class ListRoleMemberOf(_OfRole, Operation):
+class ListRoleMemberOf(_OfRole, ReadOperation):
     """The roles of its project that a role is a member of; one level."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/member-of"
@@ -172,7 +168,7 @@ class ListRoleMemberOf(_OfRole, Operation):
 
 
 @dataclass(frozen=True)
-class ListAllRoleMembers(_OfRole, Operation):
+class ListAllRoleMembers(_OfRole, ReadOperation):
     """Everybody who is in a role, also through other roles and by owning one."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/members/transitive"
@@ -183,7 +179,7 @@ class ListAllRoleMembers(_OfRole, Operation):
 
 
 @dataclass(frozen=True)
-class ListAllRoleMemberOf(_OfRole, Operation):
+class ListAllRoleMemberOf(_OfRole, ReadOperation):
     """The roles of its project that a role is in, also through other roles and by owning one."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/member-of/transitive"

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import ProjectRef, Ref, ServerRef
 from gateway.access.relations import Can
 from gateway.access.request import Header, OfRequest
@@ -25,35 +25,35 @@ class _Synchronising:
 
 
 @dataclass(frozen=True)
-class GetScimConfig(_Synchronising, Operation):
+class GetScimConfig(_Synchronising, ReadOperation):
     """What of SCIM is supported."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/ServiceProviderConfig"
 
 
 @dataclass(frozen=True)
-class ListScimResourceTypes(_Synchronising, Operation):
+class ListScimResourceTypes(_Synchronising, ReadOperation):
     """The kinds of resources."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/ResourceTypes"
 
 
 @dataclass(frozen=True)
-class ListScimSchemas(_Synchronising, Operation):
+class ListScimSchemas(_Synchronising, ReadOperation):
     """The attributes that are kept."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Schemas"
 
 
 @dataclass(frozen=True)
-class GetScimResourceType(_Synchronising, Operation):
+class GetScimResourceType(_Synchronising, ReadOperation):
     """One kind of resources."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/ResourceTypes/{resource_type}"
 
 
 @dataclass(frozen=True)
-class GetScimSchema(_Synchronising, Operation):
+class GetScimSchema(_Synchronising, ReadOperation):
     """The attributes that are kept of one kind of resources."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Schemas/{schema_urn}"
@@ -111,26 +111,25 @@ class _ChangingGroup(_Conditional, _OfGroup):
 
 
 @dataclass(frozen=True)
-class ListScimUsers(_Listing, Operation):
+class ListScimUsers(_Listing, ReadOperation):
     """The provider's users that a filter takes."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Users"
 
 
 @dataclass(frozen=True)
-class GetScimUser(_OfOne, Operation):
+class GetScimUser(_OfOne, ReadOperation):
     """One of the provider's users."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Users/{scim_id}"
 
 
 @dataclass(frozen=True)
-class CreateScimUser(_Synchronising, Operation):
+class CreateScimUser(_Synchronising, ChangeOperation):
     """A user of the provider, before or after they first come. It gives no right."""
 
     endpoint: ClassVar[str] = "POST /scim/v2/Users"
     returns: ClassVar[int] = 201
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     user: User
 
     def facts(self) -> Facts:
@@ -138,11 +137,10 @@ class CreateScimUser(_Synchronising, Operation):
 
 
 @dataclass(frozen=True)
-class ReplaceScimUser(_Conditional, _OfOne, Operation):
+class ReplaceScimUser(_Conditional, _OfOne, ChangeOperation):
     """All that is kept of a user; who is not `active` is refused from the next request on."""
 
     endpoint: ClassVar[str] = "PUT /scim/v2/Users/{scim_id}"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     user: User
 
     def facts(self) -> Facts:
@@ -150,25 +148,23 @@ class ReplaceScimUser(_Conditional, _OfOne, Operation):
 
 
 @dataclass(frozen=True)
-class PatchScimUser(_Conditional, _OfOne, Operation):
+class PatchScimUser(_Conditional, _OfOne, ChangeOperation):
     """Some of what is kept of a user; who is not `active` is refused from the next request on."""
 
     endpoint: ClassVar[str] = "PATCH /scim/v2/Users/{scim_id}"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     patch: PatchRequest
 
 
 @dataclass(frozen=True)
-class DeleteScimUser(_Conditional, _OfOne, Operation):
+class DeleteScimUser(_Conditional, _OfOne, ChangeOperation):
     """The user's record goes, with every grant to the user."""
 
     endpoint: ClassVar[str] = "DELETE /scim/v2/Users/{scim_id}"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
 
 
 @dataclass(frozen=True)
-class ListScimGroups(_Listing, Operation):
+class ListScimGroups(_Listing, ReadOperation):
     """The provider's groups in the project that a filter takes."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Groups"
@@ -180,7 +176,7 @@ class ListScimGroups(_Listing, Operation):
 
 
 @dataclass(frozen=True)
-class GetScimGroup(_OfGroup, Operation):
+class GetScimGroup(_OfGroup, ReadOperation):
     """One of the provider's groups, with its members unless the request leaves them out."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Groups/{scim_id}"
@@ -188,12 +184,11 @@ class GetScimGroup(_OfGroup, Operation):
 
 
 @dataclass(frozen=True)
-class CreateScimGroup(_InProject, Operation):
+class CreateScimGroup(_InProject, ChangeOperation):
     """A group of the provider: a new role, which has no right until somebody gives it one."""
 
     endpoint: ClassVar[str] = "POST /scim/v2/Groups"
     returns: ClassVar[int] = 201
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     group: Group
 
     def facts(self) -> Facts:
@@ -201,25 +196,22 @@ class CreateScimGroup(_InProject, Operation):
 
 
 @dataclass(frozen=True)
-class ReplaceScimGroup(_ChangingGroup, Operation):
+class ReplaceScimGroup(_ChangingGroup, ChangeOperation):
     """All of a group: its name and its members."""
 
     endpoint: ClassVar[str] = "PUT /scim/v2/Groups/{scim_id}"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
 
 
 @dataclass(frozen=True)
-class PatchScimGroup(_ChangingGroup, Operation):
+class PatchScimGroup(_ChangingGroup, ChangeOperation):
     """Some of a group: members come and go, or it gets another name. What `attributes` names is told of it."""
 
     endpoint: ClassVar[str] = "PATCH /scim/v2/Groups/{scim_id}"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
 
 
 @dataclass(frozen=True)
-class DeleteScimGroup(_Conditional, _OfGroup, Operation):
+class DeleteScimGroup(_Conditional, _OfGroup, ChangeOperation):
     """The role goes, with every grant on it and to it."""
 
     endpoint: ClassVar[str] = "DELETE /scim/v2/Groups/{scim_id}"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE

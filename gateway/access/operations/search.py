@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand
-from gateway.access.operation import Operation
+from gateway.access.operation import QuestionOperation
 from gateway.access.refs import WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.request import Body, InPath
@@ -15,11 +15,11 @@ from gateway.protocol.search import SearchRequest
 
 
 @dataclass(frozen=True)
-class SearchTabular(Operation):
+class SearchTabular(QuestionOperation):
     """The tables and views of a warehouse whose names are like a text, as far as the caller sees them."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/search-tabular"
-    reads_because: ClassVar[str] = "it searches"
+    # Changes nothing: it searches.
     warehouse: InPath[WarehouseRef]
     text: Annotated[str, Body(SearchRequest, "search")]
 

@@ -6,25 +6,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import Audience, ChangeOperation, OpenTo, ReadOperation
 from gateway.access.request import InBody
 from gateway.protocol.server import BootstrapRequest
 
 
 @dataclass(frozen=True)
-class GetServerInfo(Operation):
+class GetServerInfo(ReadOperation):
     """Version, server id and whether the server was bootstrapped."""
 
     endpoint: ClassVar[str] = "GET /management/v1/info"
-    open_to_authenticated: ClassVar[str] = "it tells what every client must know before it can do anything"
+    open_to: ClassVar[OpenTo] = OpenTo(
+        Audience.AUTHENTICATED, "it tells what every client must know before it can do anything"
+    )
 
 
 @dataclass(frozen=True)
-class Bootstrap(Operation):
+class Bootstrap(ChangeOperation):
     """Make the caller the first administrator; possible once."""
 
     endpoint: ClassVar[str] = "POST /management/v1/bootstrap"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    open_to_authenticated: ClassVar[str] = "nobody can hold a right before the first administrator exists"
+    open_to: ClassVar[OpenTo] = OpenTo(
+        Audience.AUTHENTICATED, "nobody can hold a right before the first administrator exists"
+    )
     request: InBody[BootstrapRequest]

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Operation
+from gateway.access.operation import QuestionOperation, ReadOperation
 from gateway.access.refs import WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.request import InPath, OfRequest, PageSizeOf, Query
@@ -27,11 +27,11 @@ class _CountingCalls:
 
 
 @dataclass(frozen=True)
-class GetProjectEndpointStatistics(_CountingCalls, Operation):
+class GetProjectEndpointStatistics(_CountingCalls, QuestionOperation):
     """How often endpoints were called in a project; with `unmapped`, only what was about none of its warehouses."""
 
     endpoint: ClassVar[str] = "POST /management/v1/endpoint-statistics"
-    reads_because: ClassVar[str] = "it tells numbers"
+    # Changes nothing: it tells numbers.
     project: OfRequest
     unmapped: bool
 
@@ -40,11 +40,11 @@ class GetProjectEndpointStatistics(_CountingCalls, Operation):
 
 
 @dataclass(frozen=True)
-class GetWarehouseEndpointStatistics(_CountingCalls, Operation):
+class GetWarehouseEndpointStatistics(_CountingCalls, QuestionOperation):
     """How often endpoints were called about one warehouse."""
 
     endpoint: ClassVar[str] = "POST /management/v1/endpoint-statistics"
-    reads_because: ClassVar[str] = "it tells numbers"
+    # Changes nothing: it tells numbers.
     warehouse: WarehouseRef
 
     def demands(self) -> tuple[Demand, ...]:
@@ -52,7 +52,7 @@ class GetWarehouseEndpointStatistics(_CountingCalls, Operation):
 
 
 @dataclass(frozen=True)
-class GetWarehouseStatistics(Operation):
+class GetWarehouseStatistics(ReadOperation):
     """How many tables and views a warehouse had, by hour; the latest first."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/statistics"

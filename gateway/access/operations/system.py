@@ -6,14 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.access.operation import Operation
+from gateway.access.operation import Audience, OpenTo, ReadOperation
 
 
 @dataclass(frozen=True)
-class GetHealth(Operation):
+class GetHealth(ReadOperation):
     """The state of each dependency; it tells nothing about data or people, so load balancers may ask without a
     token.
     """
 
     endpoint: ClassVar[str] = "GET /health"
-    open_to_all: ClassVar[bool] = True
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath, PageSize, PageToken, Query
@@ -24,7 +24,7 @@ from gateway.iceberg.wire import (
 
 
 @dataclass(frozen=True)
-class ListTables(Operation):
+class ListTables(ReadOperation):
     """The tables of a namespace that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables"
@@ -42,11 +42,10 @@ class ListTables(Operation):
 
 
 @dataclass(frozen=True)
-class CreateTable(Operation):
+class CreateTable(ChangeOperation):
     """A new table, at once or staged for a later commit; the creator owns it."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: InPath[NamespaceRef]
     request: InBody[CreateTableRequest]
 
@@ -75,7 +74,7 @@ class LoadOptions:
 
 
 @dataclass(frozen=True)
-class LoadTable(Operation):
+class LoadTable(ReadOperation):
     """A table's metadata. Credentials are another operation: a permit for this one cannot vend keys.
 
     Whether the caller may read data is asked along, because only readers are told where the store is. Who may read some
@@ -94,7 +93,7 @@ class LoadTable(Operation):
 
 
 @dataclass(frozen=True)
-class TableExists(Operation):
+class TableExists(ReadOperation):
     """Whether the caller sees a table."""
 
     endpoint: ClassVar[str] = "HEAD /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
@@ -106,11 +105,10 @@ class TableExists(Operation):
 
 
 @dataclass(frozen=True)
-class CommitTable(Operation):
+class CommitTable(ChangeOperation):
     """A change of an existing table, told to policies by the kinds of updates it holds."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     table: InPath[TableRef]
     request: InBody[CommitTableRequest]
 
@@ -122,11 +120,10 @@ class CommitTable(Operation):
 
 
 @dataclass(frozen=True)
-class CommitTableCreation(Operation):
+class CommitTableCreation(ChangeOperation):
     """The commit that makes a staged table exist (`assert-create`): the right to create it is asked again."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: InPath[NamespaceRef]
     table: InPath[str]
     request: InBody[CommitTableRequest]
@@ -139,14 +136,13 @@ class CommitTableCreation(Operation):
 
 
 @dataclass(frozen=True)
-class ReportMetrics(Operation):
+class ReportMetrics(ChangeOperation):
     """An engine tells how a scan or a commit went: only who may scan, or commit, has something to tell."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     # Java clients wait for the answer, and for as long as a 429 says, before they give out the first row of a scan.
-    not_sent_again: ClassVar[str] = "no metrics reports are kept"
+    refused_for_good: ClassVar[str] = "no metrics reports are kept"
     table: InPath[TableRef]
     report: InBody[ReportMetricsRequest]
 
@@ -159,14 +155,13 @@ class ReportMetrics(Operation):
 
 
 @dataclass(frozen=True)
-class DropTable(Operation):
+class DropTable(ChangeOperation):
     """A table goes; `purge` says whether its files go too, `force` that neither its protection nor the warehouse's
     keeping of what is dropped counts.
     """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     table: InPath[TableRef]
     purge: Annotated[bool, Query("purgeRequested")] = True
     force: Annotated[bool, Query("force")] = False

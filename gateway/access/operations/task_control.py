@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.operations.deleted import Kept
 from gateway.access.refs import Ref, WarehouseRef
 from gateway.access.refusals import no_task
@@ -29,11 +29,11 @@ MAX_ATTEMPTS = 1000
 
 
 @dataclass(frozen=True)
-class ListTasks(Operation):
+class ListTasks(QuestionOperation):
     """The tasks of a warehouse, the newest first, as far as the caller sees them."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task/list"
-    reads_because: ClassVar[str] = "it lists"
+    # Changes nothing: it lists.
     warehouse: InPath[WarehouseRef]
     request: InBody[ListTasksRequest]
 
@@ -58,7 +58,7 @@ _ONE = "GET /management/v1/warehouse/{warehouse_id}/task/by-id/{task_id}"
 
 
 @dataclass(frozen=True)
-class FindTask(Operation):
+class FindTask(ReadOperation):
     """What the task is about that somebody wants to see: by that it is decided whether they may."""
 
     endpoint: ClassVar[str] = _ONE
@@ -74,7 +74,7 @@ class FindTask(Operation):
 
 
 @dataclass(frozen=True)
-class GetTask(Operation):
+class GetTask(ReadOperation):
     """One task of a warehouse with its last attempts.
 
     Policies are asked about the thing that it is about, so that what they say of a table binds what its tasks tell of
@@ -106,12 +106,12 @@ _CONTROL = "POST /management/v1/warehouse/{warehouse_id}/task/control"
 
 
 @dataclass(frozen=True)
-class FindTasks(Operation):
+class FindTasks(QuestionOperation):
     """What the tasks are about that somebody wants to steer: by that it is decided whether they may."""
 
     endpoint: ClassVar[str] = _CONTROL
     returns: ClassVar[int] = 204
-    reads_because: ClassVar[str] = "it only finds the tasks; steering them is an operation of its own"
+    # Changes nothing: it only finds the tasks; steering them is an operation of its own.
     pauses_because: ClassVar[str] = "tasks are found to be steered, and that pauses"
     warehouse: InPath[WarehouseRef]
     request: InBody[ControlTasksRequest]
@@ -128,7 +128,7 @@ class FindTasks(Operation):
 
 
 @dataclass(frozen=True)
-class ControlTasks(Operation):
+class ControlTasks(ChangeOperation):
     """Stop, cancel or begin tasks of a warehouse: all that are named, or none.
 
     What each thing's tasks may have done to them is decided by itself, with a question of its own to the policies. It
@@ -137,7 +137,6 @@ class ControlTasks(Operation):
 
     endpoint: ClassVar[str] = _CONTROL
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     warehouse: WarehouseRef
     request: ControlTasksRequest
     tasks: tuple[FoundTask, ...]
@@ -166,11 +165,11 @@ class ControlTasks(Operation):
 
 
 @dataclass(frozen=True)
-class ListProjectTasks(Operation):
+class ListProjectTasks(QuestionOperation):
     """The tasks of a project itself, the newest first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/task/list"
-    reads_because: ClassVar[str] = "it lists"
+    # Changes nothing: it lists.
     project: OfRequest
     request: InBody[ListProjectTasksRequest]
 
@@ -179,7 +178,7 @@ class ListProjectTasks(Operation):
 
 
 @dataclass(frozen=True)
-class GetProjectTask(Operation):
+class GetProjectTask(ReadOperation):
     """One task of a project itself with its last attempts."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project/task/by-id/{task_id}"
@@ -195,12 +194,11 @@ class GetProjectTask(Operation):
 
 
 @dataclass(frozen=True)
-class ControlProjectTasks(Operation):
+class ControlProjectTasks(ChangeOperation):
     """Stop, cancel or begin tasks of a project itself: all that are named, or none."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/task/control"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     project: OfRequest
     request: InBody[ControlTasksRequest]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.refs import WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath, OfRequest, Path
@@ -15,7 +15,7 @@ from gateway.protocol.tasks import SetQueueConfigRequest
 
 
 @dataclass(frozen=True)
-class GetQueueConfig(Operation):
+class GetQueueConfig(ReadOperation):
     """What is configured for a queue in a warehouse."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/config"
@@ -30,12 +30,11 @@ class GetQueueConfig(Operation):
 
 
 @dataclass(frozen=True)
-class SetQueueConfig(Operation):
+class SetQueueConfig(ChangeOperation):
     """Another configuration of a queue in a warehouse, in place of the one before."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/config"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     warehouse: InPath[WarehouseRef]
     queue: Annotated[str, Path("queue_name")]
     request: InBody[SetQueueConfigRequest]
@@ -48,11 +47,11 @@ class SetQueueConfig(Operation):
 
 
 @dataclass(frozen=True)
-class ScheduleTask(Operation):
+class ScheduleTask(QuestionOperation):
     """A task by hand. No queue of this server takes any: each task follows from a change, or recurs."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/schedule"
-    reads_because: ClassVar[str] = "no queue takes tasks by hand, so it always ends in an error"
+    # Changes nothing: no queue takes tasks by hand, so it always ends in an error.
     warehouse: InPath[WarehouseRef]
     queue: Annotated[str, Path("queue_name")]
 
@@ -64,7 +63,7 @@ class ScheduleTask(Operation):
 
 
 @dataclass(frozen=True)
-class GetTaskLogCleanupConfig(Operation):
+class GetTaskLogCleanupConfig(ReadOperation):
     """How often a project forgets its ended tasks, and how long it keeps them."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project/task-queue/task_log_cleanup/config"
@@ -75,12 +74,11 @@ class GetTaskLogCleanupConfig(Operation):
 
 
 @dataclass(frozen=True)
-class SetTaskLogCleanupConfig(Operation):
+class SetTaskLogCleanupConfig(ChangeOperation):
     """How often a project is to forget its ended tasks, and how long it is to keep them."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/task-queue/task_log_cleanup/config"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     project: OfRequest
     request: InBody[SetQueueConfigRequest]
 

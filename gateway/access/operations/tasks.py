@@ -13,7 +13,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import Durability, SystemTask
 from gateway.access.refs import ProjectRef, Ref, WarehouseRef
 
 
@@ -21,7 +21,6 @@ from gateway.access.refs import ProjectRef, Ref, WarehouseRef
 class _InWarehouse:
     """Part of what changes something in one warehouse."""
 
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     warehouse: WarehouseRef
 
     def looks_up(self) -> tuple[Ref, ...]:
@@ -39,10 +38,9 @@ class _OfTable(_InWarehouse):
 
 
 @dataclass(frozen=True)
-class PurgeTable(_OfTable, Operation):
+class PurgeTable(_OfTable, SystemTask):
     """Delete every file below the place of a table that was dropped with its files."""
 
-    endpoint: ClassVar[str] = "TASK /tasks/tabular_purge"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"tabular_purge"})
     location: str
 
@@ -51,28 +49,24 @@ class PurgeTable(_OfTable, Operation):
 
 
 @dataclass(frozen=True)
-class ExpireStagedTable(_OfTable, Operation):
+class ExpireStagedTable(_OfTable, SystemTask):
     """Forget a table that was staged and never made, and have its files deleted."""
 
-    endpoint: ClassVar[str] = "TASK /tasks/expire_staged_table"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"expire_staged_table"})
 
 
 @dataclass(frozen=True)
-class ExpireDeleted(_OfTable, Operation):
+class ExpireDeleted(_OfTable, SystemTask):
     """End a table or view that was dropped, once the time in which it could be brought back is over."""
 
-    endpoint: ClassVar[str] = "TASK /tasks/soft_deletion"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"soft_deletion"})
 
 
 @dataclass(frozen=True)
-class CleanTaskLog(Operation):
+class CleanTaskLog(SystemTask):
     """Forget a project's tasks that ended long ago."""
 
-    endpoint: ClassVar[str] = "TASK /tasks/task_log_cleanup"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"task_log_cleanup"})
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     project: ProjectRef
 
     def looks_up(self) -> tuple[Ref, ...]:
@@ -80,10 +74,9 @@ class CleanTaskLog(Operation):
 
 
 @dataclass(frozen=True)
-class SweepMetadataFiles(_InWarehouse, Operation):
+class SweepMetadataFiles(_InWarehouse, SystemTask):
     """Delete metadata files that were written for changes that never happened."""
 
-    endpoint: ClassVar[str] = "TASK /tasks/sweep_metadata_files"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep_metadata_files"})
     files: tuple[str, ...]
 
@@ -92,11 +85,11 @@ class SweepMetadataFiles(_InWarehouse, Operation):
 
 
 @dataclass(frozen=True)
-class CompareTuples(Operation):
+class CompareTuples(SystemTask):
     """Compare every relationship in OpenFGA with what the rows want. Repairing what differs is `RepairDrift`."""
 
-    endpoint: ClassVar[str] = "TASK /tasks/reconcile_tuples"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"reconcile_tuples"})
+    durability: ClassVar[Durability] = Durability.BUFFERED
     repairs: bool
 
     def facts(self) -> Facts:
@@ -104,15 +97,13 @@ class CompareTuples(Operation):
 
 
 @dataclass(frozen=True)
-class RepairDrift(Operation):
+class RepairDrift(SystemTask):
     """Make OpenFGA and the rows agree again on the relationships that were found to differ (section 5, "Drift").
 
     `tuples` are `user relation object` as OpenFGA has them, `kinds` what is wrong with each, in the same order.
     """
 
-    endpoint: ClassVar[str] = "TASK /tasks/repair_drift"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"watch_drift", "reconcile_tuples"})
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     goes_on_because: ClassVar[str] = "a right that nobody gave must not stay in force for as long as maintenance takes"
     tuples: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -122,12 +113,10 @@ class RepairDrift(Operation):
 
 
 @dataclass(frozen=True)
-class ChangeEncryptionKey(Operation):
+class ChangeEncryptionKey(SystemTask):
     """Seal stored credentials with the first of the configured keys; `secrets` are their ids, never what they hold."""
 
-    endpoint: ClassVar[str] = "TASK /tasks/change_encryption_key"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"change_encryption_key"})
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     goes_on_because: ClassVar[str] = "it changes how secrets are kept and none of them, and a leaked key is urgent"
     secrets: tuple[str, ...]
 
@@ -136,22 +125,18 @@ class ChangeEncryptionKey(Operation):
 
 
 @dataclass(frozen=True)
-class WithdrawSigningKeys(Operation):
+class WithdrawSigningKeys(SystemTask):
     """End the keys of the gateway's own tokens, and with them every token they signed."""
 
-    endpoint: ClassVar[str] = "TASK /tasks/withdraw_signing_keys"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"withdraw_signing_keys"})
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     goes_on_because: ClassVar[str] = "it only takes away, and a leaked key is urgent"
 
 
 @dataclass(frozen=True)
-class ReopenBootstrap(Operation):
+class ReopenBootstrap(SystemTask):
     """Let the server be bootstrapped once more: who does it first with a token administers it, or only `user_id`."""
 
-    endpoint: ClassVar[str] = "TASK /tasks/reopen_bootstrap"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"reopen_bootstrap"})
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     user_id: str | None = None
 
     def facts(self) -> Facts:
@@ -162,12 +147,10 @@ class ReopenBootstrap(Operation):
 
 
 @dataclass(frozen=True)
-class IssueScimToken(Operation):
+class IssueScimToken(SystemTask):
     """Make a token with which a provider's directory comes (SCIM). It gives no right: that is granted to its user."""
 
-    endpoint: ClassVar[str] = "TASK /tasks/issue_scim_token"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"scim_tokens"})
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     provider_id: str
     project_id: str
     days: int
@@ -177,12 +160,10 @@ class IssueScimToken(Operation):
 
 
 @dataclass(frozen=True)
-class RevokeScimToken(Operation):
+class RevokeScimToken(SystemTask):
     """End a token for provisioning, with the next request that comes with it."""
 
-    endpoint: ClassVar[str] = "TASK /tasks/revoke_scim_token"
     system_tasks: ClassVar[frozenset[str]] = frozenset({"scim_tokens"})
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     goes_on_because: ClassVar[str] = "it only takes away, and a leaked token is urgent"
     id: UUID
 

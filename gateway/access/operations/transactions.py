@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation
 from gateway.access.operations.tables import CommitTable, CommitTableCreation
 from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.request import InBody, Path
@@ -25,14 +25,13 @@ MAX_TABLES = 500
 
 
 @dataclass(frozen=True)
-class CommitTransaction(Operation):
+class CommitTransaction(ChangeOperation):
     """Commits to several tables, all or nothing. Each is decided as if it came alone, so that nothing that forbids a
     commit can be walked around by putting it into a transaction.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/transactions/commit"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     warehouse_id: Annotated[UUID, Path("prefix")]
     request: InBody[CommitTransactionRequest]
 

@@ -10,20 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.access.operation import Operation
+from gateway.access.operation import Audience, OpenTo, ReadOperation
 
 
 @dataclass(frozen=True)
-class ShowUi(Operation):
+class ShowUi(ReadOperation):
     """The page on which people sign in and see who they are here and what they may see."""
 
     endpoint: ClassVar[str] = "GET /ui"
-    open_to_all: ClassVar[bool] = True
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
 
 
 @dataclass(frozen=True)
-class GetUiAsset(Operation):
+class GetUiAsset(ReadOperation):
     """The script or the style of that page."""
 
     endpoint: ClassVar[str] = "GET /ui/{asset}"
-    open_to_all: ClassVar[bool] = True
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)

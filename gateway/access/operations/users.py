@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import Audience, ChangeOperation, OpenTo, QuestionOperation, ReadOperation
 from gateway.access.refs import Ref, ServerRef, UserRef
 from gateway.access.relations import Can
 from gateway.access.request import Body, InPath, PageSize, PageToken, Query
@@ -15,22 +15,23 @@ from gateway.protocol.search import SearchRequest
 
 
 @dataclass(frozen=True)
-class WhoAmI(Operation):
+class WhoAmI(ReadOperation):
     """The caller's own user record."""
 
     endpoint: ClassVar[str] = "GET /management/v1/whoami"
-    open_to_self: ClassVar[str] = "it tells callers about themselves"
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "it tells callers about themselves")
 
 
 @dataclass(frozen=True)
-class RegisterSelf(Operation):
+class RegisterSelf(ChangeOperation):
     """The caller's own user record comes into being; it gives no right."""
 
     endpoint: ClassVar[str] = "POST /management/v1/user"
     returns: ClassVar[int] = 201
     for_every_token: ClassVar[bool] = True
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    open_to_self: ClassVar[str] = "a verified caller may be known by name; being known gives no right"
+    open_to: ClassVar[OpenTo] = OpenTo(
+        Audience.SELF, "a verified caller may be known by name; being known gives no right"
+    )
     by: str = "config-call-creation"
     display_name: str | None = None
     user_type: str | None = None
@@ -38,12 +39,11 @@ class RegisterSelf(Operation):
 
 
 @dataclass(frozen=True)
-class ProvisionUser(Operation):
+class ProvisionUser(ChangeOperation):
     """Somebody else's user record, before they first come."""
 
     endpoint: ClassVar[str] = "POST /management/v1/user"
     returns: ClassVar[int] = 201
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     user_id: str
     display_name: str | None = None
     email: str | None = None
@@ -55,7 +55,7 @@ class ProvisionUser(Operation):
 
 
 @dataclass(frozen=True)
-class ListUsers(Operation):
+class ListUsers(ReadOperation):
     """All users of the server."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user"
@@ -68,11 +68,13 @@ class ListUsers(Operation):
 
 
 @dataclass(frozen=True)
-class GetUser(Operation):
+class GetUser(ReadOperation):
     """One user's record; any verified caller may read it, as in the reference system."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}"
-    open_to_authenticated: ClassVar[str] = "names of principals are no secret among those who have a token"
+    open_to: ClassVar[OpenTo] = OpenTo(
+        Audience.AUTHENTICATED, "names of principals are no secret among those who have a token"
+    )
     user: InPath[UserRef]
 
     def looks_up(self) -> tuple[Ref, ...]:
@@ -80,12 +82,14 @@ class GetUser(Operation):
 
 
 @dataclass(frozen=True)
-class SearchUser(Operation):
+class SearchUser(QuestionOperation):
     """Users whose names, verified addresses or ids are like a text; any verified caller may, as for one user."""
 
     endpoint: ClassVar[str] = "POST /management/v1/search/user"
-    open_to_authenticated: ClassVar[str] = "names of principals are no secret among those who have a token"
-    reads_because: ClassVar[str] = "it searches"
+    open_to: ClassVar[OpenTo] = OpenTo(
+        Audience.AUTHENTICATED, "names of principals are no secret among those who have a token"
+    )
+    # Changes nothing: it searches.
     text: Annotated[str, Body(SearchRequest, "search")]
 
 
@@ -109,21 +113,20 @@ class _OfUser:
 class _ChangingUser(_OfUser):
     """Part of those that write another name and kind."""
 
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     display_name: str
     user_type: str
 
 
 @dataclass(frozen=True)
-class UpdateSelf(_ChangingUser, Operation):
+class UpdateSelf(_ChangingUser, ChangeOperation):
     """What the caller is called."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
-    open_to_self: ClassVar[str] = "what one is called is one's own; it gives no right"
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "what one is called is one's own; it gives no right")
 
 
 @dataclass(frozen=True)
-class UpdateUser(_ChangingUser, Operation):
+class UpdateUser(_ChangingUser, ChangeOperation):
     """Write the name and the address of another user."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
@@ -138,19 +141,18 @@ class _DeletingUser(_OfUser):
     """Part of those that remove a record with every grant to the user."""
 
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
 
 
 @dataclass(frozen=True)
-class DeleteSelf(_DeletingUser, Operation):
+class DeleteSelf(_DeletingUser, ChangeOperation):
     """The caller's own record goes, with every grant to the caller."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/user/{user_id}"
-    open_to_self: ClassVar[str] = "everybody may give up what they have"
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "everybody may give up what they have")
 
 
 @dataclass(frozen=True)
-class DeleteUser(_DeletingUser, Operation):
+class DeleteUser(_DeletingUser, ChangeOperation):
     """Somebody's record goes, with every grant to them."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/user/{user_id}"
@@ -160,15 +162,15 @@ class DeleteUser(_DeletingUser, Operation):
 
 
 @dataclass(frozen=True)
-class ListOwnRoles(_OfUser, Operation):
+class ListOwnRoles(_OfUser, ReadOperation):
     """The roles the caller was put into."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
-    open_to_self: ClassVar[str] = "it tells callers about themselves"
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "it tells callers about themselves")
 
 
 @dataclass(frozen=True)
-class ListUserRoles(_OfUser, Operation):
+class ListUserRoles(_OfUser, ReadOperation):
     """The roles somebody else was put into."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
@@ -178,15 +180,15 @@ class ListUserRoles(_OfUser, Operation):
 
 
 @dataclass(frozen=True)
-class ListAllOwnRoles(_OfUser, Operation):
+class ListAllOwnRoles(_OfUser, ReadOperation):
     """The roles the caller is in, also through other roles."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles/transitive"
-    open_to_self: ClassVar[str] = "it tells callers about themselves"
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "it tells callers about themselves")
 
 
 @dataclass(frozen=True)
-class ListAllUserRoles(_OfUser, Operation):
+class ListAllUserRoles(_OfUser, ReadOperation):
     """The roles somebody else is in, also through other roles."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles/transitive"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.operations.tables import commit_facts
 from gateway.access.refs import NamespaceRef, ViewRef
 from gateway.access.relations import Can
@@ -20,7 +20,7 @@ from gateway.iceberg.wire import CommitViewRequest, CreateViewRequest
 
 
 @dataclass(frozen=True)
-class ListViews(Operation):
+class ListViews(ReadOperation):
     """The views of a namespace that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views"
@@ -38,11 +38,10 @@ class ListViews(Operation):
 
 
 @dataclass(frozen=True)
-class CreateView(Operation):
+class CreateView(ChangeOperation):
     """A new view; the creator owns it."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/views"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     namespace: InPath[NamespaceRef]
     request: InBody[CreateViewRequest]
 
@@ -58,7 +57,7 @@ class CreateView(Operation):
 
 
 @dataclass(frozen=True)
-class LoadView(Operation):
+class LoadView(ReadOperation):
     """A view's metadata, its SQL included."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
@@ -69,7 +68,7 @@ class LoadView(Operation):
 
 
 @dataclass(frozen=True)
-class ViewExists(Operation):
+class ViewExists(ReadOperation):
     """Whether the caller sees a view."""
 
     endpoint: ClassVar[str] = "HEAD /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
@@ -81,11 +80,10 @@ class ViewExists(Operation):
 
 
 @dataclass(frozen=True)
-class CommitView(Operation):
+class CommitView(ChangeOperation):
     """A change of an existing view: another definition, other properties, another place."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     view: InPath[ViewRef]
     request: InBody[CommitViewRequest]
 
@@ -97,7 +95,7 @@ class CommitView(Operation):
 
 
 @dataclass(frozen=True)
-class DropView(Operation):
+class DropView(ChangeOperation):
     """A view goes. `purge` says whether its metadata files go at once (true), stay (false), or go when the clean-up
     window is over (None, the protocol's own drop): until then it can be registered again, as with files that stay.
     `force` as of a table.
@@ -105,7 +103,6 @@ class DropView(Operation):
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
     returns: ClassVar[int] = 204
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     view: InPath[ViewRef]
     purge: Annotated[bool | None, Query("purgeRequested")] = None
     force: Annotated[bool, Query("force")] = False

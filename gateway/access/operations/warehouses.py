@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Durability, Operation
+from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.refs import ProjectRef, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.request import Body, InBody, InPath, OfRequest, Query, RequestProject
@@ -37,12 +37,11 @@ def parse_states(given: Sequence[str]) -> tuple[bool, ...]:
 
 
 @dataclass(frozen=True)
-class CreateWarehouse(Operation):
+class CreateWarehouse(ChangeOperation):
     """A new warehouse in a project, after its storage was validated; the creator owns it."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse"
     returns: ClassVar[int] = 201
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     project: Annotated[ProjectRef, RequestProject(in_body=True)]
     request: InBody[CreateWarehouseRequest]
 
@@ -54,11 +53,11 @@ class CreateWarehouse(Operation):
 
 
 @dataclass(frozen=True)
-class ValidateWarehouseCreation(Operation):
+class ValidateWarehouseCreation(QuestionOperation):
     """The checks a creation would make, reported one by one; nothing is created."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse-creation-validation"
-    reads_because: ClassVar[str] = "it only tries the store, and takes its trial file away again"
+    # Changes nothing: it only tries the store, and takes its trial file away again.
     project: Annotated[ProjectRef, RequestProject(in_body=True)]
     request: InBody[CreateWarehouseRequest]
 
@@ -67,7 +66,7 @@ class ValidateWarehouseCreation(Operation):
 
 
 @dataclass(frozen=True)
-class ListWarehouses(Operation):
+class ListWarehouses(ReadOperation):
     """The warehouses of a project that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse"
@@ -79,7 +78,7 @@ class ListWarehouses(Operation):
 
 
 @dataclass(frozen=True)
-class GetWarehouse(Operation):
+class GetWarehouse(ReadOperation):
     """One warehouse, without its secrets."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}"
@@ -93,12 +92,11 @@ class GetWarehouse(Operation):
 class _Changing:
     """A change of one warehouse that is not about what lies in it."""
 
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     warehouse: InPath[WarehouseRef]
 
 
 @dataclass(frozen=True)
-class RenameWarehouse(_Changing, Operation):
+class RenameWarehouse(_Changing, ChangeOperation):
     """Another name; the prefix, which is the id, stays."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/rename"
@@ -112,7 +110,7 @@ class RenameWarehouse(_Changing, Operation):
 
 
 @dataclass(frozen=True)
-class ActivateWarehouse(_Changing, Operation):
+class ActivateWarehouse(_Changing, ChangeOperation):
     """The catalog serves it again."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/activate"
@@ -122,7 +120,7 @@ class ActivateWarehouse(_Changing, Operation):
 
 
 @dataclass(frozen=True)
-class DeactivateWarehouse(_Changing, Operation):
+class DeactivateWarehouse(_Changing, ChangeOperation):
     """The catalog answers as if it were not there, for every request that begins afterwards."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/deactivate"
@@ -132,7 +130,7 @@ class DeactivateWarehouse(_Changing, Operation):
 
 
 @dataclass(frozen=True)
-class DeleteWarehouse(_Changing, Operation):
+class DeleteWarehouse(_Changing, ChangeOperation):
     """An empty warehouse goes, with every grant on it; no file of its storage does. `force` passes over protection,
     `abandon_files` over files that still wait for their removal, which somebody may have asked for: they stay for good.
     """
@@ -150,7 +148,7 @@ class DeleteWarehouse(_Changing, Operation):
 
 
 @dataclass(frozen=True)
-class SetWarehouseProtection(_Changing, Operation):
+class SetWarehouseProtection(_Changing, ChangeOperation):
     """Whether deleting it takes force."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/protection"
@@ -164,7 +162,7 @@ class SetWarehouseProtection(_Changing, Operation):
 
 
 @dataclass(frozen=True)
-class SetWarehouseManagedBy(_Changing, Operation):
+class SetWarehouseManagedBy(_Changing, ChangeOperation):
     """Whether only instance admins may change it. They alone may say so, of warehouses they see: who is one is a
     setting and no relation, and the use case refuses everybody else.
     """
@@ -180,7 +178,7 @@ class SetWarehouseManagedBy(_Changing, Operation):
 
 
 @dataclass(frozen=True)
-class SetWarehouseDeleteProfile(_Changing, Operation):
+class SetWarehouseDeleteProfile(_Changing, ChangeOperation):
     """Whether what is dropped from now on can be brought back, and for how long."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/delete-profile"
@@ -195,7 +193,7 @@ class SetWarehouseDeleteProfile(_Changing, Operation):
 
 
 @dataclass(frozen=True)
-class SetWarehouseFormatVersionPolicy(_Changing, Operation):
+class SetWarehouseFormatVersionPolicy(_Changing, ChangeOperation):
     """Which format versions tables may be created in, registered with and upgraded to."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/format-version-policy"
@@ -206,9 +204,6 @@ class SetWarehouseFormatVersionPolicy(_Changing, Operation):
 
     def facts(self) -> Facts:
         return {"allowed_format_versions": tuple(str(each) for each in self.request.allowed_format_versions)}
-
-
-_TRIED = "it tries the storage, and removes what it wrote there"
 
 
 @dataclass(frozen=True)
@@ -222,47 +217,45 @@ class _OfStorage:
 
 
 @dataclass(frozen=True)
-class UpdateWarehouseStorage(_OfStorage, Operation):
+class UpdateWarehouseStorage(_OfStorage, ChangeOperation):
     """Another profile of the same place, and another credential, after both were tried."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     request: InBody[UpdateStorageRequest]
 
 
 @dataclass(frozen=True)
-class UpdateWarehouseStorageCredential(_OfStorage, Operation):
+class UpdateWarehouseStorageCredential(_OfStorage, ChangeOperation):
     """Another credential, after it was tried."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage-credential"
-    durability: ClassVar[Durability] = Durability.WITH_CHANGE
     request: InBody[UpdateCredentialRequest]
 
 
 @dataclass(frozen=True)
-class ValidateWarehouseStorageProfile(_OfStorage, Operation):
+class ValidateWarehouseStorageProfile(_OfStorage, QuestionOperation):
     """The checks an update of the storage would make, reported one by one; nothing is changed."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-profile"
-    reads_because: ClassVar[str] = _TRIED
+    # Changes nothing: it tries the storage, and removes what it wrote there.
     request: InBody[UpdateStorageRequest]
 
 
 @dataclass(frozen=True)
-class ValidateWarehouseStorageCredential(_OfStorage, Operation):
+class ValidateWarehouseStorageCredential(_OfStorage, QuestionOperation):
     """The checks an update of the credential would make."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-credential"
-    reads_because: ClassVar[str] = _TRIED
+    # Changes nothing: it tries the storage, and removes what it wrote there.
     request: InBody[UpdateCredentialRequest]
 
 
 @dataclass(frozen=True)
-class ValidateWarehouseStorageAccess(_OfStorage, Operation):
+class ValidateWarehouseStorageAccess(_OfStorage, QuestionOperation):
     """Whether the storage does what it has to with the profile and the credential the warehouse has."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-access"
-    reads_because: ClassVar[str] = _TRIED
+    # Changes nothing: it tries the storage, and removes what it wrote there.
 
 
 ChangeWarehouse = (

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from gateway.access.demand import Demand
-from gateway.access.operation import Operation
+from gateway.access.operation import Operation, ReadOperation
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.relations import Can
@@ -34,7 +34,7 @@ def frozen(operation: LoadTable, table: TableRef) -> None:
     operation.table = table  # refused
 
 
-class Vague(Operation):
+class Vague(ReadOperation):
     """Demands that are no demands."""
 
     endpoint = "GET /vague"

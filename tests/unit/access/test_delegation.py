@@ -127,7 +127,7 @@ async def test_management_and_exchanging_are_not_done_in_somebodys_name() -> Non
 async def test_of_everything_that_can_be_asked_only_the_catalog_is_open_to_engines() -> None:
     allowed = set()
     for example in EXAMPLES:
-        if example.operation.open_to_all:
+        if example.operation.is_public():
             continue
         try:
             await house(ByActor()).door.admit(entrance(FOR_ALICE), example.operation)

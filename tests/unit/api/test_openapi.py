@@ -104,7 +104,7 @@ def test_the_headers_that_are_heeded_everywhere_are_told_everywhere() -> None:
         headers = _names(each, "header")
         assert headers <= set(HEADERS), "each of them is explained"
         assert "x-request-id" in headers
-        assert ({"x-assume-role", "x-project-id"} <= headers) == (not operation.open_to_all), path
+        assert ({"x-assume-role", "x-project-id"} <= headers) == (not operation.is_public()), path
         assert operation.heeds_keys() == ("idempotency-key" in headers), path
         if operation.changes():
             assert {"idempotency-key", "x-request-id"} <= headers

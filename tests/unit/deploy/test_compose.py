@@ -81,7 +81,7 @@ def test_what_the_image_and_its_services_are_told_to_do_are_verbs_of_the_command
 
 def test_probes_ask_at_the_port_that_is_served_for_what_needs_no_token() -> None:
     deployment = (DEPLOY / "helm" / "templates" / "deployment.yaml").read_text()
-    open_paths = {path for each in OPERATIONS.values() if each.open_to_all for path in each.paths()}
+    open_paths = {path for each in OPERATIONS.values() if each.is_public() for path in each.paths()}
     asked = re.findall(r"httpGet: \{path: ([^,]+), port: (\w+)\}", deployment)
     assert {path for path, _ in asked} == {"/health"} <= open_paths
     probed = {port for _, port in asked} | set(re.findall(r"tcpSocket: \{port: (\w+)\}", deployment))
