@@ -111,17 +111,32 @@ class Door:
 
     async def admit(self, entrance: Entrance, operation: Op) -> Permit[Op]:
         """The permit for `operation`. Raises the refusal as a CatalogError: 401, 403, 404, 429 or 503."""
-        permit, _ = await self._admit(entrance, operation, None)
+        permit, _ = await self.admit_with(entrance, operation, None)
         return permit
 
     async def admit_with(
-        self, entrance: Entrance, operation: Op, extra: Extra
+        self, entrance: Entrance, operation: Op, extra: Extra | None
     ) -> tuple[Permit[Op], Permit[Extra] | None]:
-        """As `admit`, and in the same round the permit for `extra` if that is allowed too; its refusal raises
-        nothing.
+        """As `admit`, and in the same round the permit for `extra` if there is one that is allowed too; its refusal
+        raises nothing.
         """
-        permit, more = await self._admit(entrance, operation, extra)
-        return permit, more
+        asked: tuple[Operation, ...] = (operation,) if extra is None else (operation, extra)
+        self._threshold.require(entrance, asked)
+        resolution, decisions, groups = await self._judge(entrance, asked)
+        entrance.came_for(resolution)
+        record = record_of(entrance, told_of(asked, decisions, groups), resolution)
+        if not decisions[0].allowed:
+            raise self._refuse(entrance, operation, decisions[0], record)
+        if entrance.remembered is not None:
+            entrance.remembered.require_same(refs_of(asked), resolution)
+        trail = self._open_trail(record, asked, decisions, operation)
+        entrance.trails.append(trail)
+        entrance.admitted.add(type(operation))
+        permit = self._mint(entrance, operation, decisions[0], resolution, trail)
+        if extra is None or not decisions[1].allowed:
+            return permit, None
+        entrance.admitted.add(type(extra))
+        return permit, self._mint(entrance, extra, decisions[1], resolution, trail)
 
     async def assume(self, entrance: Entrance, role: RoleRef, *, project: str | None = None) -> None:
         """Let the caller of `entrance` act as a role from here on: only what the role has counts, only in its project,
@@ -218,27 +233,6 @@ class Door:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
         if ends is not None:
             raise right_ends(permit.actor, permit.operation.name(), ref, Can.ASSUME, ends)
-
-    async def _admit(
-        self, entrance: Entrance, operation: Op, extra: Extra | None
-    ) -> tuple[Permit[Op], Permit[Extra] | None]:
-        asked: tuple[Operation, ...] = (operation,) if extra is None else (operation, extra)
-        self._threshold.require(entrance, asked)
-        resolution, decisions, groups = await self._judge(entrance, asked)
-        entrance.came_for(resolution)
-        record = record_of(entrance, told_of(asked, decisions, groups), resolution)
-        if not decisions[0].allowed:
-            raise self._refuse(entrance, operation, decisions[0], record)
-        if entrance.remembered is not None:
-            entrance.remembered.require_same(refs_of(asked), resolution)
-        trail = self._open_trail(record, asked, decisions, operation)
-        entrance.trails.append(trail)
-        entrance.admitted.add(type(operation))
-        permit = self._mint(entrance, operation, decisions[0], resolution, trail)
-        if extra is None or not decisions[1].allowed:
-            return permit, None
-        entrance.admitted.add(type(extra))
-        return permit, self._mint(entrance, extra, decisions[1], resolution, trail)
 
     async def _judge(
         self, entrance: Entrance, asked: Sequence[Operation]

@@ -128,9 +128,9 @@ class Ctx:
         self._recognize_delegate(operation)
         return permit
 
-    async def admit_with(self, operation: Op, extra: Extra) -> tuple[Permit[Op], Permit[Extra] | None]:
-        """The permit for `operation`, and in the same round one for `extra` if it is allowed."""
-        await self._charge(operation.questions() + extra.questions())
+    async def admit_with(self, operation: Op, extra: Extra | None) -> tuple[Permit[Op], Permit[Extra] | None]:
+        """The permit for `operation`, and in the same round one for `extra` if there is one and it is allowed."""
+        await self._charge(operation.questions() + (0 if extra is None else extra.questions()))
         permits = await self.parts.door.admit_with(self._entrance, operation, extra)
         self._recognize_delegate(operation)
         return permits

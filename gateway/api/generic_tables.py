@@ -53,9 +53,7 @@ async def create_generic_table(ctx: Ctx) -> LoadGenericTableResult:
     adopted = adopts(ctx.header("x-lakegate-adopt"))
     kind: type[AdoptGenericTable | CreateGenericTable] = AdoptGenericTable if adopted else CreateGenericTable
     operation = await ctx.read(kind)
-    if managed:
-        return await ctx.parts.generic_tables.create(await ctx.admit(operation), None)
-    keys = VendGenericTableCreationCredentials(operation.namespace, operation.request.name)
+    keys = None if managed else VendGenericTableCreationCredentials(operation.namespace, operation.request.name)
     return await ctx.parts.generic_tables.create(*await ctx.admit_with(operation, keys))
 
 
@@ -66,10 +64,9 @@ async def load_generic_table(ctx: Ctx) -> LoadGenericTableResult:
 
 
 async def _load(ctx: Ctx, ref: GenericTableRef) -> LoadGenericTableResult:
-    if client_manages_storage(ctx.header("x-iceberg-access-delegation")):
-        return await ctx.parts.generic_tables.load(await ctx.admit(LoadGenericTable(ref)), None)
-    permits = await ctx.admit_with(LoadGenericTable(ref), VendGenericTableCredentials(ref))
-    return await ctx.parts.generic_tables.load(*permits)
+    managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
+    keys = None if managed else VendGenericTableCredentials(ref)
+    return await ctx.parts.generic_tables.load(*await ctx.admit_with(LoadGenericTable(ref), keys))
 
 
 serve(ListGenericTables, GenericTables.list)

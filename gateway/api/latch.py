@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast
 
 import structlog
@@ -82,10 +83,11 @@ class Latch(ASGIMiddleware):
         state[REQUEST_ID], state[CLIENT_REQUEST_ID] = request_id, client_request_id
         started = self._clock()
         status = 500
-        shut = False
+        shut = begun = False
 
         async def watched(message: Message) -> None:
-            nonlocal status, shut
+            nonlocal status, shut, begun
+            begun = True
             if message["type"] == "http.response.start":
                 status = message["status"]
                 if status < 400 and not _may_leave(method, state, operations):
@@ -99,25 +101,19 @@ class Latch(ASGIMiddleware):
 
         with request_context(request_id=request_id, client_request_id=client_request_id):
             try:
-                await self._in_time(scope, receive, watched, next_app)
+                body = _Body(receive, self._max_silence, scope)
+                # A context manager, as every frame here is one that each request passes.
+                async with self._in_time(scope, body, watched, lambda: begun):
+                    await next_app(scope, body.receive, watched)
             finally:
-                lease: Lease | None = state.get(LEASE)
-                if lease is not None:
-                    lease.release()
-                entrance: Entrance | None = state.get(ENTRANCE)
-                if entrance is not None:
-                    try:
-                        entrance.abandon(f"answered {status}")
-                    except AuditUnavailable as lost:
-                        # The answer has left, and it is no success.
-                        _log.error("audit.record_lost", status=status, reason=str(lost))
+                place = _release(state, status)
                 self._observer.request_answered(
                     method=method,
                     operation=_name(operations),
                     status=status,
                     seconds=self._clock() - started,
                 )
-                self._count(operations, status, Place() if entrance is None else entrance.place)
+                self._count(operations, status, place)
 
     def _count(self, operations: frozenset[type[HttpOperation]] | None, status: int, place: Place) -> None:
         if self._calls is None or not operations or any(operation.is_public() for operation in operations):
@@ -125,28 +121,39 @@ class Latch(ASGIMiddleware):
         route = next(iter(operations)).endpoint
         self._calls.add(Call(place.project_id, place.warehouse_id, route, status))
 
-    async def _in_time(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
-        """Cut the request off when its time is over, unless it has committed something."""
-        body = _Body(receive, self._max_silence, scope)
-        begun = False
-
-        async def noted(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
+    @asynccontextmanager
+    async def _in_time(
+        self, scope: Scope, body: _Body, send: Send, has_begun: Callable[[], bool]
+    ) -> AsyncIterator[None]:
+        """Cut the request off when its time is over, unless it has committed something or its answer has begun."""
         try:
             async with asyncio.timeout(self._max_seconds) as timer:
                 scope["state"][DEADLINE] = Deadline(timer)
-                await next_app(scope, body.receive, noted)
+                yield
         except (TimeoutError, asyncio.CancelledError):
             # A task group that failed before may leave its own cancellation counted (CPython issue 116720); the timer's
             # cancellation is then not turned into a TimeoutError.
-            if begun or not timer.expired():
+            if has_begun() or not timer.expired():
                 raise
             _log.warning("request.stopped", path=scope["path"], reading=body.waiting)
             told = told_error(_too_slow() if body.waiting else overtime(), catalog_mutation=is_catalog_mutation(scope))
             await send_error(scope, send, told)
+
+
+def _release(state: dict[str, Any], status: int) -> Place:
+    """Give back the caller's share, and record what was admitted and is not settled. Return where the request was."""
+    lease: Lease | None = state.get(LEASE)
+    if lease is not None:
+        lease.release()
+    entrance: Entrance | None = state.get(ENTRANCE)
+    if entrance is None:
+        return Place()
+    try:
+        entrance.abandon(f"answered {status}")
+    except AuditUnavailable as lost:
+        # The answer has left, and it is no success.
+        _log.error("audit.record_lost", status=status, reason=str(lost))
+    return entrance.place
 
 
 class _Body:

@@ -52,11 +52,8 @@ async def register_table(ctx: Ctx) -> TableAnswer:
     request = await ctx.body(RegisterTableRequest)
     kind: type[AdoptTable | RegisterTable] = AdoptTable if adopts(ctx.header("x-lakegate-adopt")) else RegisterTable
     operation = await ctx.read(kind)
-    if request.overwrite:
-        drop = DropTable(operation.table, purge=False)
-        done = await ctx.parts.registrations.table(*await ctx.admit_with(operation, drop))
-    else:
-        done = await ctx.parts.registrations.table(await ctx.admit(operation), None)
+    drop = DropTable(operation.table, purge=False) if request.overwrite else None
+    done = await ctx.parts.registrations.table(*await ctx.admit_with(operation, drop))
     try:
         return await _load(ctx, operation.table, managed)
     except CatalogError:
@@ -64,10 +61,8 @@ async def register_table(ctx: Ctx) -> TableAnswer:
 
 
 async def _load(ctx: Ctx, ref: TableRef, managed: bool) -> TableAnswer:
-    if managed:
-        operation = LoadTable(ref, LoadOptions(client_managed=True))
-        return not_modified_or(await ctx.parts.tables.load(await ctx.admit(operation), None))
-    return not_modified_or(await ctx.parts.tables.load(*await ctx.admit_with(LoadTable(ref), VendCredentials(ref))))
+    operation, keys = LoadTable(ref, LoadOptions(client_managed=managed)), None if managed else VendCredentials(ref)
+    return not_modified_or(await ctx.parts.tables.load(*await ctx.admit_with(operation, keys)))
 
 
 @serves(RegisterView, AdoptView, replay=replay_view, reads=(_ADOPT,))

@@ -41,12 +41,11 @@ async def replay_create(ctx: Ctx, remembered: Remembered) -> TableAnswer:
     operation = await ctx.read(CreateTable)
     namespace, name = operation.namespace, operation.request.name
     if operation.request.stage_create:
-        if managed:
-            return not_modified_or(await ctx.parts.tables.restage(await ctx.admit(operation), None, remembered))
-        permits = await ctx.admit_with(operation, VendCreationCredentials(namespace, name))
-        return not_modified_or(await ctx.parts.tables.restage(*permits, remembered))
+        keys = None if managed else VendCreationCredentials(namespace, name)
+        return not_modified_or(await ctx.parts.tables.restage(*await ctx.admit_with(operation, keys), remembered))
     table = TableRef(namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
-    return await _load(ctx, LoadTable(table, LoadOptions(client_managed=managed)))
+    load = LoadTable(table, LoadOptions(client_managed=managed))
+    return not_modified_or(await ctx.parts.tables.load(*await ctx.admit_with(load, _keys_of(load))))
 
 
 @serves(CreateTable, VendCreationCredentials, replay=replay_create, reads=(_DELEGATION,))
@@ -54,9 +53,7 @@ async def create_table(ctx: Ctx) -> TableAnswer:
     """Create or stage a table."""
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     operation = await ctx.read(CreateTable)
-    if managed:
-        return not_modified_or(await ctx.parts.tables.create(await ctx.admit(operation), None))
-    keys = VendCreationCredentials(operation.namespace, operation.request.name)
+    keys = None if managed else VendCreationCredentials(operation.namespace, operation.request.name)
     return not_modified_or(await ctx.parts.tables.create(*await ctx.admit_with(operation, keys)))
 
 
@@ -69,14 +66,13 @@ async def load_table(ctx: Ctx) -> TableAnswer:
         client_managed=client_manages_storage(ctx.header("x-iceberg-access-delegation")),
         known=etags.parse_if_none_match(ctx.header("if-none-match")),
     )
-    return await _load(ctx, await ctx.read(LoadTable, options=options))
+    operation = await ctx.read(LoadTable, options=options)
+    return not_modified_or(await ctx.parts.tables.load(*await ctx.admit_with(operation, _keys_of(operation))))
 
 
-async def _load(ctx: Ctx, operation: LoadTable) -> TableAnswer:
-    if operation.options.client_managed:
-        return not_modified_or(await ctx.parts.tables.load(await ctx.admit(operation), None))
-    permits = await ctx.admit_with(operation, VendCredentials(operation.table))
-    return not_modified_or(await ctx.parts.tables.load(*permits))
+def _keys_of(operation: LoadTable) -> VendCredentials | None:
+    """Return the operation that is admitted along with a load; None for a client with credentials of its own."""
+    return None if operation.options.client_managed else VendCredentials(operation.table)
 
 
 async def replay_commit(ctx: Ctx, remembered: Remembered) -> CommitAnswer:

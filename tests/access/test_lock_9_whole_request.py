@@ -40,11 +40,7 @@ NOT_OF_THE_REQUEST = {
 NOT_OF_THE_OPERATION = {
     "docs.get_api_asset": "files that are public, by a name of a list",
     "docs.get_api_document": "as above",
-    "generic_tables.create_generic_table": "whether credentials are admitted as well",
-    "generic_tables._load": "as above",
     "oauth.exchange_token": "it only refuses: an exchange with a header that it does not follow",
-    "registrations.register_table": "whether credentials are admitted as well",
-    "registrations.replay_table": "as above",
     "scim._describe": "it only refuses: a filter where there is nothing to filter",
     "scim.get_resource_type": "constants, the same for every caller",
     "scim.get_schema": "as above",
@@ -52,7 +48,6 @@ NOT_OF_THE_OPERATION = {
     "scim._patched": "whether the group is answered, which is admitted as an operation of its own",
     "scim.list_users": "attributes narrow what the use case has answered",
     "tables.commit_table": "whether it makes a table, which both operations say as well",
-    "tables.create_table": "whether credentials are admitted as well",
     "tasks.schedule_task": "it only refuses: no task is made by hand",
     "ui.get_ui_asset": "files that are public, by a name of a list",
 }
