@@ -361,7 +361,7 @@ class Overtaken:
     resolution: Resolution
     moves: int
     decided: int = 0
-    operation: object = field(default_factory=lambda: SimpleNamespace(needs_active_warehouse=lambda: False))
+    operation: object = field(default_factory=lambda: SimpleNamespace(is_of_catalog=lambda: False))
 
     async def decide_again(self) -> Resolution:
         self.decided += 1
