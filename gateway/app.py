@@ -17,41 +17,42 @@ from uuid import UUID, uuid4
 from gateway.access.door import Door
 from gateway.access.ports import Policies
 from gateway.api.build import Application, build_api
-from gateway.api.parts import Parts
+from gateway.api.services import Services
 from gateway.assembly.adapters import (
     open_audit,
     open_database,
     open_opa,
     open_openfga,
+    open_read_pool,
     open_sealer,
     open_stores,
     tuple_delivery,
 )
 from gateway.assembly.background import mending, start_counting, start_tasks, watch_drift
 from gateway.assembly.identity import Identity, open_identity
-from gateway.assembly.use_cases import join
+from gateway.assembly.use_cases import build_services
 from gateway.audit.sink import BufferedAudit
 from gateway.db import servers
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
 from gateway.db.secrets import Sealer
+from gateway.fga.cache import RememberedRelationships
 from gateway.fga.client import FgaClient
-from gateway.fga.reach import FollowedReaches
+from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.relationships import FgaRelationships
-from gateway.fga.remembered import RememberedRelationships
+from gateway.opa.cache import RememberedPolicies
 from gateway.opa.decider import OpaDecider
-from gateway.opa.remembered import RememberedPolicies
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
-from gateway.tasks import bootstrap, withdrawal
+from gateway.tasks import bootstrap, revoke_signing_keys
 from gateway.tasks import scim_tokens as provisioning_tokens
-from gateway.tasks.keys import KeyChange, SealAnew
+from gateway.tasks.encryption_key_rotation import KeyChange, SealAnew
 from gateway.tasks.outbox import run_delivery
 from gateway.tasks.reconcile import Comparison, Tell
 from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
 from gateway.telemetry.metrics import Metrics
-from gateway.trust import trusted
+from gateway.tls import trusted
 
 
 def create_app(settings: Settings | None = None) -> Application:
@@ -63,7 +64,7 @@ def create_app(settings: Settings | None = None) -> Application:
     metrics = Metrics(multiprocess_dir=Path(directory) if directory else None)
     calls = Calls()
 
-    async def assemble(stack: AsyncExitStack) -> Parts:
+    async def assemble(stack: AsyncExitStack) -> Services:
         return await _assemble(settings, metrics, calls, stack)
 
     application, _ = build_api(
@@ -89,12 +90,13 @@ def create_worker() -> Application:
     return application
 
 
-async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: AsyncExitStack) -> Parts:
+async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: AsyncExitStack) -> Services:
     """All parts of one process; `stack` closes them in the reverse order."""
     trust = trusted(*certificate_sources())
     database = await open_database(settings, trust, stack)
     async with database.transaction() as connection:
         server_id = await servers.ensure(connection, settings.server_id)
+    reads = open_read_pool(settings, trust, database, server_id, stack)
     fga = await open_openfga(settings, trust, database, stack)
     opa = open_opa(settings, trust, stack)
     audit = await open_audit(settings, metrics, database, stack)
@@ -115,7 +117,9 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
         start_counting(settings, database, calls, stack)
-    return join(settings, metrics, database, door, delivery, health, identity, server_id, stores, reaches)
+    return build_services(
+        settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches
+    )
 
 
 async def _health(
@@ -187,7 +191,7 @@ async def withdraw_signing_keys(settings: Settings) -> int:
     """
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
-        return await withdrawal.withdraw(database=database, door=door)
+        return await revoke_signing_keys.withdraw(database=database, door=door)
 
 
 async def issue_scim_token(

@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
+from gateway.verbs.common import settings_for
 from gateway.verbs.database import migrate, require_our_database, wait_for_db
-from gateway.verbs.edge import settings_for
 from gateway.verbs.login import login, logout, token
 from gateway.verbs.models import model
 from gateway.verbs.policies import policy
@@ -59,17 +59,17 @@ def serve() -> None:
 @main.command()
 def healthcheck() -> None:
     """Ask the gateway of these settings whether it is well; exit 1 if not."""
-    import httpx
+    import httpx2
 
     settings = settings_for()
     # An address to listen on everywhere is none to connect to.
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.bind_ip, settings.bind_ip)
     try:
-        answer = httpx.get(f"http://{host}:{settings.listen_port}/health", timeout=5.0, trust_env=False)
-    except httpx.TransportError as error:
+        answer = httpx2.get(f"http://{host}:{settings.listen_port}/health", timeout=5.0, trust_env=False)
+    except httpx2.TransportError as error:
         raise click.ClickException(f"no answer: {error}") from None
     click.echo(answer.text)
-    if answer.status_code != httpx.codes.OK:
+    if answer.status_code != httpx2.codes.OK:
         sys.exit(_FAILED)
 
 

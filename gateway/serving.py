@@ -66,10 +66,11 @@ def serve(settings: Settings) -> None:
 def _serve_metrics(settings: Settings, directory: str) -> WSGIServer:
     """Serve the sum over all workers at ``/metrics`` from a thread of this process, which handles no request."""
     from prometheus_client import CollectorRegistry, start_http_server
-    from prometheus_client.multiprocess import MultiProcessCollector
+
+    from gateway.telemetry.worker_metrics import LivingWorkers
 
     registry = CollectorRegistry()
-    MultiProcessCollector(registry, path=directory)  # type: ignore[no-untyped-call]  # its constructor has no types
+    registry.register(LivingWorkers(directory))
     try:
         server, _ = start_http_server(settings.metrics.port, settings.bind_ip, registry)
     except OSError as error:

@@ -8,12 +8,12 @@ from typing import TypeVar
 from gateway.access.actor import Actor
 from gateway.access.deadline import Deadline
 from gateway.access.decision import Decision
-from gateway.access.entrance import Passage
+from gateway.access.idempotency import Claim
 from gateway.access.operation import Operation
+from gateway.access.pending_audit import PendingAudit
 from gateway.access.permit import DecideAgain, Permit
-from gateway.access.repetition import Claim
+from gateway.access.request_context import DefinerView
 from gateway.access.resolved import Resolution
-from gateway.access.trail import Trail
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -24,12 +24,12 @@ def mint(
     actor: Actor,
     decision: Decision,
     resolution: Resolution,
-    trail: Trail,
+    trail: PendingAudit,
     request_id: str,
     claim: Claim | None = None,
     decide_again: DecideAgain | None = None,
     deadline: Deadline | None = None,
-    passages: tuple[Passage, ...] = (),
+    passages: tuple[DefinerView, ...] = (),
 ) -> Permit[Op]:
     """A permit for a decision that allows. Raises ValueError for any other, whatever the caller believes."""
     if not decision.allowed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is asking."""
+"""The caller of a request."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class ActorKind(StrEnum):
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """One caller of one request.
+    """Describe the caller of one request.
 
-    `id` is `<idp>~<subject>` for people and services, `system~<task>` for the gateway's own work, and empty for nobody.
-    With `assumed_role` only the rights of that role count; `id` still tells who assumed it. `within` is then the
-    role's project: outside of it nothing exists for who acts as the role.
+    `id` is `<idp>~<subject>` for users and services, `system~<task>` for the gateway's own work, and empty without a
+    token. With `assumed_role` only the rights of that role count; `id` still names the user. `within` is then the
+    role's project: for the caller nothing outside of it exists.
 
-    With `project_token` the caller's token is valid for the project `within` alone, whoever the caller is: the server
-    is out of its reach, too (`Door`, `Resolution.seen_by`).
+    With `project_token` the caller's token is valid for the project `within` alone. The server is out of its reach, too
+    (`Door`, `Resolution.seen_by`).
 
-    An `engine` is who acts for the caller, proven by a token of the gateway's own (`docs/token-exchange.md`). Every
-    operation is then decided twice: the caller needs the right, and the engine `delegate` on the place.
+    `engine` acts for the caller, proven by a token of the gateway (`docs/token-exchange.md`). Every operation is then
+    decided twice: the caller needs the right, and the engine `delegate` on the place.
 
     `owner_properties` are those of the trusted engines that the token proves by its subject or its actor, folded
-    (`access/passages.py`, `catalog/view_owners.py`). Below a view with an owner that owner's rights count; `asked_by`
-    is then the caller's id.
+    (`access/definer_views.py`, `catalog/view_owners.py`). Below a view with an owner that owner's rights count;
+    `asked_by` is then the caller's id.
 
-    An `instance_admin` is named by the settings: whoever runs the installation and may change warehouses that are kept
-    from everybody else (`governance/warehouse_changes.py`). It adds to the rights that are needed and gives none, least
-    of all on data; who acts as a role is none.
+    The settings name an `instance_admin`: an operator who may change warehouses that are managed by the instance
+    (`governance/warehouse_changes.py`). That adds a condition to the rights and gives none. A caller that acts as a
+    role is none.
     """
 
     kind: ActorKind
@@ -62,15 +62,15 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def guise(self) -> str:
-        """What the caller comes as: two guises of one user never share an answer, a credential or a remembered success.
-        Empty for users as themselves.
+        """The part of the identity beside `id`: two guises of one user never share an answer, a credential or a cached
+        success. Empty for users as themselves.
         """
         by = "" if self.engine is None else f" by {self.engine}{'' if self.subject_proven else ' asserted'}"
         return f"{self.assumed_role or ''}{by}{'' if self.asked_by is None else f' for {self.asked_by}'}"
 
     def as_owner(self, owner: str) -> Actor:
-        """The owner of a view that this caller reads through: of the caller only the bounds are left, who asks, and
-        which engine does so.
+        """Return the owner of a view as the caller below it. Of the present caller only the limits remain, its id and
+        its engine.
         """
         return Actor(
             kind=ActorKind.USER,
@@ -84,12 +84,12 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def engine_itself(self) -> Actor | None:
-        """Who acts for the caller, as a caller; None when nobody does."""
+        """Return the engine that acts for the caller, as a caller; None if there is none."""
         return None if self.engine is None else Actor.user(self.engine)
 
     @property
     def provider(self) -> str:
-        """Who vouches for the caller."""
+        """The identity provider of the caller."""
         return self.id.partition("~")[0]
 
     @property
@@ -113,8 +113,8 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         subject_proven: bool = True,
         groups: tuple[str, ...] = (),
     ) -> Actor:
-        """A person or service that presented a verified token, valid for one `project` only if that is given. With an
-        `engine` the token is one of the gateway's own, which that engine asked for.
+        """Return a user or service with a verified token, which may be valid for one `project` only. With an `engine`
+        the token is one of the gateway's own, issued to that engine.
         """
         return cls(
             kind=ActorKind.USER,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit record: who asked for what, what was decided, by whom, and why. The vocabulary of each field is closed."""
+"""The audit record: the caller, the operation, the decision and its reason. The vocabulary of each field is closed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AUDIT_FORMAT = 1
 
 
 class AuditedActor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Name who asked, and the engine that did so for them. `subject_proven` is false when that engine asserted them.
+    """Name the caller, and the engine that acts for it. `subject_proven` is false if the engine asserted the caller.
 
     Below a view that is read with its owner's rights, `id` is that owner and `asked_by` the caller.
     """
@@ -27,7 +27,7 @@ class AuditedActor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class AuditedResource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was asked about: as the caller wrote it, and the id it had if it existed."""
+    """Name an object of a decision: as in the request, and by its id if it exists."""
 
     type: str
     id: str | None = None
@@ -61,7 +61,7 @@ class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One request's way through the door. `detail` is filled by use cases: what was vended or changed."""
+    """Record one decision of the door. Use cases fill `detail`: what was vended or changed."""
 
     id: UUID
     format: int
@@ -79,10 +79,10 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def operation(self) -> str:
-        """The operation that was asked for first."""
+        """The first operation of the request."""
         return self.decisions[0].operation
 
     @property
     def outcome(self) -> str:
-        """The outcome of the operation that was asked for first."""
+        """The outcome of the first operation of the request."""
         return self.decisions[0].outcome

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest audit record: what does not fit is counted, and bound to the record by a digest.
+"""Limit the size of audit records: entries beyond the limit are counted, and a digest binds them to the record.
 
-A request may name a thousand things, and the record of each goes through memory, the database and every export.
+A request may name a thousand objects, and each record passes memory, the database and every export.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _fitting(decision: AuditedDecision, room: int) -> AuditedDecision | None:
 
 
 def _left_out(whole: Sequence[object], kept: int, before: LeftOut | None, *, shortened: bool = False) -> LeftOut | None:
-    """Return what is missing of a list, also when it was cut `before`: its digest stays that of the whole list."""
+    """Return the summary of entries that a list lacks. One that was cut `before` keeps the digest of the whole list."""
     if kept == len(whole) and not shortened:
         return before
     missing = len(whole) - kept

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a request's time: it may be cut off until its COMMIT is sent, and never afterwards (section 3 of the
-design: who was told that nothing happened must be able to rely on it).
+"""The time limit of a request: it may be cut off until its COMMIT is sent, and never afterwards.
+
+A client that was told that nothing happened must be able to rely on it.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from gateway.access.outage import OutOfTime
+from gateway.access.dependency_errors import OutOfTime
 
 
 class Deadline:
@@ -19,9 +20,9 @@ class Deadline:
         self._timer = timer
 
     def let_go(self) -> None:
-        """From here on nothing is cut off: what follows is bounded by limits of its own and is told as it went.
+        """End the time limit: later steps have limits of their own, and their outcome is reported as it is.
 
-        Raises OutOfTime when the time was over already and the cancellation is under way.
+        Raises OutOfTime if the limit is over and the cancellation is under way.
         """
         if self._timer is None:
             return

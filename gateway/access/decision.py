@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combining what OpenFGA and OPA said into one verdict. Pure; everything that is not a clear yes is a no."""
+"""Combine the answers of OpenFGA and OPA into one decision. Pure. Everything that is not a clear yes is a no."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from gateway.access.demand import Demand
-from gateway.access.policy import Obligations, PolicyAnswer, strictest
+from gateway.access.policy import PolicyAnswer
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolved
+from gateway.obligations.application import Place, unenforced
+from gateway.obligations.kinds import ReadableColumns
+from gateway.obligations.merging import NO_OBLIGATIONS, Obligations
 
 
 class Outcome(StrEnum):
@@ -25,7 +28,7 @@ class Outcome(StrEnum):
 
 
 class DeterminedBy(StrEnum):
-    """Which engine's answer made the outcome what it is."""
+    """The engine whose answer determined the outcome."""
 
     OPENFGA = "openfga"
     OPA = "opa"
@@ -40,31 +43,20 @@ class Failure(StrEnum):
     CANNOT_SEE_RESOURCE = "CannotSeeResource"
     ACTION_FORBIDDEN = "ActionForbidden"
     DENIED_BY_POLICY = "DeniedByPolicy"
-    NOT_AUTHENTICATED = "NotAuthenticated"
     WAREHOUSE_INACTIVE = "WarehouseNotActive"
     NOT_DELEGATED = "EngineLacksDelegate"
     RESTRICTED = "RestrictedWithoutEnforcer"
+    UNENFORCED = "ObligationWithoutEnforcer"
     TOO_MANY_GROUPS = "TooManyGroups"
     USER_DEACTIVATED = "UserDeactivated"
     ENGINE_UNAVAILABLE = "InternalAuthorizationError"
 
 
 @dataclass(frozen=True, slots=True)
-class Restriction:
-    """What of a table may be read, and what an engine is told to hold back: the field ids of columns of the current
-    schema, never none, and the member `read-restrictions` of a load's answer (empty when nothing is left to hold back).
-    Both were made of the document at `metadata_location`; they are compared without it.
-    """
-
-    fields: frozenset[int]
-    told: bytes
-    metadata_location: str = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class DemandAnswer:
-    """What is known about one demand: the row (None if absent), whether the caller sees it, whether the relation
-    holds, or else `partly` the one that serves under a `restriction`, which is there when an engine is trusted with it.
+    """Hold the answer to one demand: the row (None if absent), its visibility, and whether the relation holds. If it
+    does not, `partly` says that the column-level relation holds, and `restriction` applies if an enforcer acts for the
+    caller.
     """
 
     demand: Demand
@@ -72,13 +64,13 @@ class DemandAnswer:
     visible: bool
     holds: bool
     partly: bool = False
-    restriction: Restriction | None = None
+    restriction: ReadableColumns | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One operation's verdict. `held` are the demands that hold, required or merely asked; `restrictions` what some of
-    them hold under.
+    """Hold the decision on one operation. `held` are the demands that hold, required or optional. `obligations` come
+    from column grants and policies; None for a refusal without any.
     """
 
     outcome: Outcome
@@ -88,20 +80,18 @@ class Decision:
     policy_reasons: tuple[str, ...] = ()
     obligations: Obligations | None = None
     held: frozenset[tuple[Can, Ref]] = frozenset()
-    restrictions: tuple[tuple[Ref, Restriction], ...] = ()
 
     @property
     def allowed(self) -> bool:
-        """True only for a clear yes of everybody who was asked."""
+        """True only for a clear yes of both engines."""
         return self.outcome is Outcome.ALLOWED
 
 
 def combine(answers: Sequence[DemandAnswer], policy: PolicyAnswer) -> Decision:
-    """Allowed when every required demand holds and the policies allow.
+    """Return the decision: allowed if every required demand holds and the policies allow.
 
-    The first required demand that fails decides what the caller is told, in the order the operation lists them: an
-    object that is absent or invisible is hidden whatever else holds; policies are told of only to callers who see the
-    object.
+    The first required demand that fails determines the answer, in the order of the operation. An absent or invisible
+    object is hidden whatever else holds. Only callers that see the object learn of policies.
     """
     reasons = tuple(f"{reason.code}: {reason.message}" for reason in policy.reasons)
     denied_too = DeterminedBy.OPENFGA if policy.allow else DeterminedBy.BOTH
@@ -120,20 +110,19 @@ def combine(answers: Sequence[DemandAnswer], policy: PolicyAnswer) -> Decision:
         first = next((answer.demand for answer in answers if answer.demand.required), None)
         return Decision(Outcome.FORBIDDEN, DeterminedBy.OPA, Failure.DENIED_BY_POLICY, first, reasons)
     held = frozenset((a.demand.relation, a.demand.on) for a in answers if a.row is not None and a.visible and a.holds)
-    restrictions = {a.demand.on: a.restriction for a in answers if a.restriction is not None}
+    columns = Obligations.of(*(a.restriction for a in answers if a.restriction is not None))
     partly = {(a.demand.restricted, a.demand.on) for a in answers if a.restriction is not None and a.demand.restricted}
     return Decision(
         Outcome.ALLOWED,
         DeterminedBy.BOTH if answers else DeterminedBy.OPA,
         policy_reasons=reasons,
-        obligations=policy.obligations,
+        obligations=policy.obligations.merged(columns),
         held=held | partly,
-        restrictions=tuple(restrictions.items()),
     )
 
 
 def all_of(decisions: Sequence[Decision]) -> Decision:
-    """The verdict on what consists of several: the first refusal, or allowed with the strictest obligations of all."""
+    """Return the decision on several parts: the first refusal, or allowed with the strictest obligations of all."""
     for decision in decisions:
         if not decision.allowed:
             return decision
@@ -142,26 +131,36 @@ def all_of(decisions: Sequence[Decision]) -> Decision:
         Outcome.ALLOWED,
         by.pop() if len(by) == 1 else DeterminedBy.BOTH,
         policy_reasons=tuple(dict.fromkeys(reason for each in decisions for reason in each.policy_reasons)),
-        obligations=strictest([each.obligations for each in decisions if each.obligations is not None]),
+        obligations=NO_OBLIGATIONS.merged(*(each.obligations for each in decisions if each.obligations is not None)),
         held=frozenset().union(*(each.held for each in decisions)),
-        restrictions=tuple({ref: one for each in decisions for ref, one in each.restrictions}.items()),
+    )
+
+
+def enforced(decision: Decision, place: Place | None, answers: Sequence[DemandAnswer]) -> Decision:
+    """Return the verdict, refused if it carries an obligation that nothing enforces at the place of its operation."""
+    why = None
+    if decision.allowed and place is not None and decision.obligations is not None:
+        why = unenforced(decision.obligations, place)
+    if why is None:
+        return decision
+    first = next((answer.demand for answer in answers if answer.demand.required), None)
+    return Decision(
+        Outcome.FORBIDDEN, DeterminedBy.OPA, Failure.UNENFORCED, first, (why,), obligations=decision.obligations
     )
 
 
 def closed(decision: Decision, demand: Demand) -> Decision:
-    """The verdict on what lies in a warehouse that is not active: it is not there, and who would have been told more
-    is told why.
-    """
+    """Hide an object in an inactive warehouse, and give a reason to callers that would see it."""
     if decision.outcome in (Outcome.HIDDEN, Outcome.UNAVAILABLE):
         return decision
     return Decision(Outcome.HIDDEN, DeterminedBy.NONE, Failure.WAREHOUSE_INACTIVE, demand)
 
 
 def undelegated(decision: Decision, answers: Sequence[DemandAnswer]) -> Decision:
-    """The verdict on what an engine asks for in the name of somebody it may not act for there: nothing is there.
+    """Return the decision on a request of an engine that may not act for the user there: hidden.
 
-    Whatever the user may see: else an engine could learn by naming one user after another what exists in warehouses
-    that it has nothing to do with.
+    That does not depend on what the user may see. Otherwise an engine could learn by naming users what exists in
+    warehouses that are none of its business.
     """
     if decision.outcome in (Outcome.HIDDEN, Outcome.UNAVAILABLE):
         return decision
@@ -171,12 +170,10 @@ def undelegated(decision: Decision, answers: Sequence[DemandAnswer]) -> Decision
 
 
 def refused(failure: Failure) -> Decision:
-    """The verdict on a caller who is refused whatever it is that is asked for: one who brings more than can be asked
-    about, or who was deactivated.
-    """
+    """Return the refusal of a caller whatever the operation: one with too many groups, or a deactivated one."""
     return Decision(Outcome.FORBIDDEN, DeterminedBy.NONE, failure)
 
 
 def undecided(failure: Failure) -> Decision:
-    """The verdict when nobody could decide: a refusal that says so."""
+    """Return the refusal for a decision that no engine could make."""
     return Decision(Outcome.UNAVAILABLE, DeterminedBy.NONE, failure)

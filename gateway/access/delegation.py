@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an engine that acts for somebody has to hold `delegate`. Pure.
+"""Determine where an engine that acts for a user must hold `delegate`. Pure.
 
-A token of an engine for a user is good nowhere by itself: each operation asks, beside what the user needs, whether the
-engine may act for others *there*. The place is the warehouse that things lie in, because that is where `delegate` is
-granted (for all warehouses of a project: on the project, `fga_model/warehouse.fga`). What lies in no warehouse is out
-of reach: a user administers, hands out rights and is asked about by name only as themselves.
+A token of an engine for a user is valid nowhere by itself: each operation checks, beside the user's right, that the
+engine may act for others *there*. The place is the warehouse of the object, because `delegate` is granted on warehouses
+(for all warehouses of a project: on the project, `fga_model/warehouse.fga`). Objects outside of warehouses are out of
+reach: users administer and grant rights only as themselves.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from gateway.access.resolved import Resolution, warehouse_of
 
 
 def may_be_delegated(operation: type[Operation]) -> bool:
-    """Whether an engine can ask for it in somebody's name at all: the catalog's own operations, and on the way to them
-    acting as a role, which gives nothing by itself.
+    """Return True if an engine can request the operation in a user's name: operations of the catalog, and acting as a
+    role.
     """
     return not issubclass(operation, HttpOperation) or operation.is_public() or operation.is_of_catalog()
 
 
 def questions_to_engine(operation: Operation, resolution: Resolution) -> list[Question] | None:
-    """What an engine must hold for `operation` in somebody's name; None when nothing it could hold is enough.
+    """Return the relations that an engine must hold for `operation`; None if nothing that it could hold is enough.
 
-    What is absent lies nowhere: it is hidden from the user and needs no other reason.
+    An absent object has no place: it is hidden from the user without another reason.
     """
     places: dict[Question, None] = {}
     for ref in refs_of((operation,)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must be true for an operation, as a value."""
+"""Demands: the relations that a caller must hold for an operation, as values."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Facts = Mapping[str, Fact]
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The caller must have `relation` on what `on` points at.
+    """Demand that the caller has `relation` on the object `on`.
 
-    With `required=False` it is only asked: the answer decides *how* the operation is done (read or write credentials,
-    all rows or filtered ones) and is read from `Permit.holds`, never whether it is done.
+    With `required=False` the answer decides *how* the operation is done (credentials to read or to write, all rows or
+    filtered ones), never whether. `Permit.holds` returns it.
 
-    `alternative` is a second relation that serves as well: whoever hands out the rights on an object need not see it
-    otherwise (`manage_grants`, `lakekeeper.md` appendix B).
+    `alternative` is a second relation that is enough: principals that manage grants on an object need not see it
+    otherwise (`manage_grants`).
 
-    `restricted` is a relation that says of a table that some of it may be had. It serves where an engine acts for the
-    caller that is trusted to hold back the rest (`gateway.access.restricted`), and what is held back is then read from
-    `Permit.restriction`; without such an engine the refusal says what to do.
+    `restricted` is the column-level relation of a table. It is enough if an enforcer acts for the caller
+    (`gateway.access.column_restrictions`); `Permit.restriction` then returns the restriction. Without an enforcer the
+    refusal names the remedy.
 
-    `changes` marks what is only asked and would let the caller change something behind the gateway's back (keys that
-    write): in read-only maintenance it is not asked, and so not held.
+    `changes` marks an optional relation that lets the caller change something outside of the gateway (credentials that
+    write). In read-only maintenance it is not checked, and so not held.
     """
 
     relation: Can

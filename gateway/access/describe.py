@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How references are told to policies and to the audit: what the caller wrote, and the id behind it if there is one."""
+"""Describe references for policies and for the audit: as in the request, and by the id if there is one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import assert_never
-
-import msgspec
 
 from gateway.access import refs
 from gateway.access.audit_record import AuditedResource
 from gateway.access.operation import Operation
-from gateway.access.policy import Obligations, PolicyResource
+from gateway.access.policy import PolicyResource
 from gateway.access.resolved import (
     NO_FORMER_NAMES,
     FormerNames,
@@ -61,7 +58,7 @@ def describe_target(ref: refs.Ref, resolution: Resolution) -> PolicyResource:
 
 
 def describe_resource(ref: refs.Ref, resolution: Resolution) -> AuditedResource:
-    """One reference as the audit tells it."""
+    """Return one reference as the audit records it."""
     row = resolution.get(ref)
     name, namespace, warehouse_id = _written(ref)
     return AuditedResource(
@@ -75,18 +72,10 @@ def describe_resource(ref: refs.Ref, resolution: Resolution) -> AuditedResource:
 
 
 def _cut(name: str | None) -> str | None:
-    """At most so much of a name as tells which one was meant: whoever asks decides how long it is."""
+    """Return the beginning of a name: the caller determines its length, and the record must stay small."""
     if name is None or len(name) <= _LONGEST_TOLD:
         return name
     return name[:_LONGEST_TOLD] + "…"
-
-
-def audited_obligations(obligations: Obligations | None) -> Mapping[str, int | bool]:
-    """The obligations that are set, flat, for the audit."""
-    if obligations is None:
-        return {}
-    plain = msgspec.to_builtins(obligations)
-    return {key: value for key, value in plain.items() if isinstance(value, (int, bool)) and value}
 
 
 def _stored_name(row: Resolved | None) -> str | None:
@@ -135,23 +124,12 @@ def _former_names(row: Resolved | None) -> tuple[FormerNames, FormerNames]:
 def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:
     """(name, namespace levels, warehouse id) as the caller wrote them."""
     match ref:
-        case (
-            refs.TableRef(warehouse_id=warehouse_id, identifier=identifier)
-            | refs.ViewRef(warehouse_id=warehouse_id, identifier=identifier)
-            | refs.GenericTableRef(warehouse_id=warehouse_id, identifier=identifier)
-        ):
-            return identifier.name, list(identifier.namespace.levels), str(warehouse_id)
+        case refs.TabularRef(warehouse_id=warehouse_id) if ref.named:
+            return ref.identifier.name, list(ref.identifier.namespace.levels), str(warehouse_id)
+        case refs.TabularRef(warehouse_id=warehouse_id):
+            return str(ref.id), None, str(warehouse_id)
         case refs.NamespaceRef(warehouse_id=warehouse_id, namespace=namespace):
             return namespace.dotted, list(namespace.levels), str(warehouse_id)
-        case (
-            refs.TableIdRef(warehouse_id=warehouse_id, table_id=id)
-            | refs.KeptTableRef(warehouse_id=warehouse_id, table_id=id)
-            | refs.ViewIdRef(warehouse_id=warehouse_id, view_id=id)
-            | refs.KeptViewRef(warehouse_id=warehouse_id, view_id=id)
-            | refs.GenericTableIdRef(warehouse_id=warehouse_id, generic_table_id=id)
-            | refs.KeptGenericTableRef(warehouse_id=warehouse_id, generic_table_id=id)
-        ):
-            return str(id), None, str(warehouse_id)
         case refs.NamespaceIdRef(namespace_id=namespace_id, warehouse_id=within):
             return str(namespace_id), None, None if within is None else str(within)
         case refs.WarehouseRef(warehouse_id=warehouse_id):

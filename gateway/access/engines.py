@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both engines, asked at once: OpenFGA who is related to what, OPA under which circumstances (decision 6).
+"""Ask both engines at once: OpenFGA about relationships, OPA about circumstances.
 
 A failure of either is raised; nothing here turns one into an answer.
 """
@@ -15,20 +15,20 @@ from gateway.access.actor import Actor
 from gateway.access.decision import DemandAnswer
 from gateway.access.delegation import questions_to_engine
 from gateway.access.demand import Demand
+from gateway.access.dependency_errors import DecisionEngineUnavailable, first_of
 from gateway.access.describe import describe_for_policy
-from gateway.access.entrance import Entrance
 from gateway.access.operation import HttpOperation, Operation
-from gateway.access.operations.passing import ReadThroughView
-from gateway.access.outage import DecisionEngineUnavailable, first_of
+from gateway.access.operations.definer_views import ReadThroughView
 from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.ports import Observer, Pin, Policies, Question, Relationships
 from gateway.access.questions import answer_of, engine_pin_of, pin_of, questions_of
+from gateway.access.request_context import RequestContext
 from gateway.access.resolved import Resolution
 from gateway.iceberg.errors import CatalogError
 
 
 class Engines:
-    """The two that decide together. One answer per question, or an error."""
+    """The two engines that decide together: one answer for each question, or an error."""
 
     def __init__(self, relationships: Relationships, policies: Policies, observer: Observer) -> None:
         self._relationships = relationships
@@ -38,14 +38,14 @@ class Engines:
     async def check(
         self, actor: Actor, questions: Sequence[Question], now: datetime, pin: Pin | None, *, paced: bool = True
     ) -> list[bool]:
-        """OpenFGA alone; whatever is not `True` itself is a no. Raises DecisionEngineUnavailable."""
+        """Return the answers of OpenFGA alone; anything but `True` is a no. Raises DecisionEngineUnavailable."""
         answers = await self._relationships.check(actor, questions, now=now, pin=pin, paced=paced)
         if len(answers) != len(questions):
             raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
         return [answer is True for answer in answers]
 
     async def allowed(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        """OPA alone. Raises DecisionEngineUnavailable."""
+        """Return the answers of OPA alone. Raises DecisionEngineUnavailable."""
         answers = await self._policies.decide(request)
         if len(answers) != len(request.questions):
             raise DecisionEngineUnavailable("OPA answered another number of questions than were asked")
@@ -53,23 +53,24 @@ class Engines:
 
     async def ask(
         self,
-        entrance: Entrance,
+        context: RequestContext,
         asked: Sequence[Operation],
         demands: Sequence[Sequence[Demand]],
         resolution: Resolution,
     ) -> list[tuple[list[DemandAnswer], PolicyAnswer, bool]]:
-        """What the two say of each operation and its `demands`, and whether who asks in the caller's name may.
+        """Return for each operation the answers to its `demands`, the policies' answer, and whether the engine may act
+        there.
 
-        Raises DecisionEngineUnavailable when one of them says nothing, and what the caller sent that cannot even be
-        asked (an id OpenFGA has no room for) as it is: a CatalogError, which goes before.
+        Raises DecisionEngineUnavailable if an engine does not answer, and before that a CatalogError for a request that
+        OpenFGA cannot represent.
         """
         down: DecisionEngineUnavailable | None = None
         wrong: CatalogError | None = None
         try:
             async with asyncio.TaskGroup() as both:
-                holding = both.create_task(self._related(resolution.acting(entrance.actor), demands, resolution))
-                delegating = both.create_task(self._delegated(entrance.actor, asked, resolution))
-                allowing = both.create_task(self._allowed(entrance, asked, resolution))
+                holding = both.create_task(self._related(resolution.acting(context.actor), demands, resolution))
+                delegating = both.create_task(self._delegated(context.actor, asked, resolution))
+                allowing = both.create_task(self._allowed(context, asked, resolution))
         except* DecisionEngineUnavailable as outage:
             down = first_of(outage)
         except* CatalogError as refused:
@@ -81,9 +82,10 @@ class Engines:
         return list(zip(holding.result(), allowing.result(), delegating.result(), strict=True))
 
     async def _delegated(self, actor: Actor, asked: Sequence[Operation], resolution: Resolution) -> list[bool]:
-        """Whether the engine that acts for `actor` holds `delegate` where each operation is; true when nobody does.
+        """Return for each operation whether the engine that acts for `actor` holds `delegate` there; True without an
+        engine.
 
-        Asked with every use and remembered as everything is, so that it costs a call only when something was revoked.
+        Checked with every use, and cached like other checks: it costs a call only after a revocation.
         """
         engine = actor.engine_itself()
         if engine is None:
@@ -113,15 +115,15 @@ class Engines:
         return [[answer_of(demand, resolution, yes) for demand in some] for some in demands]
 
     async def _allowed(
-        self, entrance: Entrance, asked: Sequence[Operation], resolution: Resolution
+        self, context: RequestContext, asked: Sequence[Operation], resolution: Resolution
     ) -> tuple[PolicyAnswer, ...]:
         request = PolicyRequest(
-            actor=PolicyActor.of(entrance.actor, resolution.caller_roles),
+            actor=PolicyActor.of(context.actor, resolution.caller_roles),
             context=PolicyContext.at(
                 resolution.now,
-                request_id=entrance.request_id,
-                user_agent=entrance.user_agent,
-                client_address=entrance.client_address,
+                request_id=context.request_id,
+                user_agent=context.user_agent,
+                client_address=context.client_address,
             ),
             questions=tuple(
                 PolicyQuestion(

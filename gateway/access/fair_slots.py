@@ -17,10 +17,10 @@ class TooManyWaiting(Exception):
 
 
 class FairSlots:
-    """At most `total` slots in use, and at most `each` of them by one principal.
+    """Share slots fairly: at most `total` in use, and at most `each` of them by one principal.
 
-    Each principal has a queue of at most `waiting` waiters (None: no limit). A free slot goes to the first waiter of
-    the principal whose turn it is; then that principal is the last in turn.
+    Each principal has a queue of at most `waiting` waiters (None: no limit). Principals take turns: a free slot is
+    given to the first waiter of the next principal.
     """
 
     def __init__(self, total: int, *, each: int, waiting: int | None = None) -> None:
@@ -38,10 +38,6 @@ class FairSlots:
     def in_use(self) -> int:
         """The number of slots in use."""
         return self._in_use
-
-    def held_by(self, principal: str) -> int:
-        """The number of slots in use by one principal."""
-        return self._held.get(principal, 0)
 
     def try_acquire(self, principal: str) -> bool:
         """Take a slot if one is free for the principal now; True if it was taken.
@@ -75,7 +71,7 @@ class FairSlots:
             raise
 
     def release(self, principal: str) -> None:
-        """Give a slot back, to the waiter whose turn it is. Raises ValueError if the principal holds none."""
+        """Return a slot, which the next waiter gets. Raises ValueError if the principal holds none."""
         held = self._held.get(principal, 0)
         if held < 1:
             raise ValueError(f"no slot of {principal!r} to release")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families of operations: the same request for each of several object types, one class with a name of its own each.
+"""Families of operations: the same request for several object types, one class each.
 
-Policies and the audit know an operation by its name (`read_table_assignments`), so each object type has a class. What
-the classes of a family have in common is written once, in an abstract operation with the field `on`.
+Policies and the audit know an operation by its name (`read_table_assignments`), so each object type has a class. The
+common parts are written once, in an abstract operation with the field `on`.
 """
 
 from __future__ import annotations
@@ -13,29 +13,26 @@ from typing import Any, Final, TypeVar
 
 from gateway.access.operation import Operation
 from gateway.access.refs import (
-    GenericTableIdRef,
-    KeptGenericTableRef,
-    KeptTableRef,
-    KeptViewRef,
+    GenericTableRef,
     NamespaceIdRef,
     ProjectRef,
     RoleRef,
     ServerRef,
-    TableIdRef,
-    ViewIdRef,
+    TableRef,
+    ViewRef,
     WarehouseRef,
 )
-from gateway.access.request import InPath, OfRequest
+from gateway.access.request import InPath, InPathDropped, OfRequest
 
 Family = TypeVar("Family", bound=Operation)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An object type as requests of the management API name it.
+    """Describe how requests of the management API name an object type.
 
-    `noun` stands in the names of operations, `words` in their descriptions, `path` in their endpoints. `on` is the type
-    of the field with the reference.
+    `noun` is part of operation names, `words` of their descriptions, `path` of their endpoints. `on` is the type of the
+    field with the reference.
     """
 
     noun: str
@@ -51,22 +48,22 @@ PROJECT: Final = Target("Project", "a project", "project/{project_id}", InPath[P
 WAREHOUSE: Final = Target("Warehouse", "a warehouse", "warehouse/{warehouse_id}", InPath[WarehouseRef])
 NAMESPACE: Final = Target("Namespace", "a namespace", "namespace/{namespace_id}", InPath[NamespaceIdRef])
 NAMESPACE_IN_WAREHOUSE: Final = replace(NAMESPACE, path=f"{WAREHOUSE.path}/{NAMESPACE.path}")
-TABLE: Final = Target("Table", "a table", f"{WAREHOUSE.path}/table/{{table_id}}", InPath[TableIdRef])
-VIEW: Final = Target("View", "a view", f"{WAREHOUSE.path}/view/{{view_id}}", InPath[ViewIdRef])
+TABLE: Final = Target("Table", "a table", f"{WAREHOUSE.path}/table/{{table_id}}", InPath[TableRef])
+VIEW: Final = Target("View", "a view", f"{WAREHOUSE.path}/view/{{view_id}}", InPath[ViewRef])
 GENERIC_TABLE: Final = Target(
     "GenericTable",
     "a generic table",
     f"{WAREHOUSE.path}/generic-table/{{generic_table_id}}",
-    InPath[GenericTableIdRef],
+    InPath[GenericTableRef],
 )
 ROLE: Final = Target("Role", "a role", "role/{role_id}", InPath[RoleRef])
 
 TABULARS: Final = (TABLE, VIEW, GENERIC_TABLE)
 #: A dropped table that can be restored is found too: its grants are restored with it.
 KEPT_TABULARS: Final = (
-    replace(TABLE, on=InPath[KeptTableRef]),
-    replace(VIEW, on=InPath[KeptViewRef]),
-    replace(GENERIC_TABLE, on=InPath[KeptGenericTableRef]),
+    replace(TABLE, on=InPathDropped[TableRef]),
+    replace(VIEW, on=InPathDropped[ViewRef]),
+    replace(GENERIC_TABLE, on=InPathDropped[GenericTableRef]),
 )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which columns of a table somebody may read: those that PostgreSQL and OpenFGA both call granted.
+"""Determine the columns of a table that a principal may read: those granted in both PostgreSQL and OpenFGA.
 
-Rows say which to ask about, so that nobody asks about a thousand columns; relationships say whether it holds.
+Rows select the columns to check, so that a thousand columns cost no thousand checks. Relationships decide.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ _AT_A_TIME: Final = 16
 
 
 class GrantedColumns:
-    """Columns by field id, of tables by what they were asked for as. What has none is in no answer."""
+    """Look up granted columns, by field id, for tables by their references. Tables without any are left out."""
 
     def __init__(self, resolver: Resolver, engines: Engines) -> None:
         self._resolver = resolver
         self._engines = engines
 
     async def recorded(self, actor: Actor, rows: Mapping[Ref, ResolvedTable]) -> dict[Ref, frozenset[int]]:
-        """Return what PostgreSQL records, by one statement. Absent tables are in it too, so that they take as long."""
+        """Return the grants that PostgreSQL records, by one statement. It includes absent tables, so that they take as
+        long.
+        """
         known = await self._resolver.columns(actor, [row.id for row in rows.values()] or [UUID(NOBODY_HAS_THIS_ID)])
         return {ref: fields for ref, row in rows.items() if (fields := known.get(row.id))}
 
     async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
-        """Yield the ids of tables and views with what decisions need of their documents (`Resolver.excerpts`). Few are
-        read at a time: a wide table's takes a megabyte.
+        """Yield ids of tables and views with the excerpts of their documents (`Resolver.excerpts`). Few are read at a
+        time: that of a wide table takes a megabyte.
         """
         for first in range(0, len(ids), _AT_A_TIME):
             for id, excerpt in (await self._resolver.excerpts(ids[first : first + _AT_A_TIME])).items():
@@ -51,7 +53,7 @@ class GrantedColumns:
         now: datetime,
         pin: Pin | None,
     ) -> dict[Ref, frozenset[int]]:
-        """What OpenFGA says yes to of what is `recorded`. Raises DecisionEngineUnavailable."""
+        """Return those of the `recorded` columns that OpenFGA confirms. Raises DecisionEngineUnavailable."""
         asked = [(ref, field) for ref, fields in recorded.items() for field in sorted(fields)]
         questions = [
             # Many of a kind are looked for among all that somebody was given, and checked where they are not named.

@@ -20,10 +20,11 @@ from functools import cache
 from types import MappingProxyType
 from typing import ClassVar, Final
 
+from gateway.access.authz_errors import not_found
 from gateway.access.demand import Demand, Facts
 from gateway.access.refs import Ref
-from gateway.access.refusals import not_found
 from gateway.iceberg.errors import CatalogError
+from gateway.obligations.application import Place
 
 OPERATIONS: dict[str, type[HttpOperation]] = {}
 """Every operation of a request by class name, filled as the classes are created and never changed afterwards."""
@@ -61,43 +62,45 @@ class Audience(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OpenTo:
-    """An audience, and why admitting it harms nobody. What is open to everybody says so in SECURITY.md."""
+    """An audience, and the reason why it needs no relation. SECURITY.md lists every use."""
 
     audience: Audience
     reason: str = ""
 
 
 class Operation:
-    """One thing that the door decides. Concrete classes derive from one of the kinds below.
+    """Describe one thing that the door decides. Concrete classes derive from one of the kinds below.
 
-    A class with `abstract=True` is no operation: it is what several have in common (`families.py`).
+    A class with `abstract=True` is no operation: it has the common parts of several (`families.py`).
     """
 
     durability: ClassVar[Durability] = Durability.BUFFERED
     open_to: ClassVar[OpenTo | None] = None
+    place: ClassVar[Place | None] = None
+    """Where something of a table leaves or comes in; the door refuses what carries an obligation unenforced there."""
 
     def demands(self) -> tuple[Demand, ...]:
-        """Everything that must be true, in the order in which a refusal is told."""
+        """Return everything that must be true, in the order in which refusals are answered."""
         return ()
 
     def parts(self) -> Sequence[Operation]:
-        """The operations this one consists of, when it is several: each is decided by itself, with a question of its
-        own to the policies, and this one is allowed when all of them are. Their demands are its demands.
+        """Return the operations that this one consists of, if it is several.
+
+        Each is decided by itself, with a question of its own to the policies, and this one is allowed if all of them
+        are. Their demands are its demands.
         """
         return ()
 
     def looks_up(self) -> tuple[Ref, ...]:
-        """What else the use case needs the rows of, beyond what the demands are about; nothing is asked about it."""
+        """Return further references whose rows the use case needs; they are not demanded."""
         return ()
 
     def whose(self) -> str | None:
-        """The id of the user that an operation which is open to oneself is about; None when it names nobody and so can
-        only be about the caller.
-        """
+        """Return the user that an operation open to SELF is about; None if it can only be about the caller."""
         return None
 
     def hidden(self, ref: Ref) -> CatalogError:
-        """What is told when `ref`, which a demand is about, is not there or not seen: the same in both cases."""
+        """Return the answer if `ref`, which a demand is about, is absent or invisible: the same for both."""
         return not_found(ref)
 
     def questions(self) -> int:
@@ -106,11 +109,11 @@ class Operation:
         return sum(max(1, len(each.demands())) for each in self.parts() or (self,))
 
     def facts(self) -> Facts:
-        """What policies may know about this operation beyond its name and target."""
+        """Return what policies receive beyond the name and the resource."""
         return {}
 
     def told(self) -> Mapping[str, str]:
-        """What the audit says of this operation beside the things it is about; bounded, and never a secret."""
+        """Return what the audit records beside the resources; bounded, and never a secret."""
         return NO_DETAILS
 
     @classmethod
@@ -174,7 +177,7 @@ class Operation:
 
     @classmethod
     def _require_declared(cls) -> None:
-        """Raise TypeError for what its kind does not allow."""
+        """Raise TypeError for a declaration that the kind does not allow."""
         raise TypeError(
             f"operation {cls.__name__} is of no kind: derive it from ReadOperation, QuestionOperation, "
             "VendingOperation, ChangeOperation, SystemTask or Step"
@@ -190,11 +193,11 @@ class Operation:
 
 
 class HttpOperation(Operation, abstract=True):
-    """What a request asks for. `endpoint` is its method and path template; `returns` the status of success.
+    """An operation of a request. `endpoint` is its method and path template; `returns` the status of success.
 
     `also_at` are older paths of the same endpoint, with the same method: one operation, so that policies, audit and
-    metrics know it by one name wherever it comes in. `authenticates_itself` gives the reason why its own request says
-    by whom it is made: nobody is authenticated before its handler does so, and nobody who was not is admitted.
+    metrics know it by one name. `authenticates_itself` gives the reason why the handler verifies the token; the door
+    admits no caller without one.
     """
 
     methods: ClassVar[tuple[str, ...]] = ()
@@ -210,7 +213,7 @@ class HttpOperation(Operation, abstract=True):
 
     @classmethod
     def heeds_keys(cls) -> bool:
-        """Return True for whatever changes anything, and for what the same request is admitted for before it."""
+        """Return True for changes, and for operations that the same request admits before one."""
         return cls.is_catalog_mutation() or cls.pauses()
 
     @classmethod
@@ -223,7 +226,7 @@ class HttpOperation(Operation, abstract=True):
 
     @classmethod
     def paths(cls) -> tuple[str, ...]:
-        """Return every path it is asked at, the current one first."""
+        """Return every path of the operation, the current one first."""
         return (cls.endpoint.split(" ", 1)[1], *cls.also_at)
 
     @classmethod
@@ -259,9 +262,9 @@ class ReadOperation(HttpOperation, abstract=True):
 
 
 class QuestionOperation(HttpOperation, abstract=True):
-    """A request with another method that changes nothing, and goes on in read-only maintenance.
+    """A request with another method that changes nothing, and is served in read-only maintenance.
 
-    `pauses_because` gives the reason why one pauses all the same.
+    `pauses_because` gives the reason why one is refused in maintenance nevertheless.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("POST", "PUT", "PATCH", "DELETE")
@@ -282,8 +285,8 @@ class VendingOperation(HttpOperation, abstract=True):
 class ChangeOperation(HttpOperation, abstract=True):
     """A request that changes something: refused in read-only maintenance, and done once for each idempotency key.
 
-    `refused_for_good` is what is told in maintenance of a change that no client shall wait for. `for_every_token` is
-    for a change about no project that a token for one project may make all the same.
+    `refused_for_good` is the answer in maintenance to a change that clients must not retry. `for_every_token` allows a
+    change outside of projects for a token that is valid in one project.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("POST", "PUT", "PATCH", "DELETE")
@@ -293,9 +296,9 @@ class ChangeOperation(HttpOperation, abstract=True):
 
 
 class SystemTask(Operation, abstract=True):
-    """The gateway's own work: the door admits it for the background tasks named in `system_tasks` and for no caller.
+    """The gateway's own work: the door admits it for the background tasks in `system_tasks` and for no caller.
 
-    No relation is demanded; policies are asked. `goes_on_because` gives the reason why it does not pause in read-only
+    It demands no relation; policies decide. `goes_on_because` gives the reason why it continues in read-only
     maintenance.
     """
 
@@ -335,5 +338,5 @@ class Step(Operation, abstract=True):
 
 @cache
 def _snake_case(name: str) -> str:
-    """`LoadTable` as `load_table`. Every request asks ten times."""
+    """Return `load_table` for `LoadTable`. Cached, because every request needs it ten times."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -9,33 +9,29 @@ from typing import Generic, TypeVar, final
 from gateway.access import resolved
 from gateway.access.actor import Actor
 from gateway.access.deadline import Deadline
-from gateway.access.decision import Decision, Restriction
-from gateway.access.entrance import Passage
+from gateway.access.decision import Decision
+from gateway.access.idempotency import Claim
 from gateway.access.operation import Operation
-from gateway.access.policy import Obligations
+from gateway.access.pending_audit import PendingAudit
 from gateway.access.refs import (
-    GenericTableIdRef,
     GenericTableRef,
-    KeptGenericTableRef,
-    KeptTableRef,
-    KeptViewRef,
     NamespaceIdRef,
     NamespaceRef,
+    ObjectType,
     ProjectRef,
     Ref,
     RoleRef,
     ServerRef,
-    TableIdRef,
     TableRef,
     UserRef,
-    ViewIdRef,
     ViewRef,
     WarehouseNameRef,
     WarehouseRef,
 )
 from gateway.access.relations import Can
-from gateway.access.repetition import Claim
-from gateway.access.trail import Trail
+from gateway.access.request_context import DefinerView
+from gateway.obligations.kinds import ReadableColumns
+from gateway.obligations.merging import NO_OBLIGATIONS, Obligations
 
 OpCo = TypeVar("OpCo", bound=Operation, covariant=True)
 Row = TypeVar("Row", bound=resolved.Resolved)
@@ -69,19 +65,19 @@ class Permit(Generic[OpCo]):
     _actor: Actor
     _decision: Decision
     _resolution: resolved.Resolution
-    _trail: Trail
+    _trail: PendingAudit
     _request_id: str
     _claim: Claim | None
     _decide_again: DecideAgain | None
     _deadline: Deadline
-    _passages: tuple[Passage, ...]
+    _passages: tuple[DefinerView, ...]
 
     def __init__(self) -> None:
         raise TypeError("a Permit comes from Door.admit")
 
     @property
     def operation(self) -> OpCo:
-        """What is permitted."""
+        """The permitted operation."""
         return self._operation
 
     @property
@@ -91,7 +87,7 @@ class Permit(Generic[OpCo]):
 
     @property
     def actor(self) -> Actor:
-        """Who it is permitted to."""
+        """The caller that it is permitted to."""
         return self._actor
 
     @property
@@ -105,19 +101,19 @@ class Permit(Generic[OpCo]):
         return self._claim
 
     @property
-    def passages(self) -> tuple[Passage, ...]:
+    def passages(self) -> tuple[DefinerView, ...]:
         """The views that were read through on the way, the outermost first."""
         return self._passages
 
     @property
-    def trail(self) -> Trail:
+    def trail(self) -> PendingAudit:
         """The audit record that has to become durable before the answer leaves."""
         return self._trail
 
     @property
     def obligations(self) -> Obligations:
-        """What policies demand of the way it is done."""
-        return self._decision.obligations or Obligations()
+        """The obligations of column grants and policies."""
+        return self._decision.obligations or NO_OBLIGATIONS
 
     @property
     def resolution(self) -> resolved.Resolution:
@@ -125,10 +121,10 @@ class Permit(Generic[OpCo]):
         return self._resolution
 
     async def decide_again(self) -> resolved.Resolution:
-        """What this permit stands on now, after the same operation was decided once more for the same caller.
+        """Decide the operation again for the same caller, and return the new resolution.
 
-        For when a revision moved since the decision (section 5 of the design, "Cache"): then something may have been
-        taken away. Raises the refusal, and asks the caller to try again when less is allowed than this permit says.
+        For a permit whose revision moved since the decision: rights may have been revoked. Raises the refusal, and the
+        answer for an outage, so that clients retry, if less is allowed than this permit says.
         """
         if self._decide_again is None:
             raise LookupError(f"{type(self._operation).__name__} was not admitted by a door that can be asked again")
@@ -136,35 +132,43 @@ class Permit(Generic[OpCo]):
 
     @property
     def held(self) -> frozenset[tuple[Can, Ref]]:
-        """Every relation the caller was found to have, of those the operation asked for."""
+        """The relations that the caller holds, of those in the demands."""
         return self._decision.held
 
     def holds(self, relation: Can, on: Ref) -> bool:
-        """True if the caller was found to have `relation` on `on`; only relations the operation listed were asked."""
+        """Return True if the caller holds `relation` on `on`. Only relations in the demands were checked."""
         return (relation, on) in self._decision.held
 
-    @property
-    def restrictions(self) -> tuple[tuple[Ref, Restriction], ...]:
-        """What it is permitted under, for each table that the caller may not read all of."""
-        return self._decision.restrictions
+    def restriction(self, on: Ref) -> ReadableColumns | None:
+        """Return the readable columns of a table; None if nothing is held back: then `holds` says whether it may be
+        read.
+        """
+        row = self._resolution.get(on)
+        return None if row is None else self.obligations.find(ReadableColumns, row.key.id)
 
-    def restriction(self, on: Ref) -> Restriction | None:
-        """What of a table may be read, None when nothing is held back: then `holds` tells whether it may be read."""
-        return dict(self._decision.restrictions).get(on)
-
-    def table(self, ref: TableRef | TableIdRef | KeptTableRef) -> resolved.ResolvedTable:
+    def table(self, ref: TableRef) -> resolved.ResolvedTable:
         """The table row behind `ref`."""
         return self._row(ref, resolved.ResolvedTable)
 
-    def view(self, ref: ViewRef | ViewIdRef | KeptViewRef) -> resolved.ResolvedView:
+    def view(self, ref: ViewRef) -> resolved.ResolvedView:
         """The view row behind `ref`."""
         return self._row(ref, resolved.ResolvedView)
 
-    def generic_table(
-        self, ref: GenericTableRef | GenericTableIdRef | KeptGenericTableRef
-    ) -> resolved.ResolvedGenericTable:
+    def generic_table(self, ref: GenericTableRef) -> resolved.ResolvedGenericTable:
         """The generic table row behind `ref`."""
         return self._row(ref, resolved.ResolvedGenericTable)
+
+    def tabular(
+        self, ref: TableRef | ViewRef | GenericTableRef
+    ) -> resolved.ResolvedTable | resolved.ResolvedView | resolved.ResolvedGenericTable:
+        """The row behind `ref`, of whatever kind."""
+        match ref.type:
+            case ObjectType.VIEW:
+                return self._row(ref, resolved.ResolvedView)
+            case ObjectType.GENERIC_TABLE:
+                return self._row(ref, resolved.ResolvedGenericTable)
+            case _:
+                return self._row(ref, resolved.ResolvedTable)
 
     def namespace(self, ref: NamespaceRef | NamespaceIdRef) -> resolved.ResolvedNamespace:
         """The namespace row behind `ref`."""

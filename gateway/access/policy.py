@@ -1,30 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of the policies (OPA) and what they answer, as values.
+"""Requests to the policies (OPA) and their answers, as values.
 
-The wire is these structs in snake_case JSON: `policies/schemas/input.json` is generated from `PolicyRequest`
+The wire form is these structs in snake_case JSON: `policies/schemas/input.json` is generated from `PolicyRequest`
 (`gateway/opa/schema.py`) and every rule is type-checked against it. One request carries many questions, because one
 answer to all of them costs one round trip.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Self
+from typing import Self
 
 import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.demand import Fact
+from gateway.obligations.merging import NO_OBLIGATIONS, Obligations
 
 
 class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks. `kind` is `user`, `role` or `system`; the policies deny every other value.
+    """Describe the caller. `kind` is `user`, `role` or `system`; the policies deny every other value.
 
-    `roles` are the ids of the roles the actor is known to belong to, so that a policy about a group binds its members.
-    `engine` is the id of the service that asks in the actor's name, by a token of ours; null when they ask themselves.
-    `subject_proven` is false when that engine asserted the actor: no token of the actor's own was shown to the gateway.
-    `asked_by` is who asked, where the actor is the owner of the view that is read through.
+    `roles` are the ids of the actor's known roles, so that a policy about a group binds its members. `engine` is the id
+    of the service that acts for the actor, by a token of the gateway; null if there is none. `subject_proven` is false
+    if that engine asserted the actor: the gateway saw no token of the actor's own. `asked_by` is the caller, if the
+    actor is the owner of the view that is read through.
     """
 
     id: str
@@ -37,7 +38,7 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, actor: Actor, roles: tuple[str, ...]) -> Self:
-        """The caller, or whom the caller acts as, in these roles."""
+        """Return the caller, or the role that it acts as, in these roles."""
         role = actor.assumed_role
         return cls(
             id=actor.id,
@@ -66,15 +67,15 @@ class PolicyContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyResource(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked about: its type in the relationship model and what is known of its names.
+    """Describe the object: its type in the relationship model and the known names.
 
-    A name or an id that is not known is null. A guardrail that looks at names treats null as matching, so that a thing
-    without a name is never less guarded than one with a name.
+    An unknown name or id is null. A guardrail that matches names treats null as a match, so that an object without a
+    name is never less guarded than one with a name.
 
     Names are not identities: a rename or a move changes them, and ids stay. `namespace_ids` has the id of each level of
-    `namespace`. `former_names` are full names that it had, namespace levels first. `former_namespaces` are names that
-    its namespaces had, and a namespace itself. Both have the newest first and at most 20 entries. Without
-    `former_names_complete` there are more, which a guardrail treats like a name that is not known.
+    `namespace`. `former_names` are full names that it had, namespace levels first. `former_namespaces` are former names
+    of its namespaces, and of a namespace itself. Both have the newest first and at most 20 entries. Without
+    `former_names_complete` there are more, which a guardrail treats like an unknown name.
     """
 
     type: str
@@ -99,7 +100,7 @@ class PolicyQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is asked in one call."""
+    """The questions of one call."""
 
     actor: PolicyActor
     context: PolicyContext
@@ -113,26 +114,12 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     message: str
 
 
-class Obligations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What has to be observed if the answer is yes. The defaults oblige to nothing.
-
-    `max_credential_seconds` bounds the life of vended credentials, `no_vending` forbids them, `append_only` takes
-    deletion out of them, `hide_operations` names operations that are not to be offered to the caller. A field this
-    gateway does not know makes the whole answer unusable: an obligation that is not understood must not be ignored.
-    """
-
-    max_credential_seconds: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    no_vending: bool = False
-    append_only: bool = False
-    hide_operations: tuple[str, ...] = ()
-
-
 class PolicyAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The answer to one question."""
 
     allow: bool
     reasons: tuple[Reason, ...] = ()
-    obligations: Obligations = Obligations()
+    obligations: Obligations = NO_OBLIGATIONS
 
 
 class PolicyAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -145,14 +132,3 @@ class PolicyAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     decisions: tuple[PolicyAnswer, ...]
     valid_until: datetime | None = None
     revision: str | None = None
-
-
-def strictest(all_of_them: Sequence[Obligations]) -> Obligations:
-    """What has to be observed when all of these have to be."""
-    bounds = [each.max_credential_seconds for each in all_of_them if each.max_credential_seconds is not None]
-    return Obligations(
-        max_credential_seconds=min(bounds, default=None),
-        no_vending=any(each.no_vending for each in all_of_them),
-        append_only=any(each.append_only for each in all_of_them),
-        hide_operations=tuple(dict.fromkeys(name for each in all_of_them for name in each.hide_operations)),
-    )

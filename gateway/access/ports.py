@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the door needs from the rooms above it. Each port has an adapter and, in the tests, a table or a refuser."""
+"""The ports of the door to the rooms above it. Each has an adapter and, in the tests, a table or a refuser."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from gateway.access.resolved import Excerpt, Resolution
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Does the caller have `relation` on `object`?
+    """Ask whether the caller has `relation` on `object`.
 
-    `within` is the revision of the warehouse the object lies in, as it was read with its row; an answer about something
-    in a warehouse is not remembered without it. `by` is a relation that alone gives `relation` and that the caller
-    seems to have: quicker to confirm, and no more than a hint. `above` is what a stand-in for an absent object lies in,
-    from its parent upwards; it ends with something that exists. `inside` is what the object lies in by its row: who has
-    the relation on everything in there has it on the object.
+    `within` is the revision of the object's warehouse, read with its row; without it an answer about an object in a
+    warehouse is not cached. `by` is a relation that implies `relation` and that the caller seems to have: a hint that
+    is cheaper to confirm. `above` are the containers of a stand-in for an absent object, from its parent upwards to an
+    existing one. `inside` is the container of the object by its row: a caller with the relation on all its contents has
+    it on the object.
     """
 
     relation: Can
@@ -38,8 +38,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What an answer about relationships rests on beside the question, read in one statement before anything is asked
-    (section 5 of the design, "Revision" and "Cache").
+    """Describe what an answer about relationships depends on beside the question: the revision that cached answers are
+    keyed by. One statement reads it before any question is sent.
 
     `revision` is the server's, `time_boxes` moves whenever a grant with an expiry is made, and `next_expiry` is the
     first instant at which a grant to the caller or to one of the caller's roles ends.
@@ -64,8 +64,8 @@ class Resolver(Protocol):
         ...
 
     async def excerpts(self, ids: Sequence[UUID]) -> Mapping[UUID, Excerpt]:
-        """Read the small part of the metadata documents of these tables and views that decisions need, after their
-        rows; what is gone, and what has no readable document, is left out. Only for what is decided or needs it.
+        """Read the excerpts of the metadata documents of these tables and views after their rows. Objects that are
+        gone, or have no readable document, are left out.
         """
         ...
 
@@ -75,7 +75,7 @@ class Resolver(Protocol):
 
 
 class Relationships(Protocol):
-    """Answers who is related to what (OpenFGA)."""
+    """Answers questions about relationships (OpenFGA)."""
 
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
@@ -97,7 +97,7 @@ class Policies(Protocol):
 
 
 class AuditSink(Protocol):
-    """Keeps audit records (decision 14 of the design)."""
+    """Keeps audit records."""
 
     def buffer(self, record: AuditRecord) -> None:
         """Take the record for writing within 200 ms. Raises AuditUnavailable when the buffer is full."""
@@ -109,7 +109,7 @@ class AuditSink(Protocol):
 
 
 class Observer(Protocol):
-    """Is told how long decisions took and how they went, for metrics."""
+    """Receives durations and outcomes of decisions, for metrics."""
 
     def decided(self, *, operation: str, outcome: str, determined_by: str) -> None:
         """One operation was decided."""

@@ -24,7 +24,7 @@ def fits_a_tuple(user_id: str) -> bool:
 
 
 def require_fitting(user_id: str) -> str:
-    """The id itself. Raises UserIdTooLong: a grant nobody can deliver must not be recorded."""
+    """Return the id. Raises UserIdTooLong: a grant that cannot be delivered must not be recorded."""
     if not fits_a_tuple(user_id):
         raise UserIdTooLong(f"A user id may have {MAX_ENCODED_BYTES} bytes when percent-encoded.")
     return user_id

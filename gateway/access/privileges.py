@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be granted on what, and which right granting it needs (`lakekeeper.md` 4.2)."""
+"""The privileges of each object type, and the right that granting each one needs."""
 
 from __future__ import annotations
 

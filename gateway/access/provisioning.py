@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose users and groups a provisioner keeps: those of one identity provider, and never another's.
+"""Determine the identity provider whose users and groups a provisioner keeps: one, and never another's.
 
-Who comes with a token of a provider keeps that provider's. Who comes with one of the gateway's own tokens for
-provisioning (`identity/provisioning.py`) is `lakegate~scim-<provider>`: no provider can have the id `lakegate`, so
-nobody else comes by such a name.
+A caller with a token of a provider keeps that provider's. A caller with a provisioning token of the gateway
+(`identity/provisioning.py`) is `lakegate~scim-<provider>`: no provider can have the id `lakegate`, so no other caller
+has such a name.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ def provisioner_of(provider_id: str) -> str:
 
 
 def provider_kept_by(actor: Actor) -> str:
-    """The provider whose users and groups this caller may keep, given the right to."""
+    """Return the provider whose users and groups this caller may keep, given the right to."""
     return actor.id.removeprefix(_OWN) if actor.id.startswith(_OWN) else actor.provider

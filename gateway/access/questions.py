@@ -14,13 +14,11 @@ from gateway.access.ports import Pin, Question
 from gateway.access.refs import (
     IN_A_WAREHOUSE,
     NOBODY_HAS_THIS_ID,
-    GenericTableRef,
     NamespaceRef,
     ObjectKey,
     ObjectType,
     Ref,
-    TableRef,
-    ViewRef,
+    TabularRef,
 )
 from gateway.access.relations import VISIBLE_BY
 from gateway.access.resolved import (
@@ -50,19 +48,19 @@ def key_of(ref: Ref, resolution: Resolution) -> ObjectKey:
 
 
 def stand_in(ref: Ref) -> ObjectKey:
-    """Return an object that nobody has, another one for each reference: questions about one object are asked once, and
-    several absent objects must not cost less than several invisible ones.
+    """Return an object that does not exist, another one for each reference: equal questions are asked once, and several
+    absent objects must not cost less than several invisible ones.
     """
     # The ids of rows are UUIDs of version 4 and 7; this has none.
     return ObjectKey(ref.type, NOBODY_HAS_THIS_ID[:-12] + sha256(repr(ref).encode()).hexdigest()[:12])
 
 
 def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
-    """What the stand-in for an absent `ref` lies in, from its parent upwards, so that the model is walked as far for it
-    as for something that is there and cannot be seen: the time of an answer tells of neither (LG-DIS-01).
+    """Return the containers of the stand-in for an absent `ref`, from its parent upwards, so that OpenFGA walks as far
+    as for an invisible object: the time of an answer discloses neither (LG-DIS-01).
     """
     where = resolution.absent.get(ref)
-    if where is None or not isinstance(ref, (NamespaceRef, TableRef, ViewRef, GenericTableRef)):
+    if where is None or not isinstance(ref, NamespaceRef | TabularRef):
         return ()
     levels = ref.namespace.levels[:-1] if isinstance(ref, NamespaceRef) else ref.identifier.namespace.levels
     missing = range(len(levels) - len(where.namespaces), 0, -1)
@@ -73,7 +71,7 @@ def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
 
 
 def inside_of(row: Resolved | None) -> ObjectKey | None:
-    """What it lies in: its namespace, or of a namespace the one above it or the warehouse."""
+    """Return the container: the namespace, or of a namespace the one above it or the warehouse."""
     match row:
         case ResolvedTable(namespace=namespace) | ResolvedView(namespace=namespace):
             return namespace.key
@@ -99,7 +97,7 @@ def questions_of(demand: Demand, resolution: Resolution) -> list[Question]:
 
 
 def pin_of(resolution: Resolution) -> Pin | None:
-    """What answers may be remembered by; None when the resolver does not say."""
+    """Return what cached answers are keyed by; None if the resolver does not provide it."""
     if resolution.revision is None or resolution.time_boxes is None:
         return None
     return Pin(resolution.revision, resolution.time_boxes, resolution.next_expiry)
@@ -118,7 +116,7 @@ def only_warehouse(resolution: Resolution) -> UUID | None:
 
 
 def revision_of(key: ObjectKey, within: UUID | None) -> UUID | None:
-    """`within` for what lies in a warehouse and is listed with it; a list of warehouses resolves none of them."""
+    """Return `within` for an object that is listed with its warehouse; a list of warehouses resolves none."""
     return within if key.type in IN_A_WAREHOUSE else None
 
 
@@ -139,8 +137,8 @@ def answer_of(demand: Demand, resolution: Resolution, yes: set[Question]) -> Dem
     key = key_of(demand.on, resolution)
     visible_by = VISIBLE_BY.get(key.type)
     holds = any(Question(relation, key) in yes for relation in demand.relations)
-    # manage_grants opens the grants of an object that is otherwise invisible (lakekeeper.md, appendix B): whoever holds
-    # the demanded relation itself has been told of the object by being given it.
+    # manage_grants opens the grants of an object that is otherwise invisible: whoever holds the demanded relation
+    # itself has been told of the object by being given it.
     visible = holds or visible_by is None or Question(visible_by, key) in yes
     row = resolution.get(demand.on)
     partly = not holds and demand.restricted is not None and Question(demand.restricted, key) in yes

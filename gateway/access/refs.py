@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request points at, before anybody knows whether it exists.
+"""References to objects, as requests state them.
 
-A reference is what the caller wrote (names or ids); resolving turns it into a row or into nothing. Both cases then
-take the same way through the door, so that an answer never tells an absent thing from an invisible one.
+A reference holds names or ids; resolving turns it into a row or into nothing. Both cases then take the same way through
+the door, so that no answer distinguishes an absent object from an invisible one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
@@ -55,7 +55,7 @@ class WarehouseRef:
 
 @dataclass(frozen=True, slots=True)
 class WarehouseNameRef:
-    """A warehouse by its name inside a project, as `GET /v1/config` asks for it."""
+    """A warehouse by its name inside a project, as in `GET /v1/config`."""
 
     type: ClassVar[ObjectType] = ObjectType.WAREHOUSE
     project_id: str
@@ -80,85 +80,67 @@ class NamespaceIdRef:
     warehouse_id: UUID | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TableRef:
-    """A table by its name."""
+class Table:
+    """The kind of a reference to a table."""
 
     type: ClassVar[ObjectType] = ObjectType.TABLE
-    warehouse_id: UUID
-    identifier: TableIdentifier
 
 
-@dataclass(frozen=True, slots=True)
-class TableIdRef:
-    """A table by its id, as the management API names it."""
-
-    type: ClassVar[ObjectType] = ObjectType.TABLE
-    warehouse_id: UUID
-    table_id: UUID
-
-
-@dataclass(frozen=True, slots=True)
-class ViewRef:
-    """A view by its name."""
+class View:
+    """The kind of a reference to a view."""
 
     type: ClassVar[ObjectType] = ObjectType.VIEW
-    warehouse_id: UUID
-    identifier: TableIdentifier
 
 
-@dataclass(frozen=True, slots=True)
-class ViewIdRef:
-    """A view by its id, as the management API names it."""
-
-    type: ClassVar[ObjectType] = ObjectType.VIEW
-    warehouse_id: UUID
-    view_id: UUID
-
-
-@dataclass(frozen=True, slots=True)
-class KeptTableRef:
-    """A table by its id, whether it was dropped or not, for as long as it can be brought back."""
-
-    type: ClassVar[ObjectType] = ObjectType.TABLE
-    warehouse_id: UUID
-    table_id: UUID
-
-
-@dataclass(frozen=True, slots=True)
-class KeptViewRef:
-    """As `KeptTableRef`, for a view."""
-
-    type: ClassVar[ObjectType] = ObjectType.VIEW
-    warehouse_id: UUID
-    view_id: UUID
-
-
-@dataclass(frozen=True, slots=True)
-class GenericTableRef:
-    """A generic table by its name."""
+class GenericTable:
+    """The kind of a reference to a generic table."""
 
     type: ClassVar[ObjectType] = ObjectType.GENERIC_TABLE
-    warehouse_id: UUID
-    identifier: TableIdentifier
+
+
+TabularKind = TypeVar("TabularKind", Table, View, GenericTable)
 
 
 @dataclass(frozen=True, slots=True)
-class GenericTableIdRef:
-    """A generic table by its id, as the management API names it."""
+class TabularRef(Generic[TabularKind]):
+    """A table, view or generic table of a warehouse, by its name or, as the management API names it, by its id.
 
-    type: ClassVar[ObjectType] = ObjectType.GENERIC_TABLE
+    With `dropped` it is found whether it was dropped or not, for as long as it can be restored.
+    """
+
+    kind: type[TabularKind]
     warehouse_id: UUID
-    generic_table_id: UUID
+    key: TableIdentifier | UUID
+    dropped: bool = False
+
+    @property
+    def type(self) -> ObjectType:
+        """The type in the relationship model."""
+        return self.kind.type
+
+    @property
+    def named(self) -> bool:
+        """True if the reference is by name."""
+        return isinstance(self.key, TableIdentifier)
+
+    @property
+    def identifier(self) -> TableIdentifier:
+        """The name. Raises LookupError for a reference by id."""
+        if not isinstance(self.key, TableIdentifier):
+            raise LookupError(f"{self} is by id")
+        return self.key
+
+    @property
+    def id(self) -> UUID:
+        """The id. Raises LookupError for a reference by name."""
+        if not isinstance(self.key, UUID):
+            raise LookupError(f"{self} is by name")
+        return self.key
 
 
-@dataclass(frozen=True, slots=True)
-class KeptGenericTableRef:
-    """As `KeptTableRef`, for a generic table."""
-
-    type: ClassVar[ObjectType] = ObjectType.GENERIC_TABLE
-    warehouse_id: UUID
-    generic_table_id: UUID
+TableRef: TypeAlias = TabularRef[Table]
+ViewRef: TypeAlias = TabularRef[View]
+GenericTableRef: TypeAlias = TabularRef[GenericTable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +167,8 @@ Ref = (
     | NamespaceRef
     | NamespaceIdRef
     | TableRef
-    | TableIdRef
     | ViewRef
-    | ViewIdRef
-    | KeptTableRef
-    | KeptViewRef
     | GenericTableRef
-    | GenericTableIdRef
-    | KeptGenericTableRef
     | UserRef
     | RoleRef
 )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every relation the gateway demands, by the name it has in the relationship model.
+"""Every relation that the gateway demands, by its name in the relationship model.
 
-The names are those of the reference system (`lakekeeper.md` 3.5 and 4.2). That each exists on the demanded type, that
-each `can_*` of the model is demanded somewhere or listed as reserved, and that ACTIONS is what the model decides, is
-tested in `tests/access/test_lock_6_model_parity.py`.
+The names are those of Lakekeeper. `tests/access/test_lock_6_model_parity.py` checks that each exists on the demanded
+type, that each `can_*` of the model is demanded somewhere or listed as reserved, and that ACTIONS is what the model
+decides.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gateway.access.refs import ObjectType
 
 
 class Can(StrEnum):
-    """A relation that an operation may demand, or somebody may ask about."""
+    """A relation that an operation may demand, or a check may be about."""
 
     ACCEPT_MOVED_NAMESPACE = "can_accept_moved_namespace"
     ACTIVATE = "can_activate"
@@ -149,7 +149,7 @@ _ON_LEAVES = _EVERYWHERE_BELOW_PROJECTS | {
     Can.UNDROP,
 }
 
-#: Every action the relationship model decides, by type: what can be asked about (`lakekeeper.md` 3.5 and 3.6), and what
+#: Every action the relationship model decides, by type: what can be asked about, and what
 #: `serve` requires of a model. Those that no operation demands yet are listed in `tests/access/reserved_relations.txt`.
 ACTIONS: dict[ObjectType, frozenset[Can]] = {
     ObjectType.SERVER: frozenset(

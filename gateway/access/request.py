@@ -25,9 +25,13 @@ Field = TypeVar("Field")
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The path names the value: a reference by the parameters of its type, an id or a text by the parameter `name`."""
+    """The path names the value: a reference by the parameters of its type, an id or a text by the parameter `name`.
+
+    With `dropped` a table, view or generic table is found that was dropped and can be restored, too.
+    """
 
     name: str = ""
+    dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ class AskedPrincipal:
 Source = Path | Query | Header | Body | Form | RequestProject | PageSizeOf | AskedPrincipal
 
 InPath = Annotated[Field, Path()]
+InPathDropped = Annotated[Field, Path(dropped=True)]
 InBody = Annotated[Field, Body()]
 OfRequest = Annotated[ProjectRef, RequestProject()]
 PageToken = Annotated[str | None, Query("pageToken")]

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What references turned out to be: the rows behind them, carried by the permit so that no use case reads them
-again.
-"""
+"""The rows behind references, carried by the permit so that no use case reads them again."""
 
 from __future__ import annotations
 
@@ -62,8 +60,8 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def new_table_format(self) -> int:
-        """The format version of a new table whose creator asks for none: the warehouse's default, else 2, else the
-        highest that is allowed.
+        """The format version of a new table without a stated one: the warehouse's default, else 2, else the highest
+        allowed.
         """
         if self.default_format_version is not None:
             return self.default_format_version
@@ -145,7 +143,7 @@ class ResolvedView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedGenericTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A generic table row. What its creator told of it is read after the permit (`gateway.db.documents`)."""
+    """A generic table row. Its other properties are read after the permit (`gateway.db.documents`)."""
 
     id: UUID
     namespace: ResolvedNamespace
@@ -192,8 +190,8 @@ class ResolvedRole(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Excerpt(msgspec.Struct, frozen=True):
-    """The part of a metadata document that decisions read (`gateway.iceberg.excerpts`), and the metadata file whose
-    document it is part of.
+    """The part of a metadata document that decisions read (`gateway.iceberg.excerpts`), and the metadata file of the
+    document.
     """
 
     metadata_location: str
@@ -244,12 +242,12 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """Where the references to nothing would lie, as far as that is known."""
     group_roles: tuple[tuple[str, str], ...] = ()
     """(role, its project) for each role that a group in the caller's token stands for, of the projects that the
-    references lie in; of all projects when they lie in none (section 5 of the design, "Groups in tokens").
+    references lie in; of all projects when they lie in none.
     """
 
     def acting(self, actor: Actor) -> Actor:
-        """The caller with the roles that the groups in the token stand for here. Who acts as a role has that one
-        alone.
+        """Return the caller with the roles that the groups in its token stand for here. A caller that acts as a role
+        has that one alone.
         """
         if not actor.groups or actor.assumed_role is not None:
             return actor
@@ -260,10 +258,10 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         return self.rows.get(ref)
 
     def seen_by(self, actor: Actor, roles: tuple[str, ...]) -> Resolution:
-        """As it is for this caller, who is in `roles` too: without what lies outside the project of an assumed role or
-        of the token.
+        """Return the resolution for this caller, who is in `roles` too: without objects outside of the project of an
+        assumed role or of the token.
 
-        What is left out is asked about like what does not exist, so that it is told and takes time like that.
+        Those are treated like absent objects, in the answer and in its time.
         """
         if actor.within is None:
             return self

@@ -18,8 +18,8 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from gateway.access.actor import Actor
+from gateway.access.authz_errors import ShareExceeded
 from gateway.access.fair_slots import FairSlots, TooManyWaiting
-from gateway.access.refusals import ShareExceeded
 from gateway.access.token_buckets import TokenBuckets
 
 #: Questions of an ordinary request. They are charged as one, since most of them are answered from the cache.
@@ -247,10 +247,10 @@ class Lease:
             self._shares._take_bytes(self, amount)
 
     async def ask(self, questions: int) -> None:
-        """Charge questions to the decision engines, before they are asked. Waits shortly. Raises ShareExceeded.
+        """Charge questions to the decision engines before they are sent. Waits shortly. Raises ShareExceeded.
 
-        At most ten questions, as an ordinary request has them, are charged as one. A large request waits until those
-        before it have ended: before any work for it, and not in the lines of the engines.
+        Up to ten questions, as in an ordinary request, are charged as one. A large request waits until those before it
+        have ended: before any work for it, and not in the queues of the engines.
         """
         if questions > _LARGE and not self.is_engine and not self._is_large:
             await self._shares._take_large(self.lane, self.principal)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relationship tuples as values: what PostgreSQL records and OpenFGA judges."""
+"""Relationship tuples as values: PostgreSQL records them and OpenFGA judges by them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.access.refs import ObjectKey
 
 
 class PrincipalType(StrEnum):
-    """Who can be granted something."""
+    """The types of principals that can hold grants."""
 
     USER = "user"
     ROLE = "role"
@@ -28,7 +28,7 @@ MANAGED_ACCESS = "managed_access"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Principal:
-    """A user by `<idp>~<subject>` or a role by its id; of a flag everybody, by EVERYBODY."""
+    """A user by `<idp>~<subject>` or a role by its id; every user by EVERYBODY, for flags."""
 
     type: PrincipalType
     id: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints that tell which catalog actions a principal is allowed on an object."""
+"""Endpoints that return the catalog actions a principal may take on an object."""
 
 from __future__ import annotations
 

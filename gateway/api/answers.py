@@ -30,7 +30,7 @@ def tagged(body: Body, etag: str) -> Response[Body]:
 
 
 def not_modified_or(answer: Tagged) -> TableAnswer:
-    """The body, or 304 when the client has it. An answer without a tag cannot be asked for again."""
+    """Return the body, or 304 if the client has it. An answer without a tag cannot be confirmed later."""
     if answer.body is None:
         return Response(None, status_code=304, headers=_headers(answer.etag))
     return Response(answer.body, headers=_headers(answer.etag))

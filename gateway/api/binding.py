@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the fields of an operation to the readers of its request, by the markers of `gateway.access.request`.
+"""Compile the fields of an operation to readers of its request, by the markers of `gateway.access.request`.
 
 A class is examined once, when its endpoint is served. The same markers describe the endpoint in the OpenAPI document,
-so that the document names what is read and nothing else.
+so the document names every input and no other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from gateway.access.operation import HttpOperation
-from gateway.access.refs import GenericTableRef, TableRef, ViewRef, WarehouseRef
+from gateway.access.refs import GenericTable, GenericTableRef, Table, TableRef, TabularRef, View, ViewRef, WarehouseRef
 from gateway.access.request import AskedPrincipal, Body, Form, Header, PageSizeOf, Path, Query, RequestProject, Source
 from gateway.api.path_refs import REFS, uuid_of
 from gateway.iceberg.errors import BadRequestException
@@ -33,7 +33,7 @@ _BINDINGS: dict[type[HttpOperation], Binding] = {}
 """Bindings by operation, filled as endpoints are served and never changed afterwards."""
 
 #: References by name, which bodies give without the warehouse of the path.
-_NAMED = (TableRef, ViewRef, GenericTableRef)
+_NAMED: Mapping[Any, type[Any]] = {TableRef: Table, ViewRef: View, GenericTableRef: GenericTable}
 
 #: More digits than a number of a query has.
 _DIGITS = 5
@@ -41,7 +41,7 @@ _DIGITS = 5
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a handler reads of its request beside the path. `query` maps names to the JSON types of the document."""
+    """Name the inputs of a handler beside the path. `query` maps names to the JSON types of the document."""
 
     body: Any = None
     form: Any = None
@@ -59,14 +59,14 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """How an operation is made from a request: what it reads, and a reader for each field that has a marker."""
+    """Hold the inputs of an operation, and a reader for each field with a marker."""
 
     inputs: Inputs
     readers: tuple[tuple[str, Reader], ...]
 
 
 def inputs_of(operations: Iterable[type[HttpOperation]], sources: Iterable[Source] = ()) -> Inputs:
-    """Return what the operations of one endpoint read, and what their handler reads beside them."""
+    """Return the inputs of the operations of one endpoint, and those that their handler reads beside them."""
     found = Inputs()
     for operation in operations:
         found |= bind(operation).inputs
@@ -99,7 +99,7 @@ def _examine(operation: type[HttpOperation]) -> Binding:
 
 
 def _input(source: Source, kind: Any) -> Inputs:
-    """Return what a marker on a field of type `kind` reads beside the path."""
+    """Return the inputs that a marker on a field of type `kind` reads beside the path."""
     match source:
         case Path():
             return Inputs()
@@ -121,8 +121,9 @@ def _input(source: Source, kind: Any) -> Inputs:
 
 def _reader(operation: type[HttpOperation], field_name: str, source: Source, kind: Any, default: Any) -> Reader:
     match source:
-        case Path(name=name):
-            return _path_reader(operation, field_name, name or field_name, kind)
+        case Path(name=name, dropped=dropped):
+            read = _path_reader(operation, field_name, name or field_name, kind)
+            return (lambda ctx, body: dataclasses.replace(read(ctx, body), dropped=True)) if dropped else read
         case Query():
             return _query_reader(source, kind, default)
         case Header(name=name):
@@ -157,7 +158,8 @@ def _body_reader(member: str, kind: Any) -> Reader:
         return lambda ctx, body: body
     value_of = attrgetter(member)
     if kind in _NAMED:
-        return lambda ctx, body: kind(ctx.ref(WarehouseRef).warehouse_id, value_of(body))
+        tabular = _NAMED[kind]
+        return lambda ctx, body: TabularRef(tabular, ctx.ref(WarehouseRef).warehouse_id, value_of(body))
     return lambda ctx, body: value_of(body)
 
 

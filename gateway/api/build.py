@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Putting the handlers together into an application, and refusing to start one with a route nobody declared (lock
-4).
-"""
+"""Build the application from the handlers. An application with an undeclared route does not start (lock 4)."""
 
 from __future__ import annotations
 
@@ -54,9 +52,9 @@ from gateway.api import (  # noqa: F401 - importing a handler module is what ser
 from gateway.api.context import provide_ctx
 from gateway.api.errors import answer_error
 from gateway.api.latch import Latch, RequestObserver
-from gateway.api.parts import Parts
 from gateway.api.raw_path import RawPath
 from gateway.api.serves import OPERATIONS_OF, SERVED
+from gateway.api.services import Services
 from gateway.telemetry.calls import Calls
 
 
@@ -69,7 +67,7 @@ Application: TypeAlias = ASGIApp
 
 
 def build_api(
-    assemble: Callable[[AsyncExitStack], Awaitable[Parts]],
+    assemble: Callable[[AsyncExitStack], Awaitable[Services]],
     *,
     observer: RequestObserver,
     max_body_bytes: int,
@@ -78,16 +76,16 @@ def build_api(
     calls: Calls | None = None,
     extra_handlers: Sequence[ControllerRouterHandler] = (),
 ) -> tuple[Application, Litestar]:
-    """(the ASGI application, the Litestar application inside). Raises UndeclaredRoute.
+    """Return the ASGI application and the Litestar application inside. Raises UndeclaredRoute.
 
-    `assemble` makes the parts in the running loop and puts their closing on the stack. `extra_handlers` is for tests of
-    the walk. `max_seconds` and `max_silence` are those of `Latch`; `calls` counts what was asked for.
+    `assemble` makes the services in the running loop and registers their closing on the stack. `extra_handlers` is for
+    tests of the walk. `max_seconds` and `max_silence` are those of `Latch`; `calls` counts requests.
     """
 
     @asynccontextmanager
     async def running(app: Litestar) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            app.state.parts = await assemble(stack)
+            app.state.services = await assemble(stack)
             yield
 
     app = Litestar(
@@ -127,7 +125,9 @@ def _declares(handler: Any) -> bool:
 
 
 def _is_litestars_own(handler: Any) -> bool:
-    """Litestar adds an OPTIONS handler to each path. By its function: anybody can declare the method OPTIONS."""
+    """Return True for the OPTIONS handler that Litestar adds to each path. Its function identifies it, because any
+    handler can declare the method OPTIONS.
+    """
     return isinstance(handler, HTTPRouteHandler) and handler.fn.__module__ == "litestar.routes.http"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking what somebody may do."""
+"""Endpoints that check permissions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from gateway.protocol.checks import BatchCheckAnswer, BatchCheckRequest, CheckAn
 
 @serves(CheckPermission, reads=(Body(CheckRequest),))
 async def check_permission(ctx: Ctx) -> CheckAnswer:
-    """Whether the caller, or somebody else, has a right."""
+    """Check a permission of the caller, or of another principal."""
     request = await ctx.body(CheckRequest)
-    operation = parse_check(request, caller=ctx.actor, default_project_id=ctx.parts.default_project_id)
-    return await ctx.parts.checks.check(await ctx.admit(operation))
+    operation = parse_check(request, caller=ctx.actor, default_project_id=ctx.services.default_project_id)
+    return await ctx.services.checks.check(await ctx.admit(operation))
 
 
 @serves(BatchCheck, reads=(Body(BatchCheckRequest),))
 async def batch_check(ctx: Ctx) -> BatchCheckAnswer:
-    """Many such questions at once."""
+    """Check many permissions in one request."""
     request = await ctx.body(BatchCheckRequest)
-    operation = parse_batch(request, caller=ctx.actor, default_project_id=ctx.parts.default_project_id)
-    answer = await ctx.parts.checks.batch(await ctx.admit(operation))
+    operation = parse_batch(request, caller=ctx.actor, default_project_id=ctx.services.default_project_id)
+    answer = await ctx.services.checks.batch(await ctx.admit(operation))
     if operation.delegated and any(each.principal is not None for each in operation.checks):
         # It would have been refused to a caller that is an inspector nowhere.
         ctx.recognize_engine()

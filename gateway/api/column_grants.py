@@ -24,30 +24,30 @@ from gateway.protocol.grants import AssignmentsAnswer, WriteAssignmentsRequest, 
 
 @serves(ReadColumnAssignments, reads=(Query("relations"),))
 async def read_column_assignments(ctx: Ctx) -> AssignmentsAnswer:
-    """Tell the assignments on a column."""
+    """Return the assignments on a column."""
     privileges = parse_privileges(ObjectType.COLUMN, ctx.queries("relations"))
     asked = await ctx.read(ReadColumnAssignments, privileges=privileges)
-    return await ctx.parts.grants.read(await ctx.admit(asked))
+    return await ctx.services.grants.read(await ctx.admit(asked))
 
 
 @serves(WriteColumnAssignments, reads=(Body(WriteAssignmentsRequest),))
 async def write_column_assignments(ctx: Ctx) -> None:
-    """Give and take privileges on a column."""
+    """Grant and revoke privileges on a column."""
     asked = await ctx.read(WriteColumnAssignments, writes=(), deletes=())
     request = await ctx.body(WriteAssignmentsRequest)
     entries = parse_entries(request.writes), parse_entries(request.deletes)
     writes, deletes = require_writable(asked.on, *entries, kind=ObjectType.COLUMN)
-    await ctx.parts.grants.write(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
+    await ctx.services.grants.write(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
 
 
 @serves(ChangeColumnGrants, reads=(Body(WriteGrantsRequest),))
 async def change_column_grants(ctx: Ctx) -> None:
-    """Give and take privileges on a column; what is so already stays so."""
+    """Grant and revoke privileges on a column. Existing grants stay as they are."""
     asked = await ctx.read(ChangeColumnGrants, writes=(), deletes=())
     request = await ctx.body(WriteGrantsRequest)
     entries = parse_grants(request.writes), parse_grants(request.deletes)
     writes, deletes = require_writable(asked.on, *entries, kind=ObjectType.COLUMN)
-    await ctx.parts.grants.change(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
+    await ctx.services.grants.change(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
 
 
 serve(ListColumnGrants, GrantLists.on_object)

@@ -22,4 +22,4 @@ async def get_config(ctx: Ctx) -> CatalogConfig:
     project, slash, name = named.partition("/")
     ref = WarehouseNameRef(project, name) if slash else WarehouseNameRef(ctx.project().project_id, named)
     await meet(ctx)
-    return await ctx.parts.configurations.get(await ctx.admit(GetConfig(ref)))
+    return await ctx.services.configurations.get(await ctx.admit(GetConfig(ref)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one injected dependency of every handler: who asks, the door, the use cases, and readers of the request."""
+"""The one injected dependency of every handler: the caller, the door, the use cases, and readers of the request."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import msgspec
 from litestar import Request
 
 from gateway.access.actor import Actor, ActorKind
+from gateway.access.authz_errors import DecisionUnavailable, InvalidAssumeRoleId, unavailable
 from gateway.access.door import Door
-from gateway.access.entrance import Entrance
+from gateway.access.idempotency import Claim, Remembered, RepeatableRequest
 from gateway.access.operation import HttpOperation, Operation
 from gateway.access.permit import Permit
-from gateway.access.refs import ProjectRef, RoleRef, ViewRef, WarehouseRef
-from gateway.access.refusals import DecisionUnavailable, InvalidAssumeRoleId, unavailable
-from gateway.access.repetition import Claim, Remembered, RepeatableRequest
+from gateway.access.refs import ProjectRef, RoleRef, TabularRef, View, ViewRef, WarehouseRef
+from gateway.access.request_context import RequestContext
 from gateway.access.shares import Lease
 from gateway.access.tuples import Principal
 from gateway.api.binding import Inputs, bind
 from gateway.api.forms import MAX_FORM, Form, UnreadableForm, read_form
-from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, ENTRANCE, LEASE, REQUEST_ID, announced_bytes
+from gateway.api.idempotency import parse_key
+from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, LEASE, REQUEST_CONTEXT, REQUEST_ID, announced_bytes
 from gateway.api.nul import refuse_in_body
-from gateway.api.parts import Parts
 from gateway.api.path_refs import read_path
-from gateway.api.repeat import parse_key
 from gateway.api.serves import INPUTS, OPERATIONS_OF
+from gateway.api.services import Services
 from gateway.governance.errors import ProjectIdMissing
 from gateway.governance.principals import principal_of, unless_own
 from gateway.iceberg.errors import (
@@ -56,13 +56,17 @@ Value = TypeVar("Value")
 class Ctx:
     """One request, for its handler."""
 
-    __slots__ = ("_decoded", "_entrance", "_inputs", "_lease", "_request", "parts")
+    __slots__ = ("_decoded", "_context", "_inputs", "_lease", "_request", "services")
 
     def __init__(
-        self, parts: Parts, entrance: Entrance, request: Request[Any, Any, Any], lease: Lease | None = None
+        self,
+        services: Services,
+        request_context: RequestContext,
+        request: Request[Any, Any, Any],
+        lease: Lease | None = None,
     ) -> None:
-        self.parts = parts
-        self._entrance = entrance
+        self.services = services
+        self._context = request_context
         self._lease = lease
         self._request = request
         self._inputs: Inputs = request.route_handler.opt.get(INPUTS, Inputs())
@@ -70,8 +74,8 @@ class Ctx:
 
     @property
     def actor(self) -> Actor:
-        """Who asks."""
-        return self._entrance.actor
+        """The caller."""
+        return self._context.actor
 
     @property
     def authorizations(self) -> list[bytes]:
@@ -79,7 +83,7 @@ class Ctx:
         return _authorizations(self._request)
 
     def _media_type(self) -> str:
-        """What the body says it is, without parameters and in lower case."""
+        """Return the media type of the body, without parameters and in lower case."""
         return self._request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     async def form(self, kind: type[Form]) -> Form:
@@ -102,36 +106,38 @@ class Ctx:
         return raw
 
     async def come_as(self, token: VerifiedToken) -> None:
-        """Say who asks, where the handler found out. Raises TypeError when that is known already."""
-        if self._entrance.actor.kind is not ActorKind.ANONYMOUS:
+        """Set the caller that the handler authenticated. Raises TypeError if the caller is known already."""
+        if self._context.actor.kind is not ActorKind.ANONYMOUS:
             raise TypeError("who asks is known already")
-        self._entrance.actor = self.parts.actor_of(token)
-        add_to_context(actor=self._entrance.actor.id)
-        self._lease = await enter(self._request, self.parts, self._entrance.actor)
+        self._context.actor = self.services.actor_of(token)
+        add_to_context(actor=self._context.actor.id)
+        self._lease = await enter(self._request, self.services, self._context.actor)
 
     async def come_through(self) -> None:
-        """Come through the views that `referenced-by` names, where the token is of a trusted engine; from everybody
-        else the parameter says nothing. Raises 400 for a chain that is none or too long, and the door's refusals.
+        """Admit reading through the views that `referenced-by` names, if the token is of a trusted engine.
+
+        For every other caller the parameter has no effect. Raises 400 for a malformed or too long chain, and the door's
+        refusals.
         """
         if not self.actor.owner_properties:
             return
         views = _chain(
-            self._request.scope["query_string"], self.ref(WarehouseRef).warehouse_id, self.parts.passages_max
+            self._request.scope["query_string"], self.ref(WarehouseRef).warehouse_id, self.services.passages_max
         )
         await self._charge(len(views))
-        await self.parts.door.pass_through(self._entrance, views)
+        await self.services.door.pass_through(self._context, views)
 
     async def admit(self, operation: Op) -> Permit[Op]:
         """The permit for `operation`, or the refusal as an exception."""
         await self._charge(operation.questions())
-        permit = await self.parts.door.admit(self._entrance, operation)
+        permit = await self.services.door.admit(self._context, operation)
         self._recognize_delegate(operation)
         return permit
 
     async def admit_with(self, operation: Op, extra: Extra | None) -> tuple[Permit[Op], Permit[Extra] | None]:
         """The permit for `operation`, and in the same round one for `extra` if there is one and it is allowed."""
         await self._charge(operation.questions() + (0 if extra is None else extra.questions()))
-        permits = await self.parts.door.admit_with(self._entrance, operation, extra)
+        permits = await self.services.door.admit_with(self._context, operation, extra)
         self._recognize_delegate(operation)
         return permits
 
@@ -144,21 +150,21 @@ class Ctx:
         """Admission of a delegated request proves that its engine holds `delegate` where the operation lies."""
         engine = self.actor.engine
         if engine is not None and isinstance(operation, HttpOperation) and not operation.is_public():
-            self.parts.shares.recognize(engine)
+            self.services.shares.recognize(engine)
 
     def recognize_engine(self) -> None:
         """Give the caller the lane of engines from now on: a decision just found it an inspector or a delegate."""
-        self.parts.shares.recognize(self.actor.id)
+        self.services.shares.recognize(self.actor.id)
 
     async def begin(self, operation: type[HttpOperation]) -> Claim | Remembered | None:
-        """Claim the request's idempotency key, or tell what is remembered under it; None without a key.
+        """Claim the request's idempotency key, or return the recorded success; None without a key.
 
-        Raises the answer of read-only maintenance, in which no key is claimed: remembering it would be a change. Raises
-        400 for a key that is none, 409 while the first attempt runs, 422 for a key used with another body.
+        Raises the answer of read-only maintenance, in which no key is claimed, because the claim is a change. Raises
+        400 for a malformed key, 409 while the first attempt runs, 422 for a key that was used with another body.
         """
-        self.parts.door.require_open(operation)
+        self.services.door.require_open(operation)
         key = parse_key(self._request.headers.getall("idempotency-key", []))
-        if key is None or self.parts.repetitions is None:
+        if key is None or self.services.repetitions is None:
             return None
         digest = hashlib.sha256(self._request.scope["query_string"] + b"\x00" + await self._content())
         if not operation.is_catalog_mutation():
@@ -168,7 +174,7 @@ class Ctx:
             if (precondition := self._header("if-match")) is not None:
                 # Only where it is given: requests without one keep the digest that older gateways recorded.
                 digest.update(b"\x00" + precondition.encode())
-        begun = await self.parts.repetitions.begin(
+        begun = await self.services.repetitions.begin(
             RepeatableRequest(
                 actor=self.actor,
                 operation=operation.name(),
@@ -179,15 +185,15 @@ class Ctx:
             )
         )
         if isinstance(begun, Claim):
-            self._entrance.claim = begun
+            self._context.claim = begun
         else:
-            self._entrance.remembered = begun
+            self._context.remembered = begun
         return begun
 
     async def read(self, operation: type[Http], **given: object) -> Http:
-        """Make an operation of the request, by the markers of its fields. `given` are fields that are not read.
+        """Make an operation of the request, by the markers of its fields. `given` are fields that the handler states.
 
-        Raises 400 for what the request lacks and for values that cannot be read.
+        Raises 400 for missing and malformed inputs.
         """
         binding = bind(operation)
         body = None if binding.inputs.body is None else await self.body(binding.inputs.body)
@@ -216,7 +222,7 @@ class Ctx:
         raw = await self._content()
         if not raw:
             raise BadRequestException("Malformed request: the body is empty")
-        refuse_many_values(raw, self.parts.limits)
+        refuse_many_values(raw, self.services.limits)
         return decode(raw, kind)
 
     async def scim(self, kind: type[Body]) -> Body:
@@ -225,7 +231,7 @@ class Ctx:
         return read_scim(await self._content(), kind)
 
     def _require_declared(self, declared: bool, name: str) -> None:
-        """Raise TypeError for what the endpoint's handler does not declare: the OpenAPI document would not name it."""
+        """Raise TypeError for an input that the handler does not declare: the OpenAPI document would not name it."""
         if not declared:
             raise TypeError(f"{self._request.scope['path']} reads {name} and does not declare it")
 
@@ -257,9 +263,9 @@ class Ctx:
         return [part.strip() for part in given.split(",") if part.strip()]
 
     def principal(self) -> Principal | None:
-        """Whom a question is about, by `principalUser` or `principalRole`; None when it names neither, or the caller.
+        """Return the principal that `principalUser` or `principalRole` names; None for neither, and for the caller.
 
-        Raises 400 for both, and for what is no id.
+        Raises 400 for both, and for malformed ids.
         """
         user, role = self.query("principalUser"), self.query("principalRole")
         if user is None and role is None:
@@ -281,17 +287,17 @@ class Ctx:
         return text.lower() == "true"
 
     def page_size(self, name: str, after: str) -> int | None:
-        """The size of a page by the query parameter `name`; the largest one for a request with `after` and no size.
+        """Return the page size of the query parameter `name`; the largest for a request with `after` and no size.
 
-        Raises 400 for what is no positive number.
+        Raises 400 for anything but a positive number.
         """
         size = self.query(name)
         if size is None:
-            return self.parts.page_size_max if after and self.query(after) is not None else None
+            return self.services.page_size_max if after and self.query(after) is not None else None
         if not size.isascii() or not size.isdigit() or not size.strip("0"):
             raise InvalidPaginationToken(f"pageSize is a positive number, not {size[:20]!r}.")
         # Python refuses to read thousands of digits; more than nine mean the largest page anyhow.
-        return self.parts.page_size_max if len(size) > 9 else min(int(size), self.parts.page_size_max)
+        return self.services.page_size_max if len(size) > 9 else min(int(size), self.services.page_size_max)
 
     def project(self, given: str | None = None) -> ProjectRef:
         """The project of a management request.
@@ -306,7 +312,7 @@ class Ctx:
         named = {each for each in wished if each}
         if len(named) > 1:
             raise BadRequestException("The header x-project-id, the query and the body name different projects.")
-        id = named.pop() if named else self.actor.within or self.parts.default_project_id
+        id = named.pop() if named else self.actor.within or self.services.default_project_id
         if id is None:
             raise ProjectIdMissing("Name a project with the header x-project-id.")
         return ProjectRef(id)
@@ -327,7 +333,7 @@ def _chain(query: bytes, warehouse: UUID, longest: int) -> list[ViewRef]:
             raise BadRequestException("referenced-by is not percent-encoded UTF-8.") from None
         if not parted:
             raise BadRequestException("referenced-by names views, each by its namespace and its name.")
-        views.append(ViewRef(warehouse, TableIdentifier(Namespace.parse(namespace), name)))
+        views.append(TabularRef(View, warehouse, TableIdentifier(Namespace.parse(namespace), name)))
     if len(views) > longest:
         raise ReferencedByDepthExceeded(f"referenced-by names {len(views)} views, at most {longest} are followed.")
     return views
@@ -335,7 +341,7 @@ def _chain(query: bytes, warehouse: UUID, longest: int) -> list[ViewRef]:
 
 async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     """Authenticate and make the handler's context. Raises 401 and 503 of authentication."""
-    parts: Parts = request.app.state.parts
+    services: Services = request.app.state.services
     operations = request.route_handler.opt.get(OPERATIONS_OF, frozenset())
     given = _authorizations(request)
     if any(operation.authenticates_itself for operation in operations) or (
@@ -343,11 +349,11 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     ):
         actor = Actor.anonymous()
     elif any(operation.is_provisioning() for operation in operations):
-        actor = await parts.authenticate_provisioner(given)
+        actor = await services.authenticate_provisioner(given)
     else:
-        actor = await parts.authenticate(given)
+        actor = await services.authenticate(given)
     state: dict[str, Any] = request.scope["state"]
-    entrance = Entrance(
+    request_context = RequestContext(
         actor=actor,
         request_id=state[REQUEST_ID],
         client_request_id=state[CLIENT_REQUEST_ID],
@@ -355,19 +361,19 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
         client_address=request.client.host if request.client is not None else None,
         deadline=state[DEADLINE],
     )
-    state[ENTRANCE] = entrance
+    state[REQUEST_CONTEXT] = request_context
     add_to_context(actor=actor.id or None)
-    lease = None if actor.kind is ActorKind.ANONYMOUS else await enter(request, parts, actor)
+    lease = None if actor.kind is ActorKind.ANONYMOUS else await enter(request, services, actor)
     wished = request.headers.getall("x-assume-role", [])
     if wished and lease is not None:
         await lease.ask(1)
-        await _assume(parts.door, entrance, wished, request.headers.get("x-project-id"), operations)
-    return Ctx(parts, entrance, request, lease)
+        await _assume(services.door, request_context, wished, request.headers.get("x-project-id"), operations)
+    return Ctx(services, request_context, request, lease)
 
 
-async def enter(request: Request[Any, Any, Any], parts: Parts, actor: Actor) -> Lease:
+async def enter(request: Request[Any, Any, Any], services: Services, actor: Actor) -> Lease:
     """Take a slot of the caller's share, which the latch gives back when the request ends. Raises ShareExceeded."""
-    lease = await parts.shares.enter(actor, announced_bytes(request.scope))
+    lease = await services.shares.enter(actor, announced_bytes(request.scope))
     request.scope["state"][LEASE] = lease
     return lease
 
@@ -377,9 +383,13 @@ def _authorizations(request: Request[Any, Any, Any]) -> list[bytes]:
 
 
 async def _assume(
-    door: Door, entrance: Entrance, wished: list[str], project: str | None, operations: frozenset[type[HttpOperation]]
+    door: Door,
+    request_context: RequestContext,
+    wished: list[str],
+    project: str | None,
+    operations: frozenset[type[HttpOperation]],
 ) -> None:
-    """Make the caller act as the role of the header. Raises 400 for what is no header, and 400 and 403 of
+    """Make the caller act as the role of the header. Raises 400 for a malformed header, and 400 and 403 of
     `Door.assume`.
     """
     try:
@@ -387,7 +397,7 @@ async def _assume(
     except ValueError:
         raise InvalidAssumeRoleId("The header x-assume-role names one role by its UUID.") from None
     try:
-        await door.assume(entrance, RoleRef(role), project=project)
+        await door.assume(request_context, RoleRef(role), project=project)
     except DecisionUnavailable:
         # What is asked for afterwards decides how an outage is told.
         raise unavailable(any(operation.is_catalog_mutation() for operation in operations)) from None

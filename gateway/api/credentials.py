@@ -15,7 +15,7 @@ from gateway.iceberg.wire import LoadCredentialsResponse
 async def vend_credentials(ctx: Ctx) -> LoadCredentialsResponse:
     """Vend fresh credentials for a table."""
     await ctx.come_through()
-    return await ctx.parts.credentials.vend(await ctx.admit(await ctx.read(VendCredentials)))
+    return await ctx.services.credentials.vend(await ctx.admit(await ctx.read(VendCredentials)))
 
 
 @serves(SignRequest)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client asks for with `X-Iceberg-Access-Delegation`."""
+"""The request header `X-Iceberg-Access-Delegation`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _KNOWN = frozenset({"vended-credentials", "remote-signing", "client-managed"})
 
 
 def client_manages_storage(header: str | None) -> bool:
-    """True when the client wants no credentials: `client-managed`, and nothing else.
+    """Return True if the client wants no credentials: for `client-managed` alone.
 
-    Without the header, and where only remote signing is asked for, credentials are vended, as in the reference system.
-    Raises 400 for a value nobody knows: it must not be taken for something wider (LG-DEC-08).
+    Without the header, and for remote signing alone, credentials are vended, as in Lakekeeper. Raises 400 for an
+    unknown value: it must not count as a wider one (LG-DEC-08).
     """
     if header is None or not header.strip():
         return False

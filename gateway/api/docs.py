@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from functools import cache, lru_cache
-from importlib.util import find_spec
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,7 +67,8 @@ _STYLE: Final = """div:has(> label[for^="client_secret_"]), label[for^="client_s
 }
 """
 
-#: What the wheel of Swagger UI carries and the page needs; nothing else of it is served.
+#: Swagger UI as it was published (see the README there). The files of this list are served and nothing else of it.
+_FILES: Final = Path(__file__).with_name("swagger_ui_files")
 _ASSETS: Final = {
     "swagger-ui.css": "text/css",
     "swagger-ui-bundle.js": "text/javascript",
@@ -102,11 +102,11 @@ async def get_api_asset(ctx: Ctx) -> Response[bytes]:
         return pages.file(_start(await pages.sign_in_of(ctx)), "text/javascript")
     if asset == "page.css":
         return pages.file(_STYLE.encode(), "text/css")
-    if asset == _RETURN and ctx.parts.sign_in is not None:
-        return pages.opened_page(await asyncio.to_thread((_assets() / _RETURN).read_bytes))
+    if asset == _RETURN and ctx.services.sign_in is not None:
+        return pages.opened_page(await asyncio.to_thread((_FILES / _RETURN).read_bytes))
     if asset not in _ASSETS:
         raise NoSuchRoute("There is no such endpoint.")
-    return pages.file(await asyncio.to_thread((_assets() / asset).read_bytes), _ASSETS[asset], fixed=True)
+    return pages.file(await asyncio.to_thread((_FILES / asset).read_bytes), _ASSETS[asset], fixed=True)
 
 
 @serves(GetApiDocument)
@@ -121,13 +121,13 @@ async def get_api_document(ctx: Ctx) -> Response[bytes]:
 
 
 def _require_shown(ctx: Ctx) -> None:
-    if not ctx.parts.swagger_ui:
+    if not ctx.services.swagger_ui:
         raise NoSuchRoute("There is no such endpoint.")
 
 
 def _start(sign_in: SignIn | None) -> bytes:
-    """The page's own script. There is no client secret: the client is a public one, and PKCE binds the code to the
-    page that asked for it.
+    """Return the page's script. It has no client secret: the client is public, and PKCE binds the code to the page that
+    requested it.
     """
     if sign_in is None:
         return _START.encode()
@@ -161,12 +161,3 @@ def _with_sign_in(document: dict[str, Any], sign_in: SignIn) -> dict[str, Any]:
         "flows": {"authorizationCode": flow},
     }
     return {**document, "security": [*document["security"], {"sign-in": list(scopes)}]}
-
-
-@cache
-def _assets() -> Path:
-    """Where the wheel's files are; it is looked for and not imported, so what it is made for is not needed."""
-    found = find_spec("flask_swagger_ui")
-    if found is None or not found.submodule_search_locations:
-        raise NoSuchRoute("Swagger UI is not installed.")
-    return Path(next(iter(found.submodule_search_locations))) / "dist"

@@ -13,15 +13,15 @@ from litestar.types import Scope, Send
 from msgspec import UNSET
 from uuid_utils.compat import uuid7
 
-from gateway.access.operation import HttpOperation
-from gateway.access.outage import (
+from gateway.access.authz_errors import audit_unavailable, unavailable
+from gateway.access.dependency_errors import (
     AuditUnavailable,
     CommitUnknown,
     DatabaseUnavailable,
     DecisionEngineUnavailable,
     OutOfTime,
 )
-from gateway.access.refusals import audit_unavailable, unavailable
+from gateway.access.operation import HttpOperation
 from gateway.api.serves import OPERATIONS_OF
 from gateway.iceberg.errors import (
     BadRequestException,
@@ -65,7 +65,7 @@ class OAuthRefused(CatalogError, code=400, type="OAuthError"):
 
 
 class OAuthUnauthenticated(OAuthRefused, code=401, type="OAuthError"):
-    """As OAuthRefused, for who did not say or prove who they are."""
+    """As OAuthRefused, for a client that is not authenticated."""
 
 
 class RequestTooSlow(CatalogError, code=408, type="RequestTimeoutException"):
@@ -95,7 +95,7 @@ def _in_form_of(path: str, error: CatalogError, error_id: str) -> tuple[bytes, s
 
 
 def _outage_behind(error: Exception) -> dict[str, str]:
-    """Which outage it was, for the log: clients are told all of them alike, of a catalog mutation as 429."""
+    """Return the kind of outage for the log. Clients get one answer for all of them, 429 for a catalog mutation."""
     for each in (error, error.__cause__):
         if isinstance(each, (DatabaseUnavailable, DecisionEngineUnavailable, AuditUnavailable)):
             return {"reason": f"{type(each).__name__}: {each}"}
@@ -103,7 +103,7 @@ def _outage_behind(error: Exception) -> dict[str, str]:
 
 
 def told_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
-    """What a client is told of an exception: the table from exceptions to HTTP."""
+    """Return the HTTP error for an exception: the table from exceptions to HTTP."""
     match error:
         case CommitUnknown():
             told: CatalogError = CommitStateUnknownException("The outcome of the change is not known; read again.")
@@ -174,7 +174,7 @@ def scim_body(error: CatalogError, error_id: str) -> bytes:
 
 
 def overtime() -> CatalogError:
-    """The answer for a request whose time is over and that changed nothing; `told_error` makes it 429 where it must."""
+    """Return the answer to a request that ran out of time and changed nothing; `told_error` makes it 429 if needed."""
     return ServiceUnavailableException("The request took longer than this server lets one take. Nothing was changed.")
 
 

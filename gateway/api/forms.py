@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading what is sent as a form, once and into one type, as OAuth's endpoint is asked (RFC 6749 section 4)."""
+"""Read a form, once and into one type, as requests of the OAuth endpoint are sent (RFC 6749 section 4)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ Form = TypeVar("Form", bound=msgspec.Struct)
 
 
 class UnreadableForm(Exception):
-    """What was sent is no form, or one that two readers could take for different things; the text says why."""
+    """The body is no form, or one that two readers could understand differently; the text says why."""
 
 
 def read_form(media_type: str, body: bytes, kind: type[Form]) -> Form:
-    """The fields of `kind`, each of them text and given once (RFC 6749 section 3.2). What is left out is empty, and
-    what is unknown is passed over, as the section asks.
+    """Return the fields of `kind`, each a text that is given once (RFC 6749 section 3.2).
 
-    Raises UnreadableForm.
+    Missing fields are empty and unknown ones are ignored, as the section demands. Raises UnreadableForm.
     """
     if media_type != FORM:
         raise UnreadableForm(f"the request must be {FORM}")

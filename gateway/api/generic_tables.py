@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from gateway.access.idempotency import Remembered
 from gateway.access.operations.generic_tables import (
     AdoptGenericTable,
     CreateGenericTable,
@@ -14,8 +15,7 @@ from gateway.access.operations.generic_tables import (
     VendGenericTableCreationCredentials,
     VendGenericTableCredentials,
 )
-from gateway.access.refs import GenericTableRef, NamespaceRef
-from gateway.access.repetition import Remembered
+from gateway.access.refs import GenericTable, GenericTableRef, NamespaceRef, TabularRef
 from gateway.access.request import Header
 from gateway.api.adoption import adopts
 from gateway.api.context import Ctx
@@ -33,7 +33,9 @@ _DELEGATION = Header("x-iceberg-access-delegation")
 async def replay_create(ctx: Ctx, remembered: Remembered) -> LoadGenericTableResult:
     """Return the generic table as it is now, with credentials for callers that may have them now."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(CreateGenericTableRequest)).name
-    return await _load(ctx, GenericTableRef(namespace.warehouse_id, TableIdentifier(namespace.namespace, name)))
+    return await _load(
+        ctx, TabularRef(GenericTable, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
+    )
 
 
 @serves(
@@ -54,7 +56,7 @@ async def create_generic_table(ctx: Ctx) -> LoadGenericTableResult:
     kind: type[AdoptGenericTable | CreateGenericTable] = AdoptGenericTable if adopted else CreateGenericTable
     operation = await ctx.read(kind)
     keys = None if managed else VendGenericTableCreationCredentials(operation.namespace, operation.request.name)
-    return await ctx.parts.generic_tables.create(*await ctx.admit_with(operation, keys))
+    return await ctx.services.generic_tables.create(*await ctx.admit_with(operation, keys))
 
 
 @serves(LoadGenericTable, reads=(_DELEGATION,))
@@ -66,7 +68,7 @@ async def load_generic_table(ctx: Ctx) -> LoadGenericTableResult:
 async def _load(ctx: Ctx, ref: GenericTableRef) -> LoadGenericTableResult:
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     keys = None if managed else VendGenericTableCredentials(ref)
-    return await ctx.parts.generic_tables.load(*await ctx.admit_with(LoadGenericTable(ref), keys))
+    return await ctx.services.generic_tables.load(*await ctx.admit_with(LoadGenericTable(ref), keys))
 
 
 serve(ListGenericTables, GenericTables.list)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints of the grants API: four for each type of object, and what one principal holds."""
+"""Endpoints of the grants API: four for each type of object, and the grants of one principal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _serve_changing(operation: type[ChangeGrants]) -> None:
         asked = await ctx.read(operation, writes=(), deletes=())
         request = await ctx.body(WriteGrantsRequest)
         writes, deletes = require_writable(asked.on, parse_grants(request.writes), parse_grants(request.deletes))
-        await ctx.parts.grants.change(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
+        await ctx.services.grants.change(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
 
 
 serve(ListPrincipalGrants, GrantLists.of_principal)

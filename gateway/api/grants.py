@@ -18,7 +18,7 @@ def _serve_reading(operation: type[ReadAssignments]) -> None:
     async def read(ctx: Ctx) -> AssignmentsAnswer:
         asked = await ctx.read(operation)
         privileges = parse_privileges(asked.on.type, ctx.queries("relations"))
-        return await ctx.parts.grants.read(await ctx.admit(replace(asked, privileges=privileges)))
+        return await ctx.services.grants.read(await ctx.admit(replace(asked, privileges=privileges)))
 
 
 def _serve_writing(operation: type[WriteAssignments]) -> None:
@@ -27,7 +27,7 @@ def _serve_writing(operation: type[WriteAssignments]) -> None:
         asked = await ctx.read(operation, writes=(), deletes=())
         request = await ctx.body(WriteAssignmentsRequest)
         writes, deletes = require_writable(asked.on, parse_entries(request.writes), parse_entries(request.deletes))
-        await ctx.parts.grants.write(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
+        await ctx.services.grants.write(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
 
 
 for reading in READ_ASSIGNMENTS:

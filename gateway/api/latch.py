@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The latch (lock 5): no success answer leaves a request that was not admitted, or whose audit record is not durable.
 
-It also gives each request its id, its log context and its metrics, because it is the one place every answer passes.
+It also gives each request its id, its log context and its metrics, because every answer passes it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils.compat import uuid7
 
 from gateway.access.deadline import Deadline
-from gateway.access.entrance import Entrance, Place
+from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.operation import HttpOperation
-from gateway.access.outage import AuditUnavailable
+from gateway.access.request_context import Place, RequestContext
 from gateway.access.shares import Lease
 from gateway.api.errors import RequestTooSlow, body_of, is_catalog_mutation, overtime, send_error, told_error
 from gateway.api.serves import OPERATIONS_OF
@@ -30,7 +30,7 @@ from gateway.iceberg.errors import InternalServerError
 from gateway.telemetry.calls import Call, Calls
 from gateway.telemetry.logs import request_context
 
-ENTRANCE = "entrance"
+REQUEST_CONTEXT = "request_context"
 REQUEST_ID = "request_id"
 CLIENT_REQUEST_ID = "client_request_id"
 DEADLINE = "deadline"
@@ -43,7 +43,7 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 
 
 class RequestObserver(Protocol):
-    """Is told of each answer, for metrics."""
+    """Receives each answer, for metrics."""
 
     def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
         """One answer left."""
@@ -141,19 +141,21 @@ class Latch(ASGIMiddleware):
 
 
 def _release(state: dict[str, Any], status: int) -> Place:
-    """Give back the caller's share, and record what was admitted and is not settled. Return where the request was."""
+    """Release the caller's share, and keep the audit records of admitted operations that failed. Return the place of
+    the request.
+    """
     lease: Lease | None = state.get(LEASE)
     if lease is not None:
         lease.release()
-    entrance: Entrance | None = state.get(ENTRANCE)
-    if entrance is None:
+    context: RequestContext | None = state.get(REQUEST_CONTEXT)
+    if context is None:
         return Place()
     try:
-        entrance.abandon(f"answered {status}")
+        context.abandon(f"answered {status}")
     except AuditUnavailable as lost:
         # The answer has left, and it is no success.
         _log.error("audit.record_lost", status=status, reason=str(lost))
-    return entrance.place
+    return context.place
 
 
 class _Body:
@@ -209,8 +211,8 @@ def _too_slow() -> RequestTooSlow:
 
 
 def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
-    """The answer's headers with the request's id; and no cache may keep what was decided for one caller (LG-DIS-09),
-    unless the handler said something stricter.
+    """Return the answer's headers with the request's id. No cache may keep a decision for one caller (LG-DIS-09), so
+    `Cache-Control` is set unless the handler set it.
     """
     given = list(headers)
     if all(name.lower() != b"cache-control" for name, _ in given):
@@ -224,8 +226,8 @@ def _may_leave(method: str, state: dict[str, Any], operations: frozenset[type[Ht
         return method == "OPTIONS"
     if any(operation.is_public() for operation in operations):
         return True
-    entrance: Entrance | None = state.get(ENTRANCE)
-    return entrance is not None and entrance.may_answer(operations)
+    context: RequestContext | None = state.get(REQUEST_CONTEXT)
+    return context is not None and context.may_answer(operations)
 
 
 async def _send_withheld(send: Send) -> None:

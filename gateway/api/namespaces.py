@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from gateway.access.idempotency import Remembered
 from gateway.access.operations.namespaces import (
     CreateNamespace,
     DropNamespace,
@@ -12,7 +13,6 @@ from gateway.access.operations.namespaces import (
     UpdateNamespaceProperties,
 )
 from gateway.access.refs import NamespaceRef, WarehouseRef
-from gateway.access.repetition import Remembered
 from gateway.access.request import Query
 from gateway.api.context import Ctx
 from gateway.api.serves import serve, serves
@@ -31,20 +31,20 @@ async def list_namespaces(ctx: Ctx) -> ListNamespacesResponse:
     """List the children of `parent`, or of the warehouse; an empty `parent` counts as none (REST specification)."""
     warehouse, above = ctx.ref(WarehouseRef), ctx.query("parent")
     parent = NamespaceRef(warehouse.warehouse_id, Namespace.parse(above)) if above else warehouse
-    return await ctx.parts.namespaces.list(await ctx.admit(await ctx.read(ListNamespaces, parent=parent)))
+    return await ctx.services.namespaces.list(await ctx.admit(await ctx.read(ListNamespaces, parent=parent)))
 
 
 async def replay_create(ctx: Ctx, remembered: Remembered) -> NamespaceResponse:
     """Return the namespace as it is now."""
     namespace = (await ctx.body(CreateNamespaceRequest)).identifier
     ref = NamespaceRef(ctx.ref(WarehouseRef).warehouse_id, namespace)
-    return await ctx.parts.namespaces.load(await ctx.admit(LoadNamespace(ref)))
+    return await ctx.services.namespaces.load(await ctx.admit(LoadNamespace(ref)))
 
 
 async def replay_update(ctx: Ctx, remembered: Remembered) -> UpdateNamespacePropertiesResponse:
-    """Return what was set and removed then, for callers that may still do it."""
+    """Return the properties that were set and removed then, for callers that may still do it."""
     permit = await ctx.admit(await ctx.read(UpdateNamespaceProperties))
-    return await ctx.parts.namespaces.repeat_update(permit, remembered)
+    return await ctx.services.namespaces.repeat_update(permit, remembered)
 
 
 serve(CreateNamespace, Namespaces.create, replay=replay_create)

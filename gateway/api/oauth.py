@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`POST /catalog/v1/oauth/tokens`: token exchange for engines (RFC 8693), and for everybody else an answer that says
-where tokens come from.
+"""`POST /catalog/v1/oauth/tokens`: token exchange for engines (RFC 8693). Other clients get an error that names the
+token endpoint of their provider.
 
 Two things are never enough: a name without an engine that proves itself, and a user's token without an engine that may
-act for others. Errors have the form of RFC 6749 section 5.2, which is what clients of this endpoint read.
+act for others. Errors have the form of RFC 6749 section 5.2, which clients of this endpoint read.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import msgspec
 from litestar import Response
 from msgspec import Meta
 
-from gateway.access.operations.exchanging import ExchangeToken, Subject
+from gateway.access.operations.token_exchange import ExchangeToken, Subject
 from gateway.access.principal_ids import fits_a_tuple
 from gateway.access.request import Form, Header
 from gateway.api.context import Ctx
 from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
 from gateway.api.forms import UnreadableForm
 from gateway.api.serves import serves
-from gateway.catalog.exchanges import NotAnEngine, UnfitSubject
+from gateway.catalog.token_exchange import NotAnEngine, UnfitSubject
 from gateway.identity.bearer import bearer_token
 from gateway.identity.claims import checked_subject
 from gateway.identity.delegated import SCOPE
@@ -88,7 +88,7 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
     subject, proven = await _subject(ctx, form, engine)
     await ctx.come_as(engine)
     try:
-        issued = await ctx.parts.exchanges.exchange(await ctx.admit(ExchangeToken(subject, proven)))
+        issued = await ctx.services.exchanges.exchange(await ctx.admit(ExchangeToken(subject, proven)))
         ctx.recognize_engine()
     except NotAnEngine as refused:
         raise OAuthRefused("unauthorized_client", refused.message) from None
@@ -105,7 +105,7 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
 
 
 async def _form(ctx: Ctx) -> TokenRequest:
-    """What is asked for. Raises OAuthRefused for what is no form."""
+    """Return the request. Raises OAuthRefused for a malformed form."""
     try:
         return await ctx.form(TokenRequest)
     except UnreadableForm as unreadable:
@@ -133,19 +133,19 @@ def _require_exchange(form: TokenRequest) -> None:
 
 
 async def _engine(ctx: Ctx, form: TokenRequest) -> VerifiedToken:
-    """Who asks: by the Authorization header, by `actor_token`, or by both if they are one and the same."""
+    """Return the calling engine: by the Authorization header, by `actor_token`, or by both if they are the same."""
     header, actor = ctx.authorizations, form.actor_token or None
     if not header and actor is None:
         raise OAuthUnauthenticated("invalid_client", "the engine's own token is needed, as bearer or as actor_token")
     found: list[VerifiedToken] = []
     if header:
         try:
-            found.append(await ctx.parts.verify(bearer_token(header)))
+            found.append(await ctx.services.verify(bearer_token(header)))
         except NotAuthenticated as unknown:
             raise OAuthUnauthenticated("invalid_client", unknown.message) from None
     if actor is not None:
         try:
-            found.append(await ctx.parts.verify(actor))
+            found.append(await ctx.services.verify(actor))
         except NotAuthenticated as unknown:
             raise OAuthRefused("invalid_request", f"actor_token: {unknown.message}") from None
     if len({token.user_id for token in found}) > 1:
@@ -159,16 +159,16 @@ async def _engine(ctx: Ctx, form: TokenRequest) -> VerifiedToken:
 
 
 async def _subject(ctx: Ctx, form: TokenRequest, engine: VerifiedToken) -> tuple[Subject, bool]:
-    """(whom the engine wants to act for, whether a token of theirs proves it).
+    """Return the user that the engine wants to act for, and whether a token of the user proves it.
 
-    A name is taken only as a `jwt`, as Trino sends it. As an `access_token` Trino sends what its user handed in as an
-    extra credential of that name, which would otherwise let every user of the engine name whom they like.
+    A name is accepted only as a `jwt`, as Trino sends it. As an `access_token` Trino sends the extra credential of its
+    user, with which every user of the engine could name another one.
     """
     token = form.subject_token
     named = _named(token, engine) if form.subject_token_type == _JWT else None
     if named is None:
         try:
-            verified = await ctx.parts.verify(token)
+            verified = await ctx.services.verify(token)
         except NotAuthenticated as unknown:
             raise OAuthRefused("invalid_request", f"subject_token: {unknown.message}") from None
         if verified.actor_user_id is not None:
@@ -196,8 +196,8 @@ async def _subject(ctx: Ctx, form: TokenRequest, engine: VerifiedToken) -> tuple
 
 
 def _named(token: str, engine: VerifiedToken) -> Subject | None:
-    """The user that an unsigned JWT names (RFC 7519 section 6: `alg` none, no signature), of the engine's own provider;
-    None when it is no unsigned JWT. It proves nothing: Trino sends it so, and the engine's word is what counts.
+    """Return the user that an unsigned JWT names (RFC 7519 section 6: `alg` none), of the engine's own provider; None
+    for another token. It proves nothing: the engine's word counts.
     """
     parts = _UNSIGNED.fullmatch(token)
     if parts is None:

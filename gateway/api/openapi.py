@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our own OpenAPI document, made from what the handlers declare.
+"""Generate the OpenAPI document from the declarations of the handlers.
 
-Bodies, query parameters and headers are those of the handler's `Inputs` (`binding.py`), and `Ctx` reads no others;
-answers are its return annotation; paths, names and statuses come from the operation's class.
+Bodies, query parameters and headers are those of the handler's `Inputs` (`binding.py`), and `Ctx` reads no others.
+Answers are its return annotation; paths, names and statuses come from the operation's class.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _HEADER_FORMATS: Mapping[str, dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a handler answers: the type of the body (None without one), and whether it may leave the body out."""
+    """Describe the answer of a handler: the type of the body or None, and whether the body may be left out."""
 
     body: Any
     may_be_empty: bool
@@ -121,7 +121,7 @@ def _operation(
 
 
 def _tag(path: str) -> str:
-    """What the operation is about: the last fixed word of the path before a name, without the API's own prefix."""
+    """Return the tag of a path: its last fixed word before a name, without the prefix of the API."""
     words = [each for each in path.split("/")[1:] if each and not each.startswith("{")]
     if words[0] not in ("catalog", "management"):
         return "system"
@@ -148,7 +148,7 @@ def _query_parameters(reads: Inputs) -> Iterator[dict[str, Any]]:
 def _header_parameters(operation: type[HttpOperation], reads: Inputs) -> Iterator[dict[str, Any]]:
     """Describe the headers that the handler reads, and those that are read around every handler of its kind."""
     around = [
-        *((_IDEMPOTENCY_KEY,) if operation.heeds_keys() else ()),  # `repeat.py`
+        *((_IDEMPOTENCY_KEY,) if operation.heeds_keys() else ()),  # `idempotency.py`
         *(() if operation.is_public() else ("x-assume-role", "x-project-id")),  # `provide_ctx`
         "x-request-id",  # `Latch`
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the OpenAPI document tells beyond what the code itself says: the meaning of headers, parameters and statuses."""
+"""Texts of the OpenAPI document that the code does not hold: the meaning of headers, parameters and statuses."""
 
 from __future__ import annotations
 

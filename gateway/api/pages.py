@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How pages and their files leave: with headers under which a page loads and runs what is ours and nothing else."""
+"""Answer pages and their files with headers that let them load and run files of this server alone."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ OPENS_WINDOWS: Final = "same-origin-allow-popups"
 
 
 async def sign_in_of(ctx: Ctx) -> SignIn | None:
-    """Where people sign in; None when it is not set up, or the provider never told."""
-    return None if ctx.parts.sign_in is None else await ctx.parts.sign_in()
+    """Return the place where users sign in; None if it is not set up, or the provider's metadata is not available."""
+    return None if ctx.services.sign_in is None else await ctx.services.sign_in()
 
 
 def page(text: str, *, sign_in: SignIn | None, styles: str, opener: str) -> Response[str]:
@@ -55,7 +55,9 @@ def file(content: bytes, media_type: str, *, fixed: bool = False) -> Response[by
 
 
 def opened_page(content: bytes) -> Response[bytes]:
-    """A page in a window that another page of ours opened: it has to find that one, and asks nobody anything."""
+    """Answer a page in a window that another page of this server opened: it must reach that page, and connects to
+    nothing else.
+    """
     headers = {
         **_SAFE,
         "Cache-Control": "no-cache",

@@ -8,20 +8,18 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from gateway.access.refs import (
-    GenericTableIdRef,
+    GenericTable,
     GenericTableRef,
-    KeptGenericTableRef,
-    KeptTableRef,
-    KeptViewRef,
     NamespaceIdRef,
     NamespaceRef,
     ProjectRef,
     RoleRef,
     ServerRef,
-    TableIdRef,
+    Table,
     TableRef,
+    TabularRef,
     UserRef,
-    ViewIdRef,
+    View,
     ViewRef,
     WarehouseRef,
 )
@@ -30,6 +28,7 @@ from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
 PathParameters = Mapping[str, Any]
 Value = TypeVar("Value")
+Kind = TypeVar("Kind", Table, View, GenericTable)
 
 
 def read_path(kind: type[Value], path: PathParameters) -> Value:
@@ -70,17 +69,14 @@ def _namespace_id(path: PathParameters) -> NamespaceIdRef:
     return NamespaceIdRef(namespace, uuid_of(path, "warehouse_id") if "warehouse_id" in path else None)
 
 
-def _named(kind: Callable[[UUID, TableIdentifier], Any], name: str) -> Callable[[PathParameters], Any]:
-    def read(path: PathParameters) -> Any:
+def _tabular(kind: type[Kind], name: str, id: str) -> Callable[[PathParameters], TabularRef[Kind]]:
+    """Return a reader of references by the name in a catalog path, or by the id in a management path."""
+
+    def read(path: PathParameters) -> TabularRef[Kind]:
+        if "prefix" not in path:
+            return TabularRef(kind, uuid_of(path, "warehouse_id"), uuid_of(path, id))
         warehouse = warehouse_of_prefix(path["prefix"])
-        return kind(warehouse, TableIdentifier(Namespace.parse(path["namespace"]), path[name]))
-
-    return read
-
-
-def _identified(kind: Callable[[UUID, UUID], Any], name: str) -> Callable[[PathParameters], Any]:
-    def read(path: PathParameters) -> Any:
-        return kind(uuid_of(path, "warehouse_id"), uuid_of(path, name))
+        return TabularRef(kind, warehouse, TableIdentifier(Namespace.parse(path["namespace"]), path[name]))
 
     return read
 
@@ -91,15 +87,9 @@ REFS: Final[Mapping[Any, Callable[[PathParameters], Any]]] = {
     WarehouseRef: _warehouse,
     NamespaceRef: _namespace,
     NamespaceIdRef: _namespace_id,
-    TableRef: _named(TableRef, "table"),
-    ViewRef: _named(ViewRef, "view"),
-    GenericTableRef: _named(GenericTableRef, "table"),
-    TableIdRef: _identified(TableIdRef, "table_id"),
-    ViewIdRef: _identified(ViewIdRef, "view_id"),
-    GenericTableIdRef: _identified(GenericTableIdRef, "generic_table_id"),
-    KeptTableRef: _identified(KeptTableRef, "table_id"),
-    KeptViewRef: _identified(KeptViewRef, "view_id"),
-    KeptGenericTableRef: _identified(KeptGenericTableRef, "generic_table_id"),
+    TableRef: _tabular(Table, "table", "table_id"),
+    ViewRef: _tabular(View, "view", "view_id"),
+    GenericTableRef: _tabular(GenericTable, "table", "generic_table_id"),
     RoleRef: lambda path: RoleRef(uuid_of(path, "role_id")),
     UserRef: lambda path: UserRef(path["user_id"]),
 }

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from gateway.access.idempotency import Remembered
 from gateway.access.operations.projects import CreateProject, DeleteProject, GetProject, ListProjects, RenameProject
 from gateway.access.refs import ProjectRef
-from gateway.access.repetition import Remembered
 from gateway.api.context import Ctx
 from gateway.api.serves import serve
 from gateway.governance.projects import Projects
@@ -15,7 +15,7 @@ from gateway.protocol.projects import CreatedProject
 async def replay_create(ctx: Ctx, remembered: Remembered) -> CreatedProject:
     """Return the project's id, for callers that see the project."""
     created = ProjectRef(remembered.detail["project_id"])
-    project = await ctx.parts.projects.get(await ctx.admit(GetProject(created)))
+    project = await ctx.services.projects.get(await ctx.admit(GetProject(created)))
     return CreatedProject(project_id=project.project_id)
 
 

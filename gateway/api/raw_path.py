@@ -19,8 +19,8 @@ from gateway.iceberg.errors import BadRequestException
 
 
 class RawPath:
-    """ASGI: puts the decoded path into the scope. Refuses paths whose segments hold a slash or are not UTF-8, and
-    U+0000 in path, query and headers.
+    """ASGI middleware that sets the decoded path. Refuses segments with a slash or without UTF-8, and U+0000 in path,
+    query and headers.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -45,11 +45,11 @@ _ALSO_KNOWN: Final = " A column is known as field-id:<id>, too: so its rights ar
 
 
 def decode_path(raw: bytes) -> str:
-    """The path with each segment decoded once. Raises BadRequestException.
+    """Return the path with each segment decoded once. Raises BadRequestException.
 
-    A decoded slash would make one name look like two, and U+0000 ends names in too many places. Columns may have names
-    that are refused here, so it is told how else they are named; a column without a name would be skipped by the
-    router, and what was asked about one column be answered about all of them.
+    A decoded slash would turn one name into two, and U+0000 ends names in too many places. Columns may have names that
+    are refused here, so the message names the other way to refer to them. The router would skip a column without a
+    name, and the request would be about all columns.
     """
     path = raw.split(b"?", 1)[0]
     of_column = path.startswith(b"/management/") and b"/columns/" in path

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from gateway.access.idempotency import Remembered
 from gateway.access.operations.grants import Assignment
 from gateway.access.operations.roles import (
     AddRoleMembers,
@@ -25,7 +26,6 @@ from gateway.access.operations.roles import (
 from gateway.access.principal_ids import require_fitting
 from gateway.access.privileges import Privilege
 from gateway.access.refs import RoleRef
-from gateway.access.repetition import Remembered
 from gateway.access.request import Body
 from gateway.access.tuples import Principal
 from gateway.api.context import Ctx
@@ -37,7 +37,7 @@ from gateway.protocol.roles import Role, RoleMembersRequest
 
 async def replay_create(ctx: Ctx, remembered: Remembered) -> Role:
     """Return the role as it is now."""
-    return await ctx.parts.roles.get(await ctx.admit(GetRole(RoleRef(UUID(remembered.detail["role_id"])))))
+    return await ctx.services.roles.get(await ctx.admit(GetRole(RoleRef(UUID(remembered.detail["role_id"])))))
 
 
 @serves(AddRoleMembers, reads=(Body(RoleMembersRequest),))
@@ -45,14 +45,14 @@ async def add_role_members(ctx: Ctx) -> None:
     """Put users and roles into a role."""
     on, request = ctx.ref(RoleRef), await ctx.body(RoleMembersRequest)
     entries = dict.fromkeys(_entry(member.type, member.id) for member in request.members)
-    await ctx.parts.grants.change(await ctx.admit(AddRoleMembers(on, *require_writable(on, tuple(entries), ()))))
+    await ctx.services.grants.change(await ctx.admit(AddRoleMembers(on, *require_writable(on, tuple(entries), ()))))
 
 
 @serves(RemoveRoleMember)
 async def remove_role_member(ctx: Ctx) -> None:
     """Take a user or a role out of a role."""
     on, entry = ctx.ref(RoleRef), _entry(ctx.path["member_type"], ctx.path["member_id"])
-    await ctx.parts.grants.change(await ctx.admit(RemoveRoleMember(on, *require_writable(on, (), (entry,)))))
+    await ctx.services.grants.change(await ctx.admit(RemoveRoleMember(on, *require_writable(on, (), (entry,)))))
 
 
 def _entry(type: str, id: str) -> Assignment:

@@ -10,6 +10,7 @@ from litestar import Response
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gateway.access.idempotency import Remembered
 from gateway.access.operations.scim import (
     CreateScimGroup,
     CreateScimUser,
@@ -29,7 +30,6 @@ from gateway.access.operations.scim import (
     ReplaceScimGroup,
     ReplaceScimUser,
 )
-from gateway.access.repetition import Remembered
 from gateway.access.request import Body, Query
 from gateway.api.context import Ctx
 from gateway.api.path_refs import uuid_of
@@ -64,41 +64,41 @@ Resource = TypeVar("Resource", ScimUser, ScimGroup)
 
 @serves(GetScimConfig, reads=_FILTER)
 async def get_config(ctx: Ctx) -> Response[discovery.ScimConfig]:
-    """What is supported."""
+    """Return the supported features."""
     await _describe(ctx, GetScimConfig())
     return _told(discovery.config(MAX_RESULTS))
 
 
 @serves(ListScimResourceTypes, reads=_FILTER)
 async def list_resource_types(ctx: Ctx) -> Response[discovery.ScimResourceTypeList]:
-    """The kinds of resources."""
+    """List the resource types."""
     await _describe(ctx, ListScimResourceTypes())
     return _told(discovery.resource_types())
 
 
 @serves(GetScimResourceType, reads=_FILTER)
 async def get_resource_type(ctx: Ctx) -> Response[discovery.ScimResourceType]:
-    """One kind of resources."""
+    """Return a resource type."""
     await _describe(ctx, GetScimResourceType())
     return _told(discovery.resource_type(ctx.path["resource_type"]))
 
 
 @serves(ListScimSchemas, reads=_FILTER)
 async def list_schemas(ctx: Ctx) -> Response[discovery.ScimSchemaList]:
-    """The attributes that are kept."""
+    """List the schemas."""
     await _describe(ctx, ListScimSchemas())
     return _told(discovery.schemas())
 
 
 @serves(GetScimSchema, reads=_FILTER)
 async def get_schema(ctx: Ctx) -> Response[discovery.ScimSchema]:
-    """The attributes that are kept of one kind of resources."""
+    """Return the schema of one resource type."""
     await _describe(ctx, GetScimSchema())
     return _told(discovery.schema(ctx.path["schema_urn"]))
 
 
 async def _describe(ctx: Ctx, operation: Discovery) -> None:
-    await ctx.parts.scim_users.describe(await ctx.admit(operation))
+    await ctx.services.scim_users.describe(await ctx.admit(operation))
     if ctx.query("filter") is not None:
         raise FilterNotTaken("Schemas, resource types and what is supported are not filtered.")
 
@@ -108,55 +108,55 @@ async def _describe(ctx: Ctx, operation: Discovery) -> None:
 
 @serves(ListScimUsers, reads=_LIST)
 async def list_users(ctx: Ctx) -> Response[ScimUserList]:
-    """The provider's users that a filter takes."""
-    found = await ctx.parts.scim_users.list(await ctx.admit(ListScimUsers(*_page(ctx))))
+    """List the provider's users that match a filter."""
+    found = await ctx.services.scim_users.list(await ctx.admit(ListScimUsers(*_page(ctx))))
     selection = _selection(ctx)
     return _told(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
 
 
 @serves(GetScimUser, reads=_SELECTION)
 async def get_user(ctx: Ctx) -> Response[ScimUser]:
-    """One user."""
-    return _one(ctx, await ctx.parts.scim_users.get(await ctx.admit(GetScimUser(_id(ctx)))))
+    """Return a user."""
+    return _one(ctx, await ctx.services.scim_users.get(await ctx.admit(GetScimUser(_id(ctx)))))
 
 
 async def replay_create_user(ctx: Ctx, remembered: Remembered) -> Response[ScimUser]:
-    """The user as it is now."""
+    """Return the user as it is now."""
     id = UUID(remembered.detail["scim_id"])
-    return _one(ctx, await ctx.parts.scim_users.get(await ctx.admit(GetScimUser(id))), created=True)
+    return _one(ctx, await ctx.services.scim_users.get(await ctx.admit(GetScimUser(id))), created=True)
 
 
 async def replay_user(ctx: Ctx, remembered: Remembered) -> Response[ScimUser]:
-    """The user as it is now."""
-    return _one(ctx, await ctx.parts.scim_users.get(await ctx.admit(GetScimUser(_id(ctx)))))
+    """Return the user as it is now."""
+    return _one(ctx, await ctx.services.scim_users.get(await ctx.admit(GetScimUser(_id(ctx)))))
 
 
 @serves(CreateScimUser, replay=replay_create_user, reads=(Body(UserRequest), *_SELECTION))
 async def create_user(ctx: Ctx) -> Response[ScimUser]:
-    """Make a user."""
+    """Create a user."""
     operation = CreateScimUser(user_of(await ctx.scim(UserRequest)))
-    return _one(ctx, await ctx.parts.scim_users.create(await ctx.admit(operation)), created=True)
+    return _one(ctx, await ctx.services.scim_users.create(await ctx.admit(operation)), created=True)
 
 
 @serves(ReplaceScimUser, replay=replay_user, reads=(Body(UserRequest), *_SELECTION))
 async def replace_user(ctx: Ctx) -> Response[ScimUser]:
-    """Write all of a user."""
+    """Replace all attributes of a user."""
     operation = ReplaceScimUser(_id(ctx), user_of(await ctx.scim(UserRequest)), if_match=ctx.header("if-match"))
-    return _one(ctx, await ctx.parts.scim_users.replace(await ctx.admit(operation)))
+    return _one(ctx, await ctx.services.scim_users.replace(await ctx.admit(operation)))
 
 
 @serves(PatchScimUser, replay=replay_user, reads=(Body(PatchRequest), *_SELECTION))
 async def patch_user(ctx: Ctx) -> Response[ScimUser]:
-    """Write some of a user."""
+    """Change attributes of a user."""
     operation = PatchScimUser(_id(ctx), await ctx.scim(PatchRequest), if_match=ctx.header("if-match"))
-    return _one(ctx, await ctx.parts.scim_users.patch(await ctx.admit(operation)))
+    return _one(ctx, await ctx.services.scim_users.patch(await ctx.admit(operation)))
 
 
 @serves(DeleteScimUser)
 async def delete_user(ctx: Ctx) -> None:
     """Delete a user with every grant to the user."""
     permit = await ctx.admit(DeleteScimUser(_id(ctx), if_match=ctx.header("if-match")))
-    ctx.parts.met.discard(await ctx.parts.scim_users.delete(permit))
+    ctx.services.met.discard(await ctx.services.scim_users.delete(permit))
 
 
 # ---- groups --------------------------------------------------------------------------------------------------------
@@ -164,67 +164,67 @@ async def delete_user(ctx: Ctx) -> None:
 
 @serves(ListScimGroups, reads=_LIST)
 async def list_groups(ctx: Ctx) -> Response[ScimGroupList]:
-    """The provider's groups that a filter takes."""
+    """List the provider's groups that match a filter."""
     selection = _selection(ctx)
     operation = ListScimGroups(*_page(ctx), ctx.project(), with_members=selection.takes("members"))
-    found = await ctx.parts.scim_groups.list(await ctx.admit(operation))
+    found = await ctx.services.scim_groups.list(await ctx.admit(operation))
     return _told(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
 
 
 @serves(GetScimGroup, reads=_SELECTION)
 async def get_group(ctx: Ctx) -> Response[ScimGroup]:
-    """One group."""
+    """Return a group."""
     return await _read_group(ctx)
 
 
 async def _read_group(ctx: Ctx) -> Response[ScimGroup]:
     operation = GetScimGroup(ctx.project(), _id(ctx), with_members=_selection(ctx).takes("members"))
-    return _one(ctx, await ctx.parts.scim_groups.get(await ctx.admit(operation)))
+    return _one(ctx, await ctx.services.scim_groups.get(await ctx.admit(operation)))
 
 
 async def replay_create_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
-    """The group as it is now."""
+    """Return the group as it is now."""
     operation = GetScimGroup(ctx.project(), UUID(remembered.detail["scim_id"]))
-    return _one(ctx, await ctx.parts.scim_groups.get(await ctx.admit(operation)), created=True)
+    return _one(ctx, await ctx.services.scim_groups.get(await ctx.admit(operation)), created=True)
 
 
 async def replay_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
-    """The group as it is now."""
+    """Return the group as it is now."""
     return await _read_group(ctx)
 
 
 @serves(CreateScimGroup, replay=replay_create_group, reads=(Body(GroupRequest), *_SELECTION))
 async def create_group(ctx: Ctx) -> Response[ScimGroup]:
-    """Make a group."""
+    """Create a group."""
     operation = CreateScimGroup(ctx.project(), group_of(await ctx.scim(GroupRequest)))
-    return _one(ctx, await ctx.parts.scim_groups.create(await ctx.admit(operation)), created=True)
+    return _one(ctx, await ctx.services.scim_groups.create(await ctx.admit(operation)), created=True)
 
 
 @serves(ReplaceScimGroup, replay=replay_group, reads=(Body(GroupRequest), *_SELECTION))
 async def replace_group(ctx: Ctx) -> Response[ScimGroup]:
-    """Write all of a group."""
+    """Replace the name and the members of a group."""
     group = group_of(await ctx.scim(GroupRequest))
     operation = ReplaceScimGroup(ctx.project(), _id(ctx), group, if_match=ctx.header("if-match"))
-    return _one(ctx, await ctx.parts.scim_groups.replace(await ctx.admit(operation)))
+    return _one(ctx, await ctx.services.scim_groups.replace(await ctx.admit(operation)))
 
 
 async def replay_patch_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup | None]:
-    """The group as it is now, as far as it is asked for."""
+    """Return the requested attributes of the group as it is now."""
     return await _patched(ctx)
 
 
 @serves(PatchScimGroup, replay=replay_patch_group, reads=(Body(PatchRequest), *_SELECTION))
 async def patch_group(ctx: Ctx) -> Response[ScimGroup | None]:
-    """Write some of a group."""
+    """Change attributes of a group."""
     group = patched_group(await ctx.scim(PatchRequest))
     operation = PatchScimGroup(ctx.project(), _id(ctx), group, if_match=ctx.header("if-match"))
-    await ctx.parts.scim_groups.patch(await ctx.admit(operation))
+    await ctx.services.scim_groups.patch(await ctx.admit(operation))
     return await _patched(ctx)
 
 
 async def _patched(ctx: Ctx) -> Response[ScimGroup | None]:
-    """The group where the request says which attributes of it to tell (RFC 7644 section 3.5.2). Else nothing: a group
-    may have thousands of members, and providers change it often.
+    """Return the group if the request names attributes (RFC 7644 section 3.5.2), else nothing: a group may have
+    thousands of members, and providers change it often.
     """
     if not ctx.queries("attributes"):
         return Response(None, status_code=204)
@@ -235,14 +235,14 @@ async def _patched(ctx: Ctx) -> Response[ScimGroup | None]:
 async def delete_group(ctx: Ctx) -> None:
     """Delete a group: the role, with every grant on it and to it."""
     permit = await ctx.admit(DeleteScimGroup(ctx.project(), _id(ctx), if_match=ctx.header("if-match")))
-    await ctx.parts.scim_groups.delete(permit)
+    await ctx.services.scim_groups.delete(permit)
 
 
 # ---- requests and answers ------------------------------------------------------------------------------------------
 
 
 def _id(ctx: Ctx) -> UUID:
-    """The id in the path. Raises NoSuchResource for what is none: nothing can have it."""
+    """Return the id in the path. Raises NoSuchResource for a malformed one, which no resource can have."""
     try:
         return uuid_of(ctx.path, "scim_id")
     except BadRequestException:
@@ -250,8 +250,8 @@ def _id(ctx: Ctx) -> UUID:
 
 
 def _page(ctx: Ctx) -> tuple[str | None, int, int | None]:
-    """(filter, number of the first resource, how many) of a list. Raises InvalidValue, and NotSupported for an order:
-    who takes it for sorted would be told something wrong.
+    """Return the filter, the number of the first resource, and the count of a list. Raises InvalidValue, and
+    NotSupported for an order, which the list does not have.
     """
     if ctx.refused_query("sortBy"):
         raise NotSupported("Lists are not sorted here: they are in the order of ids.")
@@ -260,7 +260,7 @@ def _page(ctx: Ctx) -> tuple[str | None, int, int | None]:
 
 
 def _number(text: str | None, least: int | None) -> int | None:
-    """A whole number of a query; what is below `least` counts as that. Raises InvalidValue."""
+    """Return a whole number of a query, at least `least`. Raises InvalidValue."""
     if text is None:
         return None
     digits = text.removeprefix("-")
@@ -285,5 +285,5 @@ def _one(ctx: Ctx, resource: Resource, *, created: bool = False) -> Response[Res
 
 
 def _selection(ctx: Ctx) -> Selection:
-    """What is to be told of each resource. Read once for a request: lists may be long."""
+    """Return the attributes to answer of each resource. Read once for a request, because lists may be long."""
     return Selection.of(ctx.queries("attributes"), ctx.queries("excludedAttributes"))

@@ -17,9 +17,9 @@ from gateway.access.operation import HttpOperation
 from gateway.access.permit import Permit
 from gateway.access.request import Source
 from gateway.api.binding import inputs_of
-from gateway.api.nothing import Nothing, answers_nothing
-from gateway.api.parts import Parts
-from gateway.api.repeat import once
+from gateway.api.empty_response import EmptyResponse, answers_nothing
+from gateway.api.idempotency import once
+from gateway.api.services import Services
 
 SERVED: dict[type[HttpOperation], HTTPRouteHandler] = {}
 """Which handler serves each operation, filled on import of the handler modules."""
@@ -49,15 +49,15 @@ def serve(
 ) -> HTTPRouteHandler:
     """Make the route of an operation whose use case gives the whole answer.
 
-    `use_case` is a method of a class that `Parts` holds one object of; the return annotation is the answer.
-    `replay` is as for `serves`. Raises TypeError as `serves` does, and when `Parts` has no such object.
+    `use_case` is a method of a class that `Services` holds one object of; its return annotation is the answer. `replay`
+    is as for `serves`. Raises TypeError as `serves` does, and if `Services` has no such object.
     """
     handler = _handler(operation, use_case)
     return serves(operation, replay=replay)(handler)
 
 
 def replay_by(operation: type[Op], use_case: Callable[[Any, Permit[Op]], Awaitable[Answer]]) -> Replay:
-    """Return a replay that answers what `operation`, read from the same request, answers now."""
+    """Return a replay that answers with the present answer of `operation`, read from the same request."""
     handler = _handler(operation, use_case)
 
     async def replay(ctx: Any, remembered: object) -> Any:
@@ -71,12 +71,11 @@ def serves(
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """Make a handler of the endpoint that all `operations` name; the first one gives its name and status.
 
-    Whatever changes anything heeds idempotency keys (`repeat.py`). `replay` makes the answer anew, through the door,
-    when a success is repeated; it takes the context and what is remembered. Answers without content need none. `reads`
-    is what the handler reads of a request beside the fields of the operations. Older paths (`also_at`) lead to the
-    same handler.
+    Changes heed idempotency keys (`idempotency.py`). When a success is repeated, `replay` makes the answer anew,
+    through the door, from the context and the recorded success. Empty answers need none. `reads` are the inputs of the
+    handler beside the fields of the operations. Older paths (`also_at`) lead to the same handler.
 
-    Raises TypeError when they name different endpoints, one that is no route, or when one of them is served already.
+    Raises TypeError if the operations name different endpoints, if one has no route, or if one is served already.
     """
     first = operations[0]
     if not issubclass(first, HttpOperation):
@@ -100,7 +99,7 @@ def serves(
             status_code=first.returns,
             operation_id=first.__name__,
             summary=(first.__doc__ or "").split("\n")[0],
-            response_class=Nothing if answers_nothing(handler) else None,
+            response_class=EmptyResponse if answers_nothing(handler) else None,
             opt={OPERATIONS_OF: frozenset(operations), REPEATED_BY: replay, INPUTS: inputs_of(operations, reads)},
         )(once(handler, first, replay) if first.heeds_keys() else handler)
         for each in operations:
@@ -119,7 +118,7 @@ def _handler(
     # `Any`: the context's own module imports this one.
     async def handle(ctx: Any) -> Answer:
         permit: Permit[Op] = await ctx.admit(await ctx.read(operation))
-        answer: Answer = await getattr(getattr(ctx.parts, attribute), method)(permit)
+        answer: Answer = await getattr(getattr(ctx.services, attribute), method)(permit)
         return answer
 
     handle.__name__ = operation.name()
@@ -128,7 +127,7 @@ def _handler(
 
 
 def _attribute_of(use_case: Callable[..., Any]) -> str:
-    """Return the attribute of `Parts` whose class has this method. Raises TypeError when there is none."""
+    """Return the attribute of `Services` whose class has this method. Raises TypeError if there is none."""
     owner, _, name = use_case.__qualname__.rpartition(".")
     for attribute, kind in _use_cases().items():
         if any(each.__name__ == owner and each.__dict__.get(name) is use_case for each in kind.__mro__):
@@ -138,7 +137,7 @@ def _attribute_of(use_case: Callable[..., Any]) -> str:
 
 @functools.cache
 def _use_cases() -> dict[str, type]:
-    return {name: kind for name, kind in typing.get_type_hints(Parts).items() if isinstance(kind, type)}
+    return {name: kind for name, kind in typing.get_type_hints(Services).items() if isinstance(kind, type)}
 
 
 def _inject_context(handler: Callable[..., Any]) -> None:

@@ -27,7 +27,7 @@ async def get_endpoint_statistics(ctx: Ctx) -> EndpointStatistics:
         operation = GetWarehouseEndpointStatistics(*hours, WarehouseRef(request.warehouse.id))
     else:
         operation = GetProjectEndpointStatistics(*hours, ctx.project(), isinstance(request.warehouse, NoWarehouse))
-    return await ctx.parts.statistics.endpoints(await ctx.admit(operation))
+    return await ctx.services.statistics.endpoints(await ctx.admit(operation))
 
 
 serve(GetWarehouseStatistics, Statistics.warehouse)

@@ -14,5 +14,5 @@ from gateway.telemetry.health import HealthReport
 @serves(GetHealth)
 async def get_health(ctx: Ctx) -> Response[HealthReport]:
     """200 when every dependency is well, else 503."""
-    report = ctx.parts.health.report()
+    report = ctx.services.health.report()
     return Response(report, status_code=200 if report.healthy else 503, headers={"Cache-Control": "no-store"})

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from gateway.access.idempotency import Remembered
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import (
     CommitTable,
@@ -15,8 +16,7 @@ from gateway.access.operations.tables import (
     ReportMetrics,
     TableExists,
 )
-from gateway.access.refs import TableRef
-from gateway.access.repetition import Remembered
+from gateway.access.refs import Table, TableRef, TabularRef
 from gateway.access.request import Header, Query
 from gateway.api.answers import CommitAnswer, TableAnswer, not_modified_or, tagged
 from gateway.api.context import Ctx
@@ -42,10 +42,10 @@ async def replay_create(ctx: Ctx, remembered: Remembered) -> TableAnswer:
     namespace, name = operation.namespace, operation.request.name
     if operation.request.stage_create:
         keys = None if managed else VendCreationCredentials(namespace, name)
-        return not_modified_or(await ctx.parts.tables.restage(*await ctx.admit_with(operation, keys), remembered))
-    table = TableRef(namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
+        return not_modified_or(await ctx.services.tables.restage(*await ctx.admit_with(operation, keys), remembered))
+    table = TabularRef(Table, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
     load = LoadTable(table, LoadOptions(client_managed=managed))
-    return not_modified_or(await ctx.parts.tables.load(*await ctx.admit_with(load, _keys_of(load))))
+    return not_modified_or(await ctx.services.tables.load(*await ctx.admit_with(load, _keys_of(load))))
 
 
 @serves(CreateTable, VendCreationCredentials, replay=replay_create, reads=(_DELEGATION,))
@@ -54,7 +54,7 @@ async def create_table(ctx: Ctx) -> TableAnswer:
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     operation = await ctx.read(CreateTable)
     keys = None if managed else VendCreationCredentials(operation.namespace, operation.request.name)
-    return not_modified_or(await ctx.parts.tables.create(*await ctx.admit_with(operation, keys)))
+    return not_modified_or(await ctx.services.tables.create(*await ctx.admit_with(operation, keys)))
 
 
 @serves(LoadTable, reads=(Query("snapshots"), Query("referenced-by"), _DELEGATION, Header("if-none-match")))
@@ -67,7 +67,7 @@ async def load_table(ctx: Ctx) -> TableAnswer:
         known=etags.parse_if_none_match(ctx.header("if-none-match")),
     )
     operation = await ctx.read(LoadTable, options=options)
-    return not_modified_or(await ctx.parts.tables.load(*await ctx.admit_with(operation, _keys_of(operation))))
+    return not_modified_or(await ctx.services.tables.load(*await ctx.admit_with(operation, _keys_of(operation))))
 
 
 def _keys_of(operation: LoadTable) -> VendCredentials | None:
@@ -78,7 +78,7 @@ def _keys_of(operation: LoadTable) -> VendCredentials | None:
 async def replay_commit(ctx: Ctx, remembered: Remembered) -> CommitAnswer:
     """Return the table as it is now: the commit is in it, and perhaps others are that followed."""
     permit = await ctx.admit(LoadTable(ctx.ref(TableRef)))
-    state = await ctx.parts.tables.committed(permit)
+    state = await ctx.services.tables.committed(permit)
     return tagged(state, etags.of_commit(permit, None, state.metadata_location))
 
 
@@ -88,10 +88,10 @@ async def commit_table(ctx: Ctx) -> CommitAnswer:
     request = await ctx.body(CommitTableRequest)
     if any(isinstance(requirement, AssertCreate) for requirement in request.requirements):
         creating = await ctx.admit(await ctx.read(CommitTableCreation))
-        made = await ctx.parts.commits.create(creating)
+        made = await ctx.services.commits.create(creating)
         return tagged(made, etags.of_commit(creating, None, made.metadata_location))
     permit = await ctx.admit(await ctx.read(CommitTable))
-    done = await ctx.parts.commits.commit(permit)
+    done = await ctx.services.commits.commit(permit)
     return tagged(done, etags.of_commit(permit, permit.table(permit.operation.table).id, done.metadata_location))
 
 

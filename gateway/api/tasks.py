@@ -30,23 +30,23 @@ from gateway.protocol.tasks import ScheduledTask, ScheduleTaskRequest, Warehouse
 
 @serves(GetTask, FindTask)
 async def get_task(ctx: Ctx) -> WarehouseTaskDetails:
-    """Find a task, and tell of it what the right on its object allows."""
-    found = await ctx.parts.tasks.find_one(await ctx.admit(await ctx.read(FindTask)))
-    return await ctx.parts.tasks.get(await ctx.admit(found))
+    """Find a task, and return the part that the right on its object allows."""
+    found = await ctx.services.tasks.find_one(await ctx.admit(await ctx.read(FindTask)))
+    return await ctx.services.tasks.get(await ctx.admit(found))
 
 
 @serves(ControlTasks, FindTasks)
 async def control_tasks(ctx: Ctx) -> None:
     """Find tasks, and stop, cancel or start them."""
-    found = await ctx.parts.tasks.find(await ctx.admit(await ctx.read(FindTasks)))
-    await ctx.parts.tasks.control(await ctx.admit(found))
+    found = await ctx.services.tasks.find(await ctx.admit(await ctx.read(FindTasks)))
+    await ctx.services.tasks.control(await ctx.admit(found))
 
 
 @serves(ScheduleTask, reads=(Body(ScheduleTaskRequest),))
 async def schedule_task(ctx: Ctx) -> ScheduledTask:
     """Refuse a task by hand."""
     await ctx.body(ScheduleTaskRequest)
-    return await ctx.parts.task_queues.schedule(await ctx.admit(await ctx.read(ScheduleTask)))
+    return await ctx.services.task_queues.schedule(await ctx.admit(await ctx.read(ScheduleTask)))
 
 
 serve(ListTasks, Tasks.list)

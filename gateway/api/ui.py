@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page at `/ui`: sign in with a browser, see who one is here, and which projects and warehouses one sees.
+"""The page at `/ui`: sign in with a browser, see the own identity, and the visible projects and warehouses.
 
 It is three files of the package, without a framework, a build or another server. The sign-in is a redirect and back
-(authorization code with PKCE, state and nonce); the token is kept by the browser for this tab alone. Everything the
-page shows it asks of the interface with that token, so the page itself decides nothing.
+(authorization code with PKCE, state and nonce); the browser keeps the token for this tab alone. The page reads
+everything from the API with that token, so it decides nothing itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _ASSETS: Final = {"ui.js": "text/javascript", "ui.css": "text/css", "mark.svg": 
 
 
 class _Told(msgspec.Struct, frozen=True, rename="camel"):
-    """What the page is told: whether sign-in is set up, where it is, and whether there is a page of the interface."""
+    """The configuration of the page: whether sign-in is set up, where it is, and whether the API documentation is
+    served.
+    """
 
     set_up: bool
     sign_in: SignIn | None
@@ -41,7 +43,7 @@ async def show_ui(ctx: Ctx) -> Response[str]:
     """The page; 404 when it is switched off."""
     _require_shown(ctx)
     sign_in = await pages.sign_in_of(ctx)
-    told = msgspec.json.encode(_Told(ctx.parts.sign_in is not None, sign_in, ctx.parts.swagger_ui)).decode()
+    told = msgspec.json.encode(_Told(ctx.services.sign_in is not None, sign_in, ctx.services.swagger_ui)).decode()
     # In an attribute and not in a script: the page may run no text of its own (`script-src 'self'`).
     text = (await asyncio.to_thread(_read, "ui.html")).decode().replace("{{told}}", html.escape(told, quote=True))
     return pages.page(text, sign_in=sign_in, styles="'self'", opener=pages.ALONE)
@@ -58,7 +60,7 @@ async def get_ui_asset(ctx: Ctx) -> Response[bytes]:
 
 
 def _require_shown(ctx: Ctx) -> None:
-    if not ctx.parts.ui:
+    if not ctx.services.ui:
         raise NoSuchRoute("There is no such endpoint.")
 
 

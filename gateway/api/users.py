@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from litestar import Response
 
+from gateway.access.idempotency import Remembered
 from gateway.access.operations.users import (
     DeleteSelf,
     DeleteUser,
@@ -23,7 +24,6 @@ from gateway.access.operations.users import (
 )
 from gateway.access.principal_ids import require_fitting
 from gateway.access.refs import UserRef
-from gateway.access.repetition import Remembered
 from gateway.access.request import Body
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
@@ -35,14 +35,15 @@ _REMEMBERED = 100_000
 
 
 async def meet(ctx: Ctx) -> None:
-    """Give the caller a user record on their first call; a process remembers whom it has met. In read-only maintenance
-    nobody is registered, and who is not goes on without a record (lakekeeper.md 2.2). Nor is who is only named by an
-    engine: a record is made by users themselves.
+    """Create the caller's user record on the first request; each process caches the callers that have one.
+
+    In read-only maintenance no record is created, and the request continues without one. Nor is one created for a user
+    whom an engine only names: users create their records themselves.
     """
-    met = ctx.parts.met
-    if ctx.actor.engine is not None or ctx.actor.id in met or ctx.parts.door.pauses(RegisterSelf):
+    met = ctx.services.met
+    if ctx.actor.engine is not None or ctx.actor.id in met or ctx.services.door.pauses(RegisterSelf):
         return
-    await ctx.parts.users.register(await ctx.admit(RegisterSelf()))
+    await ctx.services.users.register(await ctx.admit(RegisterSelf()))
     if len(met) >= _REMEMBERED:
         met.clear()
     met.add(ctx.actor.id)
@@ -51,7 +52,7 @@ async def meet(ctx: Ctx) -> None:
 async def replay_create(ctx: Ctx, remembered: Remembered) -> Response[User]:
     """Return the record as it is now, with the status of the first answer."""
     id = (await ctx.body(CreateUserRequest)).id or ctx.actor.id
-    user = await ctx.parts.users.get(await ctx.admit(GetUser(UserRef(id))))
+    user = await ctx.services.users.get(await ctx.admit(GetUser(UserRef(id))))
     return Response(user, status_code=201 if remembered.detail["created"] == "true" else 200)
 
 
@@ -61,11 +62,11 @@ async def create_user(ctx: Ctx) -> Response[User]:
     request = await ctx.body(CreateUserRequest)
     if request.id is None or request.id == ctx.actor.id:
         own = RegisterSelf("create-endpoint", request.name, request.user_type, request.update_if_exists)
-        user, created = await ctx.parts.users.register(await ctx.admit(own))
+        user, created = await ctx.services.users.register(await ctx.admit(own))
     else:
         id = require_fitting(request.id)
         other = ProvisionUser(id, request.name, request.email, request.user_type, request.update_if_exists)
-        user, created = await ctx.parts.users.provision(await ctx.admit(other))
+        user, created = await ctx.services.users.provision(await ctx.admit(other))
     return Response(user, status_code=201 if created else 200)
 
 
@@ -74,9 +75,9 @@ async def update_user(ctx: Ctx) -> User:
     """Write the name and kind of the caller, or with the right for it of another user, then with an address."""
     user, request = ctx.ref(UserRef), await ctx.body(UpdateUserRequest)
     if _own(ctx, user):
-        return await ctx.parts.users.update(await ctx.admit(UpdateSelf(user, request.name, request.user_type)))
+        return await ctx.services.users.update(await ctx.admit(UpdateSelf(user, request.name, request.user_type)))
     asked = UpdateUser(user, request.name, request.user_type, request.email)
-    return await ctx.parts.users.update(await ctx.admit(asked))
+    return await ctx.services.users.update(await ctx.admit(asked))
 
 
 @serves(DeleteUser, DeleteSelf)
@@ -85,10 +86,10 @@ async def delete_user(ctx: Ctx) -> None:
     user = ctx.ref(UserRef)
     permit = await ctx.admit((DeleteSelf if _own(ctx, user) else DeleteUser)(user))
     try:
-        await ctx.parts.users.delete(permit)
+        await ctx.services.users.delete(permit)
     finally:
         # Also when it is not yet in force everywhere: the record is gone then.
-        ctx.parts.met.discard(user.user_id)
+        ctx.services.met.discard(user.user_id)
 
 
 @serves(ListUserRoles, ListOwnRoles)
@@ -96,7 +97,7 @@ async def list_user_roles(ctx: Ctx) -> NamedRoleList:
     """List the roles that a user is a direct member of."""
     user = ctx.ref(UserRef)
     operation = ListOwnRoles if _own(ctx, user) else ListUserRoles
-    return await ctx.parts.users.roles(await ctx.admit(operation(user)))
+    return await ctx.services.users.roles(await ctx.admit(operation(user)))
 
 
 @serves(ListAllUserRoles, ListAllOwnRoles)
@@ -104,7 +105,7 @@ async def list_all_user_roles(ctx: Ctx) -> NamedRoleList:
     """List the roles that a user is in, also through other roles."""
     user = ctx.ref(UserRef)
     operation = ListAllOwnRoles if _own(ctx, user) else ListAllUserRoles
-    return await ctx.parts.users.all_roles(await ctx.admit(operation(user)))
+    return await ctx.services.users.all_roles(await ctx.admit(operation(user)))
 
 
 def _own(ctx: Ctx, user: UserRef) -> bool:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from gateway.access.idempotency import Remembered
 from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
-from gateway.access.refs import NamespaceRef, ViewRef
-from gateway.access.repetition import Remembered
+from gateway.access.refs import NamespaceRef, TabularRef, View
 from gateway.access.request import Query
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
@@ -17,15 +17,15 @@ from gateway.iceberg.wire import CreateViewRequest, LoadViewResult
 async def replay_create(ctx: Ctx, remembered: Remembered) -> LoadViewResult:
     """Return the view as it is now."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(CreateViewRequest)).name
-    view = ViewRef(namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
-    return await ctx.parts.views.load(await ctx.admit(LoadView(view)))
+    view = TabularRef(View, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
+    return await ctx.services.views.load(await ctx.admit(LoadView(view)))
 
 
 @serves(LoadView, reads=(Query("referenced-by"),))
 async def load_view(ctx: Ctx) -> LoadViewResult:
     """Load a view."""
     await ctx.come_through()
-    return await ctx.parts.views.load(await ctx.admit(await ctx.read(LoadView)))
+    return await ctx.services.views.load(await ctx.admit(await ctx.read(LoadView)))
 
 
 serve(ListViews, Views.list)

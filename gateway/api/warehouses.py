@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from gateway.access.idempotency import Remembered
 from gateway.access.operations.warehouses import (
     ActivateWarehouse,
     CreateWarehouse,
@@ -20,7 +21,6 @@ from gateway.access.operations.warehouses import (
     ValidateWarehouseCreation,
 )
 from gateway.access.refs import WarehouseRef
-from gateway.access.repetition import Remembered
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve
 from gateway.governance.warehouse_changes import WarehouseChanges
@@ -32,12 +32,12 @@ from gateway.protocol.warehouses import Warehouse
 async def replay_create(ctx: Ctx, remembered: Remembered) -> Warehouse:
     """Return the warehouse as it is now."""
     created = WarehouseRef(UUID(remembered.detail["warehouse_id"]))
-    return await ctx.parts.warehouses.get(await ctx.admit(GetWarehouse(created)))
+    return await ctx.services.warehouses.get(await ctx.admit(GetWarehouse(created)))
 
 
 async def replay_protection(ctx: Ctx, remembered: Remembered) -> ProtectionAnswer:
     """Return whether the warehouse is protected now."""
-    warehouse = await ctx.parts.warehouses.get(await ctx.admit(await ctx.read(GetWarehouse)))
+    warehouse = await ctx.services.warehouses.get(await ctx.admit(await ctx.read(GetWarehouse)))
     return ProtectionAnswer(protected=warehouse.protected, updated_at=warehouse.updated_at)
 
 

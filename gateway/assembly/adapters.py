@@ -22,6 +22,7 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.migrate import require_current_schema
 from gateway.db.models import ActiveModel, active_model
+from gateway.db.read_pool import ReadPool
 from gateway.db.secrets import Sealer, sealer_for
 from gateway.db.signing_keys import SigningKeys
 from gateway.fga.client import FgaClient
@@ -30,9 +31,9 @@ from gateway.fga.relationships import to_wire
 from gateway.identity.delegated import KEY_SIGNS_SECONDS, KEY_VERIFIES_SECONDS, DelegatedTokens
 from gateway.identity.own_keys import OwnKeys
 from gateway.opa.decider import OpaDecider
-from gateway.postgres_url import asyncpg_url
 from gateway.scope.rules import StorageRules
 from gateway.settings import Settings
+from gateway.settings.postgres_url import asyncpg_url
 from gateway.storage.connector import Connector
 from gateway.storage.files import Files
 from gateway.storage.provider import ClientOptions, StorageClients
@@ -40,7 +41,7 @@ from gateway.storage.registry import open_clients
 from gateway.tasks.model_changes import NOTICED_WITHIN, REQUIRED
 from gateway.tasks.models import ModelWatch
 from gateway.telemetry.metrics import Metrics
-from gateway.trust import Trust, for_postgres
+from gateway.tls import Trust, for_postgres
 from gateway.vending.cache import CredentialCache, RememberedCredentials, uncached
 from gateway.vending.vendor import Vendor
 
@@ -58,6 +59,26 @@ async def open_database(settings: Settings, trust: Trust, stack: AsyncExitStack,
         async with database.read() as connection:
             await servers.require_home(connection)
     return database
+
+
+def open_read_pool(
+    settings: Settings, trust: Trust, database: Database, server_id: UUID, stack: AsyncExitStack
+) -> ReadPool:
+    """Return the reads for people: from the replica, if one is named. It need not be up."""
+    url = settings.read_url()
+    if url is None:
+        return ReadPool(database, None, server_id)
+    replica = Database(
+        asyncpg_url(url),
+        pool_size=settings.pg_read_pool_connections,
+        acquire_timeout=settings.pg_acquire_timeout,
+        # Shorter than on the primary, which still has to answer when the time is over.
+        statement_timeout=5.0,
+        tls=for_postgres(settings.postgres_tls_mode(url), trust, settings.pg_ssl_root_cert),
+        read_only=True,
+    )
+    stack.push_async_callback(replica.close)
+    return ReadPool(database, replica, server_id)
 
 
 async def open_openfga(settings: Settings, trust: Trust, database: Database, stack: AsyncExitStack) -> FgaClient:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.identity.tokens import VerifiedToken
-from gateway.settings_engines import TrustedEngine
+from gateway.settings.engines import TrustedEngine
 
 
 def owner_properties(engines: Mapping[str, TrustedEngine]) -> frozenset[str]:

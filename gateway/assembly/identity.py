@@ -15,10 +15,10 @@ from gateway.identity.router import Link, OpenIdLink, TokenRouter
 from gateway.identity.sign_in import SignInPlace
 from gateway.identity.tokens import TokenRules
 from gateway.settings import Settings
-from gateway.settings_identity import KubernetesCluster, OpenIdProvider
+from gateway.settings.identity import KubernetesCluster, OpenIdProvider
 from gateway.telemetry.health import Check
 from gateway.telemetry.metrics import Metrics
-from gateway.trust import Trust
+from gateway.tls import Trust
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.door import Door
-from gateway.access.listing import ReachesInUse
+from gateway.access.list_visibility import ReachesInUse
 from gateway.access.provisioning import provisioner_of
 from gateway.access.shares import ShareLimits, Shares
-from gateway.api.parts import Parts
+from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.engines import EnginesByToken, owner_properties
 from gateway.assembly.identity import Identity
@@ -20,7 +20,6 @@ from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.deleted import DeletedTables
-from gateway.catalog.exchanges import Exchanges
 from gateway.catalog.generic_tables import GenericTables
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles
@@ -29,15 +28,17 @@ from gateway.catalog.registrations import Registrations
 from gateway.catalog.renames import Renames
 from gateway.catalog.reports import Reports
 from gateway.catalog.tables import Tables
+from gateway.catalog.token_exchange import TokenExchange
 from gateway.catalog.view_owners import ViewOwners
 from gateway.catalog.views import Views
+from gateway.db.advisory_locks import SharedTurns
 from gateway.db.delivery import TupleDelivery
 from gateway.db.documents import DocumentCache, Documents
 from gateway.db.engine import Database
 from gateway.db.idempotency import Idempotency
 from gateway.db.pending_files import PendingFiles
+from gateway.db.read_pool import ReadPool
 from gateway.db.scim_tokens import ScimTokens
-from gateway.db.turns import SharedTurns
 from gateway.governance.checks import Checks
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
@@ -53,7 +54,7 @@ from gateway.governance.scim_users import ScimUsers
 from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics
-from gateway.governance.storage_reports import StorageTrials
+from gateway.governance.storage_reports import StorageValidator
 from gateway.governance.task_queues import TaskQueues
 from gateway.governance.tasks import Tasks
 from gateway.governance.users import Users
@@ -70,10 +71,11 @@ from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 
 
-def join(
+def build_services(
     settings: Settings,
     metrics: Metrics,
     database: Database,
+    reads: ReadPool,
     door: Door,
     delivery: TupleDelivery,
     health: HealthMonitor,
@@ -81,8 +83,8 @@ def join(
     server_id: UUID,
     stores: Stores,
     reaches: ReachesInUse,
-) -> Parts:
-    """The use cases, joined."""
+) -> Services:
+    """Return the use cases with everything they need."""
     lists = Lists(database, door, reaches)
     once = settings.idempotency
     limits = _limits(settings)
@@ -120,7 +122,7 @@ def join(
         ),
         documents=documents,
     )
-    trials = StorageTrials(
+    trials = StorageValidator(
         clients=stores.clients,
         rules=stores.rules,
         skip=settings.skip_storage_validation,
@@ -154,14 +156,14 @@ def join(
         {id: each.scim_subject for id, each in settings.identity_providers().items() if each.scim_subject is not None}
     )
 
-    return Parts(
+    return Services(
         door=door,
         shares=_shares(settings, metrics),
         authenticate=authenticate,
         authenticate_provisioner=authenticate_provisioner,
         verify=verify,
         actor_of=actor_of,
-        exchanges=Exchanges(database=database, door=door, tokens=delegated),
+        exchanges=TokenExchange(database=database, door=door, tokens=delegated),
         health=health,
         swagger_ui=settings.serve_swagger_ui,
         ui=settings.ui.enabled,
@@ -199,7 +201,7 @@ def join(
         credentials=credentials,
         deleted=DeletedTables(database=database, lists=lists),
         servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
-        users=Users(database=database, delivery=delivery, page_size=settings.pagination_size_max),
+        users=Users(database=database, reads=reads, delivery=delivery, page_size=settings.pagination_size_max),
         projects=Projects(database=database, door=door, delivery=delivery, server_id=server_id, reaches=reaches),
         warehouses=Warehouses(
             database=database,
@@ -212,16 +214,18 @@ def join(
         warehouse_changes=WarehouseChanges(database=database, delivery=delivery),
         warehouse_storage=WarehouseStorage(database=database, storage=stores.storage, trials=trials),
         grants=Grants(database=database, door=door, delivery=delivery),
-        grant_lists=GrantLists(database=database, door=door, page_size=settings.pagination_size_max),
+        grant_lists=GrantLists(database=database, reads=reads, door=door, page_size=settings.pagination_size_max),
         checks=Checks(door=door),
         rights=Rights(door=door),
-        search=Search(database=database, door=door, reaches=reaches),
-        statistics=Statistics(database=database, page_size=settings.pagination_size_max),
-        roles=Roles(database=database, door=door, delivery=delivery, page_size=settings.pagination_size_max),
+        search=Search(reads=reads, door=door, reaches=reaches),
+        statistics=Statistics(reads=reads, page_size=settings.pagination_size_max),
+        roles=Roles(
+            database=database, reads=reads, door=door, delivery=delivery, page_size=settings.pagination_size_max
+        ),
         scim_users=ScimUsers(database=database, delivery=delivery, sources=sources),
         scim_groups=ScimGroups(database=database, door=door, delivery=delivery, sources=sources),
         managed_access=ManagedAccess(database=database, delivery=delivery),
-        tasks=Tasks(database=database, door=door, reaches=reaches, page_size=settings.pagination_size_max),
+        tasks=Tasks(database=database, reads=reads, door=door, reaches=reaches, page_size=settings.pagination_size_max),
         task_queues=TaskQueues(database=database),
         namespace_moves=NamespaceMoves(
             database=database,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit sink of one process (decision 14 of the design).
+"""The audit sink of one process.
 
 Buffered records are written within `flush_seconds`; what a kill may lose is that much of reads and refusals, nothing
 else. Committed records share one insert with whatever else waits (group commit) and return once it is durable.
@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from gateway.access.audit_record import AuditRecord
-from gateway.access.outage import AuditShareFull, AuditUnavailable, DatabaseUnavailable
+from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable, DatabaseUnavailable
 
 _log = structlog.get_logger("audit.sink")
 

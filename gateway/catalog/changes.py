@@ -16,10 +16,10 @@ from uuid_utils.compat import uuid7
 from gateway.access.actor import Actor
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
-from gateway.catalog.computing import extent
+from gateway.catalog.commit_retry import LostRace
 from gateway.catalog.metadata_files import Written
-from gateway.catalog.newcomers import claim_location, owned
-from gateway.catalog.races import LostRace
+from gateway.catalog.offloading import extent
+from gateway.catalog.tabular_creation import claim_location, owned
 from gateway.db import namespaces, tables
 from gateway.db.engine import Connection
 from gateway.db.outbox import Pending

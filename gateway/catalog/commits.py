@@ -14,24 +14,24 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
+from gateway.access.dependency_errors import CommitUnknown
 from gateway.access.operations.tables import CommitTable, CommitTableCreation
 from gateway.access.operations.transactions import CommitTransaction
-from gateway.access.outage import CommitUnknown
 from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.changes import Change, NewTable, TableChange
-from gateway.catalog.computing import aside
+from gateway.catalog.commit_retry import CommitQueue, LostRace, learn_outcome, until_won
 from gateway.catalog.credentials import require_vendable
 from gateway.catalog.metadata_files import MetadataFiles, Written, own_files
-from gateway.catalog.newcomers import place, refuse_chosen_location, refuse_taken_location, taken
-from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
+from gateway.catalog.offloading import offload
 from gateway.catalog.tables import now_ms
+from gateway.catalog.tabular_creation import place, refuse_chosen_location, refuse_taken_location, taken
 from gateway.db import pending_files, tables
+from gateway.db.advisory_locks import SharedTurns
 from gateway.db.delivery import TupleDelivery
 from gateway.db.documents import Document, Documents
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
-from gateway.db.turns import SharedTurns
 from gateway.iceberg.commit import CommitOutcome
 from gateway.iceberg.errors import (
     CatalogError,
@@ -62,7 +62,7 @@ class Commits:
         documents: Documents,
     ) -> None:
         self._documents = documents
-        self._turns = Turns(turns)
+        self._turns = CommitQueue(turns)
         self._database = database
         self._delivery = delivery
         self._files = files
@@ -124,7 +124,7 @@ class Commits:
     async def _attempt(self, permit: AnyCommit, changes: Sequence[Change]) -> list[CommitTableResponse]:
         now = now_ms(permit)
         before = await self._before(changes)
-        outcomes = await aside(
+        outcomes = await offload(
             lambda: [self._outcome(change, now, before) for change in changes],
             size=sum(change.extent for change in changes) + sum(len(each.text) for each in before.values()),
         )

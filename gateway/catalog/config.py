@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from functools import cache
 
 from gateway.access.operation import OPERATIONS
 from gateway.access.operations.config import GetConfig
 from gateway.access.permit import Permit
 from gateway.iceberg.wire import CatalogConfig
+from gateway.obligations.application import hidden_operations
 
 #: Endpoints that are served and deliberately not offered: asking for the configuration itself, remote
 #: signing, and tokens: those come from the identity provider, and an engine that acts for users is told of them.
@@ -38,7 +40,7 @@ class Configurations:
         return CatalogConfig(
             defaults={"prefix": str(warehouse.id), "rest-page-size": str(self._page_size)},
             overrides=overrides,
-            endpoints=_endpoints(permit.obligations.hide_operations),
+            endpoints=_endpoints(hidden_operations(permit.obligations)),
             idempotency_key_lifetime=(
                 None if self._idempotency_seconds is None else iso_duration(self._idempotency_seconds)
             ),
@@ -51,7 +53,7 @@ def iso_duration(seconds: float) -> str:
     return f"PT{whole // 60}M" if whole % 60 == 0 else f"PT{whole}S"
 
 
-def _endpoints(hidden: Sequence[str]) -> tuple[str, ...]:
+def _endpoints(hidden: AbstractSet[str]) -> tuple[str, ...]:
     """The catalog's endpoints in the protocol's spelling, without those of which every operation is hidden."""
     return tuple(endpoint for endpoint, operations in _offered().items() if not operations.issubset(hidden))
 

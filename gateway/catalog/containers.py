@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace
-from gateway.db.wanted import path_above
+from gateway.db.desired_tuples import path_above
 
 
 def above_table(namespace: ResolvedNamespace) -> list[ObjectKey]:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import structlog
 
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.door import Door
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.generic_tables import (
@@ -22,16 +23,16 @@ from gateway.access.operations.generic_tables import (
     VendGenericTableCredentials,
 )
 from gateway.access.operations.tables import CreateTable
-from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, ResolvedWarehouse
 from gateway.db.credentials import StorageCredentials
+from gateway.db.decision_revalidation import revalidate_decision
 from gateway.db.engine import Database
-from gateway.db.standing import require_standing
 from gateway.iceberg.errors import ForbiddenException
 from gateway.iceberg.identifiers import SEPARATOR, TableIdentifier
 from gateway.iceberg.wire import LoadCredentialsResponse, StorageCredential
+from gateway.obligations.application import VendingTerms, vending_terms
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.profile import Downscoping, StorageProfile, longest_life
@@ -63,7 +64,7 @@ class NoCredentialsVended(ForbiddenException):
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class VendResult:
     """What a load or create answers beside metadata. Both are empty when nothing may be handed out."""
 
     config: dict[str, str]
@@ -95,7 +96,7 @@ class Credentials:
             return _required(refused)
         return _required(await self.for_load(permit))
 
-    async def for_load(self, permit: Permit[VendCredentials]) -> Handed:
+    async def for_load(self, permit: Permit[VendCredentials]) -> VendResult:
         """As `vend` for a load, which answers without credentials when there are none to hand out."""
         ref = permit.operation.table
         table = permit.table(ref)
@@ -111,7 +112,7 @@ class Credentials:
         return handed if handed.credentials else _plain(profile, handed.reason)
 
     @staticmethod
-    def place_only(warehouse: ResolvedWarehouse) -> Handed:
+    def place_only(warehouse: ResolvedWarehouse) -> VendResult:
         """Where the store is, for a client that brings its own keys."""
         return _plain(stored_profile(warehouse.profile), "the client manages its own credentials")
 
@@ -120,7 +121,7 @@ class Credentials:
         permit: Permit[CreateTable] | Permit[CreateGenericTable | AdoptGenericTable],
         vend: Permit[VendCreationCredentials] | Permit[VendGenericTableCreationCredentials] | None,
         table_location: str,
-    ) -> Handed:
+    ) -> VendResult:
         """The creator's credentials for a table that was just created or staged, with an audit record of their own.
 
         The table is there by now, so no failure gives an error, which clients would take for "nothing was created",
@@ -146,11 +147,11 @@ class Credentials:
             return _plain(profile, "the credentials could not be made or recorded")
         return handed if handed.credentials else _plain(profile, handed.reason)
 
-    async def for_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> Handed:
+    async def for_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> VendResult:
         """As `for_load`, for a generic table."""
         ref = permit.operation.table
         row = permit.generic_table(ref)
-        level = _level(permit.holds(Can.WRITE_DATA, ref), append_only=permit.obligations.append_only)
+        level = _level(permit.holds(Can.WRITE_DATA, ref), vending_terms(permit.obligations))
         location = parse_location(row.location)
         refresh = refresh_endpoint(row.warehouse.id, ref.identifier, generic=True)
         handed = await self._hand_out(permit, row.warehouse, location, level, refresh)
@@ -169,16 +170,16 @@ class Credentials:
         location: Location,
         level: AccessLevel,
         refresh: str | None,
-    ) -> Handed:
-        obligations = permit.obligations
-        if obligations.no_vending:
-            return _nothing("a policy forbids vending")
+    ) -> VendResult:
+        terms = vending_terms(permit.obligations)
+        if terms.refusal is not None:
+            return _nothing(terms.refusal)
         profile = stored_profile(warehouse.profile)
         seconds, ends = await self._life(permit, profile, permit.resolution)
 
         async def still_allowed() -> None:
             async with self._database.read() as connection:
-                standing_on = await require_standing(connection, permit)
+                standing_on = await revalidate_decision(connection, permit)
             if standing_on is not permit.resolution and (await self._life(permit, profile, standing_on))[0] < seconds:
                 raise DecisionEngineUnavailable("a grant ends sooner than when the credential was asked for")
 
@@ -193,7 +194,7 @@ class Credentials:
                 session=SessionIdentity(
                     principal=permit.actor.id,
                     role=permit.actor.guise or None,
-                    context=permit.actor.groups_digest + _restricted(permit),
+                    context=permit.actor.groups_digest + permit.obligations.fingerprint.hex(),
                 ),
                 just_before=still_allowed,
             )
@@ -211,7 +212,7 @@ class Credentials:
             ("expires_at", vended.expires_at.astimezone(UTC).isoformat()),
         )
         credential = StorageCredential(prefix=vended.prefix, config=properties)
-        return Handed(properties, (credential,), told=told, expires_at=vended.expires_at)
+        return VendResult(properties, (credential,), told=told, expires_at=vended.expires_at)
 
     async def _life(
         self,
@@ -220,11 +221,12 @@ class Credentials:
         standing_on: Resolution,
     ) -> tuple[int, datetime | None]:
         """(how many seconds a credential may live, the end of the grants behind it if that comes into question): the
-        shortest of what warehouse, policies and grants leave (decision 17 of the design).
+        shortest of what warehouse, policies and grants leave.
         """
         bounds = [longest_life(profile)]
-        if permit.obligations.max_credential_seconds is not None:
-            bounds.append(permit.obligations.max_credential_seconds)
+        most = vending_terms(permit.obligations).seconds
+        if most is not None:
+            bounds.append(most)
         now = standing_on.now
         latest = now + timedelta(seconds=min(bounds) + _MINTING_SECONDS)
         ends = await self._door.held_until(permit, latest, standing_on=standing_on)
@@ -251,42 +253,39 @@ def load_level(permit: Permit[VendCredentials]) -> AccessLevel:
     """What the credentials of a load allow."""
     table = permit.operation.table
     # Whoever does not read all of it could write back what is held back, or without what was never seen.
-    may_write = permit.holds(Can.WRITE_DATA, table) and permit.restriction(table) is None
-    return _level(may_write, append_only=permit.obligations.append_only)
+    terms = vending_terms(permit.obligations)
+    return _level(permit.holds(Can.WRITE_DATA, table) and terms.whole, terms)
 
 
 def creation_level(
     permit: Permit[VendCreationCredentials] | Permit[VendGenericTableCreationCredentials],
 ) -> AccessLevel:
     """What the credentials of a table's creator allow."""
-    return _level(True, append_only=permit.obligations.append_only)
+    return _level(True, vending_terms(permit.obligations))
 
 
-def _restricted(permit: Vending) -> str:
-    """Parts what is kept for whoever may read these columns alone, through an engine, from all else."""
-    return "".join(f" columns {sorted(each.fields)}" for _, each in permit.restrictions)
-
-
-def _required(handed: Handed) -> LoadCredentialsResponse:
+def _required(handed: VendResult) -> LoadCredentialsResponse:
     if not handed.credentials:
         raise NoCredentialsVended(f"No credentials are handed out here: {handed.reason}")
     return LoadCredentialsResponse(storage_credentials=handed.credentials)
 
 
-def _nothing(reason: str) -> Handed:
-    return Handed({}, (), reason, (("vended", "nothing"), ("reason", reason)))
+def _nothing(reason: str) -> VendResult:
+    return VendResult({}, (), reason, (("vended", "nothing"), ("reason", reason)))
 
 
-def _plain(profile: StorageProfile, reason: str) -> Handed:
+def _plain(profile: StorageProfile, reason: str) -> VendResult:
     """Where the store is, without any key."""
-    return Handed(profile.client_properties(None, refresh_endpoint=None), (), reason)
+    return VendResult(profile.client_properties(None, refresh_endpoint=None), (), reason)
 
 
-def _level(may_write: bool, *, append_only: bool) -> AccessLevel:
-    """`select` reads, `modify` reads, writes and deletes; a policy may take deletion away (decision 17)."""
+def _level(may_write: bool, terms: VendingTerms) -> AccessLevel:
+    """Return what credentials allow: `select` reads, `modify` reads, writes and deletes unless an obligation forbids
+    deletion.
+    """
     if not may_write:
         return AccessLevel.READ
-    return AccessLevel.READ_WRITE if append_only else AccessLevel.READ_WRITE_DELETE
+    return AccessLevel.READ_WRITE_DELETE if terms.may_delete else AccessLevel.READ_WRITE
 
 
 def refresh_endpoint(warehouse_id: UUID, identifier: TableIdentifier, *, generic: bool = False) -> str:

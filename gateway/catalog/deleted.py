@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from gateway.access.operations.deleted import Kept, ListDeletedTabulars, UndropTabulars
+from gateway.access.authz_errors import not_found
+from gateway.access.operations.deleted import ListDeletedTabulars, UndropTabulars
 from gateway.access.permit import Permit
-from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef
-from gateway.access.refusals import not_found
-from gateway.access.resolved import ResolvedGenericTable, ResolvedTable, ResolvedView
 from gateway.catalog.lists import Lists
 from gateway.db import deleted, namespaces, tables
 from gateway.db.engine import Connection, Database
@@ -52,7 +50,7 @@ class DeletedTables:
         Raises AlreadyExistsException (409) when something else has the name of one by now, the 404 of what went for
         good meanwhile, and NoSuchNamespaceException when its namespace goes at this moment.
         """
-        found = {ref: _row(permit, ref) for ref in permit.operation.targets}
+        found = {ref: permit.tabular(ref) for ref in permit.operation.targets}
         ids = [row.id for row in found.values()]
         try:
             async with self._database.change(permit) as connection:
@@ -69,16 +67,6 @@ class DeletedTables:
             raise NoSuchNamespaceException("The namespace of a table or view to bring back does not exist.") from gone
         except tables.Clash as clash:
             raise AlreadyExistsException("Two of the targets have one name, or somebody took one just now.") from clash
-
-
-def _row(permit: Permit[UndropTabulars], ref: Kept) -> ResolvedTable | ResolvedView | ResolvedGenericTable:
-    match ref:
-        case KeptTableRef():
-            return permit.table(ref)
-        case KeptViewRef():
-            return permit.view(ref)
-        case KeptGenericTableRef():
-            return permit.generic_table(ref)
 
 
 async def _refuse_taken_names(connection: Connection, ids: list[UUID]) -> None:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Letting tables and views go: at once, or kept for a while so that they can be brought back (`lakekeeper.md` 1.5)."""
+"""Letting tables and views go: at once, or kept for a while so that they can be brought back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
 
+from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.access.operation import Operation
-from gateway.access.outage import DatabaseUnavailable
 from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedGenericTable, ResolvedTable, ResolvedView
 from gateway.catalog.containers import above_table
@@ -37,7 +37,7 @@ class Files(StrEnum):
     """The last metadata file goes when the clean-up window is over; until then it can be registered again."""
 
 
-async def let_go(
+async def drop_tabular(
     connection: Connection,
     permit: Permit[Operation],
     dropped: ResolvedTable | ResolvedView | ResolvedGenericTable,

@@ -3,8 +3,8 @@
 
 A tag is `W/"lg1.<digest>.<issued>.<life>"`: `issued` is the database's clock in milliseconds, `life` the milliseconds
 for which the answer may be confirmed, both in hexadecimal, `-` for an answer without credentials. The digest covers all
-three and everything the answer depends on, so a tag that somebody changed matches nothing (section 5 of the design).
-A client that computed tags itself would only confirm to itself what it has not got.
+three and everything the answer depends on, so a tag that somebody changed matches nothing. A client that computed tags
+itself would only confirm to itself what it has not got.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import msgspec
 
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
-from gateway.access.policy import Obligations
 from gateway.iceberg.referenced import SnapshotsMode
 from gateway.iceberg.wire import LoadTableResult
 
@@ -36,8 +35,9 @@ _encoder = msgspec.msgpack.Encoder()
 class Representation:
     """What an answer about a table depends on: two callers, or two moments, with the same values get the same answer.
 
-    `access` is the level of the credentials, or why there are none; `verdict` what policies oblige to. `restrictions`
-    and `labels` are the texts of those members of the answer, empty while there are none.
+    `access` is the level of the credentials, or why there are none; `obligations` the fingerprint of what the answer
+    was allowed under. `restricted` says that some columns are to be held back. `labels` is the text of that member of
+    the answer, empty while there is none.
     """
 
     table_id: UUID
@@ -48,8 +48,8 @@ class Representation:
     role: str
     access: str
     profile: str
-    verdict: tuple[Obligations, ...]
-    restrictions: bytes = b""
+    obligations: bytes
+    restricted: bool = False
     labels: bytes = b""
 
     def tag(self, now: datetime, expires_at: datetime | None) -> str:
@@ -69,7 +69,7 @@ class Representation:
         """
         if known is None:
             ages = self.access not in WITHOUT_CREDENTIALS
-            return None if ages or self.restrictions else self.tag(now, None)
+            return None if ages or self.restricted else self.tag(now, None)
         for given in known:
             found = _TAG.fullmatch(given)
             if found is None or given.removeprefix("W/") != self._tag(found["issued"], found["life"]).removeprefix(
@@ -114,7 +114,7 @@ def of_commit(permit: Permit[Operation], table_id: UUID | None, metadata_locatio
         role=permit.actor.guise,
         access=COMMITTED,
         profile="",
-        verdict=(permit.obligations,),
+        obligations=permit.obligations.fingerprint,
     ).tag(permit.resolution.now, None)
 
 

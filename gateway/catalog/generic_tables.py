@@ -24,13 +24,13 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace
-from gateway.catalog.credentials import Credentials, Handed, require_vendable
-from gateway.catalog.drops import Files, let_go
+from gateway.catalog.credentials import Credentials, VendResult, require_vendable
+from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles
-from gateway.catalog.newcomers import (
-    arrival,
+from gateway.catalog.tabular_creation import (
     claim_location,
+    creation_transaction,
     owned,
     place,
     refuse_chosen_location,
@@ -146,14 +146,14 @@ class GenericTables:
         elif permit.holds(Can.READ_DATA, ref):
             handed = self._credentials.place_only(row.warehouse)
         else:
-            handed = Handed({})
+            handed = VendResult({})
         return _answer(ref.identifier, row.format, row.location, document, handed)
 
     async def exists(self, permit: Permit[GenericTableExists]) -> None:
         """Nothing to do: the permit says that it is there and visible."""
 
     async def drop(self, permit: Permit[DropGenericTable]) -> None:
-        """Delete the row and the grants, or keep it for a while (`let_go`); its name is free at once.
+        """Delete the row and the grants, or keep it for a while (`drop_tabular`); its name is free at once.
 
         Its files go too, as a table's do, unless the request or the property `gc.enabled` says otherwise, or its place
         held files when it was made: those are somebody else's until the request says that they are to go.
@@ -164,7 +164,7 @@ class GenericTables:
         wanted = owns_its_files(document) if operation.purge is None else operation.purge
         files = Files.PURGE if wanted and flag(document.properties, GC_ENABLED, default=True) else Files.KEEP
         async with self._database.change(permit) as connection:
-            pending = await let_go(
+            pending = await drop_tabular(
                 connection, permit, row, operation.table.identifier, files=files, force=operation.force
             )
         await self._delivery.deliver_or_leave(pending)
@@ -213,7 +213,7 @@ class GenericTables:
         *,
         explicit: bool,
     ) -> None:
-        async with arrival(permit, self._database, namespace, identifier, location, _taken) as connection:
+        async with creation_transaction(permit, self._database, namespace, identifier, location, _taken) as connection:
             await claim_location(connection, location, explicit=explicit)
             await tables.create(
                 connection,
@@ -243,7 +243,7 @@ def _taken(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
 
 
 def _answer(
-    identifier: TableIdentifier, format: str, location: str, document: bytes, handed: Handed
+    identifier: TableIdentifier, format: str, location: str, document: bytes, handed: VendResult
 ) -> LoadGenericTableResult:
     return LoadGenericTableResult(
         table=told(identifier, format, location, read_document(document)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of what lies in a namespace or a warehouse, as far as their reader sees it (section 5 of the design, "Lists").
+"""Lists of what lies in a namespace or a warehouse, as far as their reader sees it.
 
 All-seeing: every row, unasked. Otherwise the rows that a grant speaks for, each of them asked about; or, by a model
 that shows rows in other ways too, all rows, each of them asked about.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from gateway.access.door import Door
-from gateway.access.listing import Reach, ReachesInUse, all_by_grants, holders_of, reach_of
+from gateway.access.list_visibility import Reach, ReachesInUse, all_by_grants, holders_of, reach_of
 from gateway.access.operation import Operation
 from gateway.access.operations.deleted import ListDeletedTabulars
 from gateway.access.operations.generic_tables import ListGenericTables
@@ -24,7 +24,7 @@ from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType, WarehouseRe
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.pages import Position, visible_page
-from gateway.db import candidates, deleted, namespaces, tables
+from gateway.db import deleted, list_candidates, namespaces, tables
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
 from gateway.iceberg.wire import ListTablesResponse, TableIdentifierBody
@@ -60,7 +60,7 @@ class Lists:
                     return await tables.in_namespace(
                         connection, namespace_id=namespace.id, kind=type.value, after=after, limit=limit
                     )
-                return await candidates.tabulars(
+                return await list_candidates.tabulars(
                     connection,
                     holders_of(permit.actor, permit.resolution),
                     reach,
@@ -115,7 +115,7 @@ class Lists:
                         after=after,
                         limit=limit,
                     )
-                return await candidates.children(
+                return await list_candidates.children(
                     connection,
                     holders_of(permit.actor, permit.resolution),
                     reach,

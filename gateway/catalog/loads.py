@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import CreateTable, LoadTable
 from gateway.access.permit import Permit
@@ -19,7 +20,6 @@ def of_load(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> 
     options = permit.operation.options
     table = permit.table(permit.operation.table)
     access = load_level(vend).value if vend is not None else CLIENT_MANAGED if reads(permit) else METADATA_ONLY
-    restriction = permit.restriction(permit.operation.table)
     return Representation(
         table_id=table.id,
         metadata_location=table.metadata_location,
@@ -29,8 +29,8 @@ def of_load(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> 
         role=permit.actor.guise,
         access=access,
         profile=f"{table.warehouse.id}/{table.warehouse.profile_version}",
-        verdict=(permit.obligations, *(() if vend is None else (vend.obligations,))),
-        restrictions=b"" if restriction is None else repr(sorted(restriction.fields)).encode() + restriction.told,
+        obligations=_fingerprint(permit, vend),
+        restricted=permit.restriction(permit.operation.table) is not None,
     )
 
 
@@ -54,5 +54,13 @@ def of_creation(
         role=permit.actor.guise,
         access=CLIENT_MANAGED if vend is None else creation_level(vend).value,
         profile=f"{warehouse.id}/{warehouse.profile_version}",
-        verdict=(permit.obligations, *(() if vend is None else (vend.obligations,))),
+        obligations=_fingerprint(permit, vend),
     )
+
+
+def _fingerprint(permit: Permit[Operation], vend: Permit[Operation] | None) -> bytes:
+    """Return the fingerprint of an answer's obligations: of the operation, and apart from it of the credentials.
+
+    Merged, a bound that moves from one to the other would leave the tag as it was.
+    """
+    return permit.obligations.fingerprint + b"/" + (b"" if vend is None else vend.obligations.fingerprint)

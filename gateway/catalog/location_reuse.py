@@ -16,8 +16,8 @@ from uuid import UUID
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView
 from gateway.access.permit import Permit
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.catalog.newcomers import refuse_taken_location
-from gateway.db import namespaces, retired, tables
+from gateway.catalog.tabular_creation import refuse_taken_location
+from gateway.db import namespaces, retired_locations, tables
 from gateway.db.engine import Connection
 from gateway.db.ownership import owner_of_new
 from gateway.iceberg.errors import InvalidLocation, NamespaceActionForbidden
@@ -86,7 +86,7 @@ async def take_location(
         owners = _names(_held_by(permit))
         await refuse_taken_location(connection, location, other_than=replaced, owners=owners)
     await _refuse_folder_of_namespace(connection, permit, location)
-    await retired.taken_in(connection, location.text, location.overlap_key)
+    await retired_locations.taken_in(connection, location.text, location.overlap_key)
     return claim.owner
 
 
@@ -98,7 +98,7 @@ def is_adoption(permit: Registering) -> bool:
 async def _recorded(connection: Connection, permit: Registering, file: Location, replaced: UUID | None) -> Claim | None:
     """Return the claim by the records, or None when the file lies in no location that the caller owned."""
     above = [(each.text, each.overlap_key) for each in file.ancestors()]
-    place = await retired.last_place(connection, above, user=permit.actor.id, replaced=replaced)
+    place = await retired_locations.last_place(connection, above, user=permit.actor.id, replaced=replaced)
     warehouse_id = permit.operation.namespace.warehouse_id
     if place is None or place.warehouse_id != warehouse_id or not place.files_remain:
         return None
@@ -112,7 +112,7 @@ async def _recorded(connection: Connection, permit: Registering, file: Location,
         return None
     around = [each.overlap_key for each in location.ancestors()]
     names = _names(held)
-    if await retired.nested(connection, location.overlap_key, around):
+    if await retired_locations.nested(connection, location.overlap_key, around):
         return None
     if await tables.location_taken(connection, location.overlap_key, around, other_than=replaced, owners=names):
         return None

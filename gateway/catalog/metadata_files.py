@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import structlog
 from uuid_utils.compat import uuid7
 
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
 from gateway.access.resolved import ResolvedWarehouse
 from gateway.db.credentials import StorageCredentials
 from gateway.db.pending_files import PendingFiles

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dropping namespaces: empty ones, or with all that lies in them (`lakekeeper.md` 1.5)."""
+"""Dropping namespaces: empty ones, or with all that lies in them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from gateway.access.operations.namespaces import DropNamespace
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.catalog.containers import above_namespace, parent_of
-from gateway.db import namespaces, trees
+from gateway.db import namespace_drop, namespaces
 from gateway.db.engine import Connection
+from gateway.db.namespace_drop import Tree
 from gateway.db.outbox import Pending
 from gateway.db.ownership import record_gone
 from gateway.db.rows import AnyRow
-from gateway.db.trees import Tree
 from gateway.iceberg.errors import (
     ChildNamespaceProtected,
     ChildTabularProtected,
@@ -62,7 +62,7 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
     """
     operation = permit.operation
     row = permit.namespace(operation.namespace)
-    tree = await trees.lock(connection, row)
+    tree = await namespace_drop.lock(connection, row)
     if tree is None:
         raise NoSuchNamespaceException.of(row.namespace)
     if not operation.force:
@@ -80,7 +80,7 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
         tabulars=" ".join(str(each.id) for each in tree.tabulars),
         purged=str(len(purged)),
     )
-    return await trees.remove(connection, tree, purged=purged, by=permit.actor.id)
+    return await namespace_drop.remove(connection, tree, purged=purged, by=permit.actor.id)
 
 
 def _refuse_protected(tree: Tree) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from uuid_utils.compat import uuid7
 
+from gateway.access.authz_errors import not_found
+from gateway.access.idempotency import Remembered
 from gateway.access.operations.namespaces import (
     CreateNamespace,
     DropNamespace,
@@ -18,16 +20,14 @@ from gateway.access.operations.namespaces import (
 )
 from gateway.access.permit import Permit
 from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType
-from gateway.access.refusals import not_found
-from gateway.access.repetition import Remembered
 from gateway.catalog.lists import Lists
 from gateway.catalog.namespace_drops import drop_empty, drop_tree
 from gateway.db import namespaces
 from gateway.db.delivery import TupleDelivery
+from gateway.db.desired_tuples import path_above
 from gateway.db.engine import Database, retry_serialization
 from gateway.db.outbox import Pending
 from gateway.db.ownership import record_new
-from gateway.db.wanted import path_above
 from gateway.iceberg.errors import (
     AlreadyExistsException,
     BadRequestException,

@@ -14,21 +14,21 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.actor import Actor
+from gateway.access.authz_errors import forbidden
 from gateway.access.door import Door
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView, UnregisterTable
 from gateway.access.operations.tables import DropTable
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType, WarehouseRef
-from gateway.access.refusals import forbidden
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.catalog.containers import above_table
 from gateway.catalog.credentials import require_vendable
-from gateway.catalog.examination import Examiner
 from gateway.catalog.location_reuse import Claim, Registering, claim_of_file, take_location
 from gateway.catalog.metadata_files import MetadataFiles
-from gateway.catalog.newcomers import arrival, owned, refuse_taken_name, taken
+from gateway.catalog.metadata_validation import MetadataValidator
+from gateway.catalog.tabular_creation import creation_transaction, owned, refuse_taken_name, taken
 from gateway.catalog.views import Views, taken_for_view
 from gateway.catalog.views import answer as view_answer
 from gateway.db import namespaces, tables
@@ -62,7 +62,7 @@ class Registrations:
         self._door = door
         self._delivery = delivery
         self._files = files
-        self._examiner = Examiner(files.limits)
+        self._examiner = MetadataValidator(files.limits)
         self._views = views
 
     async def table(
@@ -94,7 +94,7 @@ class Registrations:
         check_format_version(found.format_version, frozenset(namespace.warehouse.allowed_format_versions))
         # By the one spelling of the place, which is what a file is noted, and forgotten, by.
         written = (file.text, found.document)
-        async with arrival(permit, self._database, namespace, identifier, location) as connection:
+        async with creation_transaction(permit, self._database, namespace, identifier, location) as connection:
             # Locations before rows: the order in which all changes lock (`changes.py`).
             await tables.hold_explicit_locations(connection)
             gone = [] if replaced is None else await self._take_away(connection, replaced, permit.actor)

@@ -7,15 +7,15 @@ sees it, who read it by the old one no longer does. The answer leaves when OpenF
 
 from __future__ import annotations
 
+from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.door import Door
 from gateway.access.operations.generic_tables import RenameGenericTable
-from gateway.access.operations.renames import RenameTable, RenameView, arrival
-from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.operations.renames import RenameTable, RenameView, destination_namespace
 from gateway.access.permit import Permit
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedView
 from gateway.catalog.containers import above_table
-from gateway.catalog.newcomers import spoken
+from gateway.catalog.tabular_creation import spoken
 from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
@@ -50,7 +50,7 @@ class Renames:
         CommitStateUnknownException (500) when the rename is recorded and OpenFGA could not be told yet.
         """
         operation = permit.operation
-        at = arrival(operation.source, operation.destination)
+        at = destination_namespace(operation.source, operation.destination)
         moved = permit.table(operation.source)
         to = moved.namespace if at is None else permit.namespace(at)
         await self._rename(permit, moved, operation.source.identifier, to, operation.destination, noun="table")
@@ -58,7 +58,7 @@ class Renames:
     async def view(self, permit: Permit[RenameView]) -> None:
         """Rename a view; raises what `table` raises, with NoSuchViewException."""
         operation = permit.operation
-        at = arrival(operation.source, operation.destination)
+        at = destination_namespace(operation.source, operation.destination)
         moved = permit.view(operation.source)
         to = moved.namespace if at is None else permit.namespace(at)
         await self._rename(permit, moved, operation.source.identifier, to, operation.destination, noun="view")
@@ -66,7 +66,7 @@ class Renames:
     async def generic_table(self, permit: Permit[RenameGenericTable]) -> None:
         """Rename a generic table; raises what `table` raises, with NoSuchGenericTableException."""
         operation = permit.operation
-        at = arrival(operation.source, operation.destination)
+        at = destination_namespace(operation.source, operation.destination)
         moved = permit.generic_table(operation.source)
         to = moved.namespace if at is None else permit.namespace(at)
         await self._rename(permit, moved, operation.source.identifier, to, operation.destination, noun="generic_table")

@@ -9,27 +9,26 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
-from gateway.access.decision import Restriction
+from gateway.access.authz_errors import unavailable
+from gateway.access.column_restrictions import restriction_under
 from gateway.access.door import Door
+from gateway.access.idempotency import Remembered
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
-from gateway.access.refusals import unavailable
-from gateway.access.repetition import Remembered
 from gateway.access.resolved import Excerpt, ResolvedNamespace, ResolvedTable
-from gateway.access.restricted import restriction_under
-from gateway.catalog.computing import aside
-from gateway.catalog.credentials import Credentials, Handed, require_vendable
-from gateway.catalog.drops import Files, let_go
+from gateway.catalog.credentials import Credentials, VendResult, require_vendable
+from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.etags import Tagged
 from gateway.catalog.lists import Lists
 from gateway.catalog.loads import of_creation, of_load, reads
 from gateway.catalog.metadata_files import MetadataFiles
-from gateway.catalog.newcomers import (
-    arrival,
+from gateway.catalog.offloading import offload
+from gateway.catalog.tabular_creation import (
     claim_location,
+    creation_transaction,
     owned,
     place,
     refuse_chosen_location,
@@ -50,6 +49,8 @@ from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata
 from gateway.iceberg.properties import GC_ENABLED, flag
 from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult
+from gateway.obligations.application import told_with_load
+from gateway.obligations.kinds import ReadableColumns
 from gateway.scope.location import Location
 from gateway.scope.places import require_inside
 from gateway.storage.registry import parse_location, stored_profile
@@ -144,19 +145,20 @@ class Tables:
         same = replace(same, metadata_location=document.metadata_location)
         restriction = permit.restriction(ref)
         if restriction is not None:
-            await _require_same_columns(restriction, document)
+            await _require_same_columns(table.id, restriction, document)
         if vend is not None:
             handed = await self._credentials.for_load(vend)
         elif reads(permit):
             handed = self._credentials.place_only(table.warehouse)
         else:
-            handed = Handed({})
+            handed = VendResult({})
         text = document.text
         if permit.operation.options.snapshots is SnapshotsMode.REFS:
-            text = await aside(lambda: referenced_document(document.text), size=len(text))
+            text = await offload(lambda: referenced_document(document.text), size=len(text))
         body = answer(document.metadata_location, text, handed)
-        if restriction is not None and restriction.told:
-            body = msgspec.structs.replace(body, read_restrictions=msgspec.Raw(restriction.told))
+        told = told_with_load(permit.obligations, str(table.id))
+        if told:
+            body = msgspec.structs.replace(body, read_restrictions=msgspec.Raw(told))
         return Tagged(same.tag(now, handed.expires_at), body)
 
     async def committed(self, permit: Permit[LoadTable]) -> CommitTableResponse:
@@ -199,7 +201,7 @@ class Tables:
         """Nothing to do: the permit says that it is there and visible."""
 
     async def drop(self, permit: Permit[DropTable]) -> None:
-        """Let the table go (`drops.let_go`); its name is free at once, its place when its files are deleted.
+        """Let the table go (`drops.drop_tabular`); its name is free at once, its place when its files are deleted.
 
         `purge` has them deleted once the table is gone for good, unless the table says `gc.enabled=false`: its files
         may be other tables' files too (Iceberg's table properties), and then only their owner can tell what may go.
@@ -208,7 +210,7 @@ class Tables:
         table = permit.table(operation.table)
         files = Files.PURGE if operation.purge and await self._owns_its_files(table) else Files.KEEP
         async with self._database.change(permit) as connection:
-            pending = await let_go(
+            pending = await drop_tabular(
                 connection, permit, table, operation.table.identifier, files=files, force=operation.force
             )
         await self._delivery.deliver_or_leave(pending)
@@ -216,7 +218,7 @@ class Tables:
     async def _owns_its_files(self, table: ResolvedTable) -> bool:
         """Return True if the table's properties let its files be deleted with it; False for a table that is gone."""
         document = await self._documents.read(table)
-        return document is not None and await aside(lambda: owns_its_files(document.text), size=len(document.text))
+        return document is not None and await offload(lambda: owns_its_files(document.text), size=len(document.text))
 
     def _first_metadata(self, permit: Permit[CreateTable], id: UUID, location: Location) -> TableMetadata:
         warehouse = permit.namespace(permit.operation.namespace).warehouse
@@ -242,7 +244,7 @@ class Tables:
         written: tuple[str, bytes] | None,
     ) -> None:
         warehouse = namespace.warehouse
-        async with arrival(permit, self._database, namespace, identifier, location) as connection:
+        async with creation_transaction(permit, self._database, namespace, identifier, location) as connection:
             if written is not None:
                 await pending_files.hold(connection, [written[0]])
             await claim_location(connection, location, explicit=explicit)
@@ -280,19 +282,19 @@ def owns_its_files(document: bytes) -> bool:
     return flag(properties, GC_ENABLED, default=True)
 
 
-async def _require_same_columns(restriction: Restriction, document: Document) -> None:
+async def _require_same_columns(table: UUID, restriction: ReadableColumns, document: Document) -> None:
     """Raise the answer for an outage, which makes clients ask again, when the document is of another commit than the
     restriction and not every column that is to be held back of it was told.
     """
     if document.metadata_location == restriction.metadata_location:
         return
     found = Excerpt(document.metadata_location, document.text)
-    now = await aside(lambda: restriction_under(found, restriction.fields), size=len(document.text))
+    now = await offload(lambda: restriction_under(table, found, restriction.fields), size=len(document.text))
     if now != restriction:
         raise unavailable(False)
 
 
-def answer(metadata_location: str | None, metadata: bytes, handed: Handed) -> LoadTableResult:
+def answer(metadata_location: str | None, metadata: bytes, handed: VendResult) -> LoadTableResult:
     """A load answer with the metadata spliced in as it is stored."""
     return LoadTableResult(
         metadata_location=metadata_location,

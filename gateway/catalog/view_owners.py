@@ -7,7 +7,7 @@ may read the view. So the name is a grant of that user's rights. Two rules bind 
 * **Whoever defines the view** has to be the user that Trino's property names (`trino.run-as-owner`), whether the
   settings trust an engine or not: an engine that knows nothing of the gateway reads the property all the same.
 * **Owner properties that the settings name** are an engine's to set and nobody else's: the gateway itself decides by
-  them (`gateway/access/passages.py`).
+  them (`gateway/access/definer_views.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway.access.actor import Actor
-from gateway.access.passages import owners_in
+from gateway.access.definer_views import owners_in
 from gateway.iceberg.errors import ForbiddenException, ViewActionForbidden
 from gateway.iceberg.kinds import RUNS_AS
 from gateway.iceberg.views import ViewMetadata

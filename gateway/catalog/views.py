@@ -12,20 +12,22 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
+from gateway.access.dependency_errors import CommitUnknown
 from gateway.access.operations.registrations import AdoptView, RegisterView
 from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
-from gateway.access.outage import CommitUnknown
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.access.tuples import Principal
-from gateway.catalog.computing import aside, extent
-from gateway.catalog.drops import Files, let_go
+from gateway.catalog.commit_retry import CommitQueue, LostRace, learn_outcome, until_won
+from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles, own_files
-from gateway.catalog.newcomers import (
-    arrival,
+from gateway.catalog.offloading import extent, offload
+from gateway.catalog.tables import now_ms
+from gateway.catalog.tabular_creation import (
     claim_location,
+    creation_transaction,
     owned,
     place,
     refuse_chosen_location,
@@ -33,15 +35,13 @@ from gateway.catalog.newcomers import (
     refuse_taken_name,
     taken,
 )
-from gateway.catalog.races import LostRace, Turns, learn_outcome, until_won
-from gateway.catalog.tables import now_ms
 from gateway.catalog.view_owners import ViewOwners
-from gateway.db import pending_files, retired, tables, views
+from gateway.db import pending_files, retired_locations, tables, views
+from gateway.db.advisory_locks import SharedTurns
 from gateway.db.delivery import TupleDelivery
 from gateway.db.documents import Documents
 from gateway.db.engine import Connection, Database
 from gateway.db.resolver import reread_view
-from gateway.db.turns import SharedTurns
 from gateway.iceberg.commit import ViewCommitOutcome, commit_view
 from gateway.iceberg.creation import new_view_metadata
 from gateway.iceberg.errors import (
@@ -76,7 +76,7 @@ class Views:
         self._documents = documents
         self.owners = owners
         self._lists = lists
-        self._turns = Turns(turns)
+        self._turns = CommitQueue(turns)
         self._database = database
         self._delivery = delivery
         self._files = files
@@ -146,7 +146,7 @@ class Views:
         return await until_won(self._turns, [first.id], attempt)
 
     async def drop(self, permit: Permit[DropView]) -> None:
-        """Let the view go (`drops.let_go`); its name is free at once, its place when its files are deleted.
+        """Let the view go (`drops.drop_tabular`); its name is free at once, its place when its files are deleted.
 
         The protocol asks nothing about the files, and its compatibility kit registers a view again after the drop
         (4.1, registerView): so the last file is only noted as superfluous, as after a replacement, and a registration
@@ -156,7 +156,7 @@ class Views:
         view = permit.view(operation.view)
         files = Files.LAST if operation.purge is None else Files.PURGE if operation.purge else Files.KEEP
         async with self._database.change(permit) as connection:
-            pending = await let_go(
+            pending = await drop_tabular(
                 connection, permit, view, operation.view.identifier, files=files, force=operation.force
             )
         await self._delivery.deliver_or_leave(pending)
@@ -175,7 +175,9 @@ class Views:
         """The row, its ownership and the way to it, in the transaction of the audit record. `take` takes the location
         and returns the owner; None means the caller.
         """
-        async with arrival(permit, self._database, namespace, identifier, location, taken_for_view) as connection:
+        async with creation_transaction(
+            permit, self._database, namespace, identifier, location, taken_for_view
+        ) as connection:
             owner = await take(connection)
             await tables.create(
                 connection,
@@ -210,7 +212,7 @@ class Views:
             self.owners.require(permit.actor, outcome.metadata, before)
             return outcome
 
-        outcome = await aside(applied, size=len(document.text) + extent(request.updates))
+        outcome = await offload(applied, size=len(document.text) + extent(request.updates))
         if not outcome.changed:
             async with self._database.change(permit):
                 pass
@@ -247,7 +249,7 @@ class Views:
                 raise LostRace
             await _note_superfluous(connection, view)
             if location.text != view.location:
-                await retired.retired_by(connection, view.id, permit.actor.id)
+                await retired_locations.retired_by(connection, view.id, permit.actor.id)
 
     async def _place(self, view: ResolvedView, outcome: ViewCommitOutcome) -> Location:
         """Where the view lies after the commit. A new place must be below the base, free and empty; path properties

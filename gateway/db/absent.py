@@ -6,7 +6,6 @@ deep in the hierarchy as objects that are there and invisible.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 from uuid import UUID
 
 from sqlalchemy import and_, bindparam, select, tuple_
@@ -18,12 +17,14 @@ from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.warehouses import warehouses
 from gateway.iceberg.identifiers import Namespace
 
-NAMED: Final = frozenset({refs.TableRef, refs.ViewRef, refs.GenericTableRef, refs.NamespaceRef})
-"""The kinds of references that say where they would lie."""
+
+def says_where(ref: refs.Ref) -> bool:
+    """Return True for a reference by name, which says where its object would lie."""
+    return isinstance(ref, refs.NamespaceRef) or (isinstance(ref, refs.TabularRef) and ref.named)
 
 
 async def read_places(connection: AsyncConnection, some: Sequence[refs.Ref]) -> dict[refs.Ref, Whereabouts]:
-    """Return, by one statement, where each of these references of kinds in `NAMED` would lie: in its warehouse, and in
+    """Return, by one statement, where each of these references by name would lie: in its warehouse, and in
     the deepest namespace of its path that exists. References to warehouses that do not exist are left out.
     """
     ways = {ref: _above(ref) for ref in some}
@@ -43,7 +44,7 @@ async def read_places(connection: AsyncConnection, some: Sequence[refs.Ref]) -> 
 def _above(ref: refs.Ref) -> tuple[UUID, tuple[str, ...]]:
     """The warehouse of a reference and the keys of the namespaces it would lie in, from the top level down."""
     match ref:
-        case refs.TableRef() | refs.ViewRef() | refs.GenericTableRef():
+        case refs.TabularRef():
             levels = ref.identifier.namespace.levels
         case refs.NamespaceRef():
             levels = ref.namespace.levels[:-1]

@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from gateway.access.actor import Actor
 from gateway.access.tuples import PrincipalType
-from gateway.db.direct import DirectRead
+from gateway.db.compiled_reads import DirectRead
 from gateway.db.schema.grants import grants
 from gateway.db.schema.roles import roles
 from gateway.db.schema.scim import scim_users

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.listing import Holders
+from gateway.access.list_visibility import Holders
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.db.candidates import HELD
+from gateway.db.list_candidates import HELD
 
 _PLACES = text(f"{HELD} and g.privilege = :delegate order by g.object_type, g.object_id limit :limit")
 

@@ -9,10 +9,10 @@ from uuid import UUID
 from sqlalchemy import delete, func, select, text, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.listing import Holders
+from gateway.access.list_visibility import Holders
 from gateway.access.refs import ObjectType
-from gateway.db import pending_files, retired
-from gateway.db.candidates import SPOKEN_FOR
+from gateway.db import pending_files, retired_locations
+from gateway.db.list_candidates import SPOKEN_FOR
 from gateway.db.rows import AnyRow
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.tables import tables
@@ -27,7 +27,7 @@ async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:
         .where(tables.c.id == id)
         .values(deleted_at=func.clock_timestamp(), deleted_by=by, version=tables.c.version + 1)
     )
-    await retired.retired_by(connection, id, by)
+    await retired_locations.retired_by(connection, id, by)
 
 
 async def hold(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:

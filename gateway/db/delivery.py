@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delivering tuple keys to OpenFGA: read what the rows want now, make it so, note that it is so (section 5 of the
-design).
+"""Delivering tuple keys to OpenFGA: read what the rows want now, make it so, note that it is so.
 
 The request that changed something delivers its own keys before it answers (T2 and T3); what is left over (a crash, an
 outage) is delivered in the background by any process.
@@ -23,7 +22,7 @@ from sqlalchemy import bindparam, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.access.outage import (
+from gateway.access.dependency_errors import (
     CommitUnknown,
     ConditionConflict,
     DatabaseUnavailable,
@@ -33,11 +32,11 @@ from gateway.access.outage import (
 from gateway.access.refs import IN_A_WAREHOUSE, ObjectType
 from gateway.access.tuples import MANAGED_ACCESS, TupleKey
 from gateway.db import outbox
+from gateway.db.desired_tuples import wanted
 from gateway.db.engine import Database, commit
 from gateway.db.outbox import STRUCTURAL, Pending
 from gateway.db.schema.servers import server
 from gateway.db.schema.warehouses import warehouses
-from gateway.db.wanted import wanted
 
 _log = structlog.get_logger("db.delivery")
 

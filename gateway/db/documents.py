@@ -20,7 +20,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal, select
 
 from gateway.access.resolved import ResolvedGenericTable, ResolvedTable, ResolvedView
-from gateway.db.direct import DirectRead
+from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.db.schema.tables import LIVE, tables
 from gateway.iceberg.errors import PayloadTooLarge

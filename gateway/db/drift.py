@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements for finding and repairing what differs between the rows and OpenFGA (section 5 of the design, "Drift").
+"""Statements for finding and repairing what differs between the rows and OpenFGA.
 
 What a tuple is to be is said by `wanted` alone. Here is only which keys rows *may* want, to look for missing ones; who
 holds the watch; and the recording of a grant that was found.
@@ -23,12 +23,12 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import TABULARS, ObjectKey, ObjectType, table_of
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, managed_access, tables
+from gateway.db.desired_tuples import following, places
 from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.drift import drift_watch
 from gateway.db.schema.grants import grants as grants_table
 from gateway.db.schema.servers import server
 from gateway.db.schema.warehouses import warehouses
-from gateway.db.wanted import following, places
 
 #: Who granted what was written into OpenFGA by somebody else and then adopted.
 EXTERNAL: Final = "external"

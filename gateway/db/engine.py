@@ -14,13 +14,13 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
 from gateway.access.operation import HttpOperation, Operation
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.permit import Permit
-from gateway.db import audit_log, claims
-from gateway.db.direct import ConnectionLost, DirectRead
+from gateway.db import audit_log, idempotency_claims
+from gateway.db.compiled_reads import ConnectionLost, DirectRead
+from gateway.db.decision_revalidation import revalidate_decision
 from gateway.db.rows import AnyRow
-from gateway.db.standing import require_standing
 
 Answer = TypeVar("Answer")
 
@@ -38,11 +38,12 @@ Connection: TypeAlias = AsyncConnection
 
 
 class Database:
-    """The primary database of one process.
+    """The primary database of one process, or its replica.
 
     `url` is a SQLAlchemy URL for asyncpg. At most twice `pool_size` connections are opened, when they are needed, and
-    kept. `acquire_timeout` (seconds) bounds the wait for one of them, `statement_timeout` (seconds) every statement, on
-    the server's side too. `tls` is a context or libpq's `sslmode`.
+    kept. A `read_only` one opens at most `pool_size`, and PostgreSQL refuses every change on them. `acquire_timeout`
+    (seconds) bounds the wait for one of them, `statement_timeout` (seconds) every statement, on the server's side too.
+    `tls` is a context or libpq's `sslmode`.
     """
 
     def __init__(
@@ -53,11 +54,12 @@ class Database:
         acquire_timeout: float,
         statement_timeout: float = 15.0,
         tls: ssl.SSLContext | str = "prefer",
+        read_only: bool = False,
     ) -> None:
         self._engine = create_async_engine(
             url,
             # None beyond the pool, to be closed after a busy moment: opening one costs as much as many statements.
-            pool_size=2 * pool_size,
+            pool_size=pool_size if read_only else 2 * pool_size,
             max_overflow=0,
             pool_timeout=acquire_timeout,
             pool_recycle=1800,
@@ -69,6 +71,7 @@ class Database:
                     "application_name": "lakegate",
                     "statement_timeout": str(int(statement_timeout * 1000)),
                     "jit": "off",
+                    **({"default_transaction_read_only": "on"} if read_only else {}),
                 },
             },
         )
@@ -146,10 +149,10 @@ class Database:
             async with self._engine.connect() as connection:
                 await connection.begin()
                 yield connection
-                await require_standing(connection, permit)
+                await revalidate_decision(connection, permit)
                 await audit_log.insert(connection, [permit.trail.record])
                 if permit.claim is not None and isinstance(operation, HttpOperation):
-                    await claims.fulfil(
+                    await idempotency_claims.fulfil(
                         connection,
                         permit.claim,
                         status=operation.returns,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements on grants: the rows that OpenFGA's tuples are made from, and their history.
 
-A row is one grantor's: several rows may want the same tuple (section 5 of the design, "Grants"). A row that ends goes
-into the history in the statement that removes it, so nothing ends untold.
+A row is one grantor's: several rows may want the same tuple. A row that ends goes into the history in the statement
+that removes it, so nothing ends untold.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ async def history(
 ) -> Sequence[AnyRow]:
     """Grants that ended on an object, of a principal or both, the latest first, those ended before the row `after`.
 
-    Of a project, those since it was made: another one may have had its id before (`lakekeeper.md` 3.2).
+    Of a project, those since it was made: another one may have had its id before.
 
     Rows have the columns of `grant_history`. Raises ValueError when neither is named: the whole history is no answer.
     """

@@ -6,9 +6,9 @@ from __future__ import annotations
 import structlog
 from uuid_utils.compat import uuid7
 
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable
-from gateway.access.repetition import Claim, Remembered, RepeatableRequest
-from gateway.db import claims, outbox
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
+from gateway.access.idempotency import Claim, Remembered, RepeatableRequest
+from gateway.db import idempotency_claims, outbox
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.iceberg.errors import RequestInProgress, UnprocessableEntityException
@@ -17,7 +17,7 @@ _log = structlog.get_logger("db.idempotency")
 
 
 class Idempotency:
-    """Implements `gateway.access.repetition.Repetitions`.
+    """Implements `gateway.access.idempotency.Repetitions`.
 
     `keep_seconds` is the lifetime that is advertised plus grace; `lease_seconds` bounds how long the key of a killed
     attempt stays taken: longer than any request may run, because its owner is refused the change when it is over.
@@ -35,7 +35,7 @@ class Idempotency:
         """Claim the key, or tell what is remembered. Raises RequestInProgress, UnprocessableEntityException."""
         attempt = uuid7()
         async with self._database.by_itself() as connection:
-            row = await claims.claim(connection, request, attempt, lease_seconds=self._lease_seconds)
+            row = await idempotency_claims.claim(connection, request, attempt, lease_seconds=self._lease_seconds)
         if row is None:
             return Claim(request.scope, attempt, self._keep_seconds)
         if row.body_digest != request.digest:
@@ -50,7 +50,7 @@ class Idempotency:
         """Free the key; a database that does not answer leaves it to the lease."""
         try:
             async with self._database.read() as connection:
-                await claims.give_up(connection, claim)
+                await idempotency_claims.give_up(connection, claim)
         except (DatabaseUnavailable, CommitUnknown) as left:
             _log.warning("idempotency.key_left_to_its_lease", reason=str(left))
 

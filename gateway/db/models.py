@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ScalarSelect, func, insert, select, text, update
+from sqlalchemy import func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
@@ -66,11 +66,6 @@ class StepProgress:
 
 class SwitchedMeanwhile(Exception):
     """Somebody else switched models since this switch was prepared."""
-
-
-def active_model_id() -> ScalarSelect[str]:
-    """The id of the model that serves, as a column of another statement (the resolver's). Null before the first."""
-    return select(model_switches.c.model_id).order_by(model_switches.c.id.desc()).limit(1).scalar_subquery()
 
 
 async def active_model(connection: AsyncConnection) -> ActiveModel | None:

@@ -13,14 +13,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey
 from gateway.access.resolved import ResolvedNamespace
-from gateway.db.direct import DirectRead
+from gateway.db.compiled_reads import DirectRead
+from gateway.db.desired_tuples import path_above
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.tables import LIVE, tables
 from gateway.db.schema.warehouses import warehouses
 from gateway.db.tables import drop_staged
-from gateway.db.wanted import path_above
 from gateway.iceberg.identifiers import Namespace
 
 
@@ -75,9 +75,9 @@ async def create(
 async def hold(connection: AsyncConnection, *at: ResolvedNamespace) -> None:
     """Keep namespaces from being dropped, and from moving with what lies above them, until this transaction ends.
 
-    Whoever changes something whose tuples follow from where it lies holds the namespace it lies in: moves lock all
-    that they take along (`moves.py`). Held from the top down, the order of moves. Raises NamespaceGone when one is not
-    where it was resolved.
+    Whoever changes something whose tuples follow from where it lies holds the namespace it lies in: moves lock all that
+    they take along (`namespace_move.py`). Held from the top down, the order of moves. Raises NamespaceGone when one is
+    not where it was resolved.
     """
     wanted = {each.id: each for each in at}
     rows = await connection.execute(_HOLD, {"ids": list(wanted)})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outbox: tuple keys whose state in OpenFGA may differ from what the rows want (section 5 of the design).
+"""The outbox: tuple keys whose state in OpenFGA may differ from what the rows want.
 
 A row names a key, not an operation: whoever delivers it reads what is wanted *now* and makes OpenFGA so, so the order
 and the number of deliveries do not matter.
@@ -284,14 +284,6 @@ async def done(connection: AsyncConnection, ids: Sequence[int]) -> None:
 
 
 _DONE = text("delete from outbox where id = any(:ids)")
-
-
-async def revocations(connection: AsyncConnection, *, after: int | None = None, limit: int) -> Sequence[AnyRow]:
-    """Rows of `outbox` that take something away and are not in force yet, in the order of the changes."""
-    statement = select(outbox).where(outbox.c.takes_away).order_by(outbox.c.id).limit(limit)
-    if after is not None:
-        statement = statement.where(outbox.c.id > after)
-    return (await connection.execute(statement)).all()
 
 
 async def empty(connection: AsyncConnection) -> int:

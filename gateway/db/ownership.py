@@ -14,9 +14,9 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grant_ends, grants, managed_access, outbox
+from gateway.db.desired_tuples import TRAVERSE, following, places, principals_below
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
-from gateway.db.wanted import TRAVERSE, following, places, principals_below
 
 
 def owner_of_new(actor: Actor) -> Principal:
@@ -141,10 +141,9 @@ async def record_moved(
 ) -> Steps:
     """Enqueue what a move means for the tuples: the way to the new place, the parent's edge, the way to the old one.
 
-    Section 5 of the design, "Traverse". Call it with the object's row locked, after it names its new parent: then the
-    grants read here are all there are. The containers are given from the project down. Each step is delivered after
-    the one before it, also when another process has to finish; all are part of what may take rights away, so the move
-    is answered after them.
+    Call it with the object's row locked, after it names its new parent: then the grants read here are all there are.
+    The containers are given from the project down. Each step is delivered after the one before it, also when another
+    process has to finish; all are part of what may take rights away, so the move is answered after them.
     """
     principals = await principals_below(connection, moved)
     arriving = [TupleKey(p, TRAVERSE, c) for c in above_after if c not in above_before for p in principals]

@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Exists, func, select, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.outage import DatabaseUnavailable
+from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
 from gateway.db.schema.pending_files import pending_files

@@ -25,12 +25,12 @@ from gateway.access.resolved import (
     Whereabouts,
     project_of,
 )
-from gateway.db.absent import NAMED, read_places
+from gateway.db.absent import read_places, says_where
 from gateway.db.caller import BETWEEN, COLUMNS, ENDINGS, ONLY_CLOCK, beside_the_clock, caller_of
 from gateway.db.engine import Database
 from gateway.db.excerpts import excerpts_of
-from gateway.db.found import generic_table_from, namespace_from, table_from, user_from, view_from, warehouse_from
-from gateway.db.lookups import SEVERAL, STATEMENTS, parameters_of, table_columns
+from gateway.db.resolver_statements import SEVERAL, STATEMENTS, Lookup, lookup_of, parameters_of, table_columns
+from gateway.db.row_mapping import generic_table_from, namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.rows import AnyRow
 from gateway.db.schema.tables import tables
 
@@ -50,9 +50,9 @@ class DatabaseResolver:
         absent: dict[refs.Ref, Whereabouts] = {}
         asked_by = caller_of(caller)
         clock: AnyRow | None = None
-        kinds: dict[type[refs.Ref], list[refs.Ref]] = {}
+        kinds: dict[Lookup, list[refs.Ref]] = {}
         for ref in wanted:
-            kinds.setdefault(type(ref), []).append(ref)
+            kinds.setdefault(lookup_of(ref), []).append(ref)
         for kind, some in kinds.items():
             if len(some) == 1:
                 # One row that always has `now` and `caller_roles`, and the rest when the reference points at something.
@@ -65,7 +65,7 @@ class DatabaseResolver:
                 async with self._database.read() as connection:
                     row, several = await _read_several(connection, kind, some, asked_by)
                     # Read whether anything is absent or not: the two cost the same.
-                    places = await read_places(connection, some) if kind in NAMED else {}
+                    places = await read_places(connection, some) if says_where(some[0]) else {}
                 found.update(several)
                 absent.update({ref: where for ref, where in places.items() if ref not in several})
             clock = clock or row
@@ -142,7 +142,7 @@ def _assumed(actor: Actor) -> tuple[str, ...]:
 
 
 async def _read_several(
-    connection: AsyncConnection, kind: type[refs.Ref], some: Sequence[refs.Ref], asked_by: dict[str, str]
+    connection: AsyncConnection, kind: Lookup, some: Sequence[refs.Ref], asked_by: dict[str, str]
 ) -> tuple[AnyRow, dict[refs.Ref, Resolved]]:
     """(a row with the clock, what is behind these references of one kind), in one statement whatever there is."""
     query, columns = SEVERAL[kind]

@@ -15,7 +15,7 @@ from gateway.access.tuples import PrincipalType
 from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.roles import roles
 
-#: Edges from a role to the outermost role it is in (`lakekeeper.md`, appendix D). OpenFGA follows 25 before it refuses.
+#: Edges from a role to the outermost role it is in. OpenFGA follows 25 before it refuses.
 MAX_DEPTH = 10
 
 

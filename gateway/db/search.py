@@ -25,8 +25,8 @@ from uuid import UUID
 from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.listing import Holders
-from gateway.db.candidates import HELD
+from gateway.access.list_visibility import Holders
+from gateway.db.list_candidates import HELD
 from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.roles import roles as roles_table
 from gateway.db.schema.users import users as users_table

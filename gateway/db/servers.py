@@ -61,6 +61,12 @@ async def read(connection: AsyncConnection) -> AnyRow:
     return (await connection.execute(select(server))).one()
 
 
+async def stored_id(connection: AsyncConnection) -> UUID | None:
+    """Return the id of the server row; None without a row."""
+    id: UUID | None = (await connection.execute(select(server.c.id))).scalar_one_or_none()
+    return id
+
+
 async def claim_bootstrap(connection: AsyncConnection, user_id: str) -> bool:
     """Mark the server bootstrapped; False when it was already, or is to be by somebody else. Two at once wait for each
     other and one gets False.

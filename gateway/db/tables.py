@@ -12,16 +12,16 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey
-from gateway.db import retired
+from gateway.db import retired_locations
+from gateway.db.desired_tuples import path_above
 from gateway.db.excerpts import document_values
-from gateway.db.retired import REACHABLE, overlapping
+from gateway.db.retired_locations import REACHABLE, overlapping
 from gateway.db.rows import AnyRow
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.tables import LIVE, tables
 from gateway.db.schema.warehouses import warehouses
 from gateway.db.tasks import ACTIVE, Queue
 from gateway.db.tasks import add as add_task
-from gateway.db.wanted import path_above
 from gateway.iceberg.identifiers import fold
 
 _EXPLICIT_LOCATIONS = 0x1A4E0002
@@ -121,7 +121,7 @@ async def location_taken(
     about to delete there. One statement, so that a table that goes at this moment is seen as there or as gone, never as
     neither.
     """
-    values = {**retired.around(location_key, ancestors), "other_than": other_than, "owners": list(owners)}
+    values = {**retired_locations.around(location_key, ancestors), "other_than": other_than, "owners": list(owners)}
     return bool((await connection.execute(_LOCATION_TAKEN, values)).scalar_one())
 
 
@@ -144,7 +144,7 @@ _LOCATION_TAKEN = text(
 
 async def location_in_use(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
     """Whether any table or view of any project (staged ones too) is at, above or below this location now."""
-    found = await connection.execute(_LOCATION_IN_USE, retired.around(location_key, ancestors))
+    found = await connection.execute(_LOCATION_IN_USE, retired_locations.around(location_key, ancestors))
     return bool(found.scalar_one())
 
 
@@ -298,7 +298,7 @@ async def drop(connection: AsyncConnection, id: UUID, *, by: str) -> AnyRow | No
         .returning(tables.c.namespace_id, tables.c.location, tables.c.location_key, tables.c.metadata_location)
     )
     gone = (await connection.execute(statement)).one_or_none()
-    await retired.retired_by(connection, id, by)
+    await retired_locations.retired_by(connection, id, by)
     return gone
 
 

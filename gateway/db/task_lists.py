@@ -26,8 +26,8 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.listing import Holders
-from gateway.db.candidates import SPOKEN_FOR
+from gateway.access.list_visibility import Holders
+from gateway.db.list_candidates import SPOKEN_FOR
 from gateway.db.rows import AnyRow
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.tables import tables

@@ -21,7 +21,7 @@ from gateway.db.tasks import ACTIVE, Queue, Status
 
 CLEANUP_PERIOD: Final = timedelta(days=1)
 RETENTION: Final = timedelta(days=90)
-"""How often ended tasks are removed, and how old they are then (`lakekeeper.md` section 9)."""
+"""How often ended tasks are removed, and how old they are then."""
 
 _PERIOD = "cleanup_seconds"
 _KEPT = "retention_seconds"

@@ -24,7 +24,7 @@ from gateway.db.schema.tasks import ACTIVE_TASKS, task_log, tasks
 
 
 class Queue(StrEnum):
-    """The kinds of tasks. The first three have the names of the reference system (`lakekeeper.md` 3.9)."""
+    """The kinds of tasks. The first three have the names of the reference system."""
 
     SOFT_DELETION = "soft_deletion"
     """A table or view that was dropped goes for good when its time is over."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy import delete as delete_from
@@ -27,6 +27,10 @@ from gateway.iceberg.identifiers import fold
 _STORAGE_BASES = 0x1A4E0001
 
 
+COLUMNS: Final = frozenset(warehouses.c.keys())
+"""The names of all columns of a warehouse."""
+
+
 class NameTaken(Exception):
     """Another warehouse of the project has this name, in whatever letter case; the transaction is lost."""
 
@@ -45,14 +49,12 @@ async def create(
     key_seconds: int,
     base_key: str,
     secret_id: UUID | None,
-    delete_profile: dict[str, Any],
-    managed_by: str,
-    allowed_format_versions: Sequence[int],
-    default_format_version: int | None,
+    stated: Mapping[str, object],
 ) -> bool:
     """Insert the warehouse; False when its name is taken in the project. Raises ProjectGone.
 
     `key_seconds`: how long the profile's keys may live, with the tolerance of clocks; 0 when it hands out none.
+    `stated` are the columns that the request fills as they are (`STATED`).
     """
     statement = (
         insert(warehouses)
@@ -65,11 +67,8 @@ async def create(
             key_seconds=key_seconds,
             base_key=base_key,
             secret_id=secret_id,
-            delete_profile=delete_profile,
-            managed_by=managed_by,
-            allowed_format_versions=list(allowed_format_versions),
-            default_format_version=default_format_version,
             revision=uuid7(),
+            **stated,
         )
         .on_conflict_do_nothing(index_elements=["project_id", "name_key"])
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import httpx
+import httpx2
 
 from gateway.embedded.errors import StackError
 from gateway.embedded.object_store import BUCKET
@@ -24,7 +24,7 @@ class Management:
     """The management API as one user. Errors carry the server's own words, which name no secret."""
 
     def __init__(self, base: str, token: str) -> None:
-        self._client = httpx.AsyncClient(
+        self._client = httpx2.AsyncClient(
             base_url=f"{base}/management/v1/",
             headers={"Authorization": f"Bearer {token}"},
             timeout=_CALL_SECONDS,
@@ -52,10 +52,10 @@ class Management:
 
     async def _call(
         self, method: str, path: str, body: dict[str, Any] | None, already: int | None = None
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         try:
             answer = await self._client.request(method, path, json=body)
-        except httpx.TransportError as error:
+        except httpx2.TransportError as error:
             raise StackError(f"the gateway did not answer {method} /management/v1/{path}: {error!r}") from error
         if not answer.is_success and answer.status_code != already:
             raise StackError(f"{method} /management/v1/{path} answered {answer.status_code}: {answer.text[:500]}")
@@ -82,7 +82,7 @@ async def run(stack: Stack) -> str:
         for privilege, user in _GRANTS:
             body = {"writes": [{"type": privilege, "user": f"oidc~{user}"}]}
             path = f"permissions/warehouse/{warehouse}/assignments"
-            await admin.post(path, body, already=httpx.codes.CONFLICT)
+            await admin.post(path, body, already=httpx2.codes.CONFLICT)
     done.touch(mode=0o600)
     return WAREHOUSE
 

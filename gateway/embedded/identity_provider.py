@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import httpx
 import msgspec
 
 from gateway.embedded.children import Child, Children, ChildSpec
@@ -19,6 +18,7 @@ from gateway.embedded.errors import StackError
 from gateway.embedded.ports import LOOPBACK
 from gateway.embedded.probe import until_answering
 from gateway.embedded.secrets import PROGRAMS, Secrets, write_private
+from gateway.identity.oauth_client import LoginFailed, OAuthClient
 
 AUDIENCE = "lakegate"
 PUBLIC_CLIENT = "lakegate-ui"
@@ -105,12 +105,9 @@ class IdentityProvider:
         Raises:
             StackError: the provider refused.
         """
-        async with httpx.AsyncClient(timeout=_CALL_SECONDS, trust_env=False) as client:
-            answer = await client.post(
-                self.token_endpoint,
-                data={"grant_type": "client_credentials"},
-                auth=(user, self._secrets.clients[user]),
-            )
-        if answer.status_code != httpx.codes.OK:
-            raise StackError(f"the identity provider gave no token to {user}: HTTP {answer.status_code}")
-        return str(answer.json()["access_token"])
+        oauth = OAuthClient(user, client_secret=self._secrets.clients[user], seconds=_CALL_SECONDS)
+        try:
+            async with oauth:
+                return (await oauth.fetch_token(self.token_endpoint, "client_credentials")).access_token
+        except LoginFailed as failed:
+            raise StackError(f"the identity provider gave no token to {user}: {failed}") from failed

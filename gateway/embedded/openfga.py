@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import httpx
+import httpx2
 
 from gateway.embedded import postgres
 from gateway.embedded.children import Child, Children, ChildSpec
@@ -67,7 +67,7 @@ class OpenFga:
             StackError: there is no such store or no model in it.
         """
         headers = {"Authorization": f"Bearer {self._secrets.openfga}"}
-        async with httpx.AsyncClient(
+        async with httpx2.AsyncClient(
             base_url=self.url, headers=headers, timeout=_CALL_SECONDS, trust_env=False
         ) as client:
             stores = (await client.get("/stores", params={"name": STORE_NAME})).raise_for_status().json()["stores"]

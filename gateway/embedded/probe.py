@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import httpx
+import httpx2
 import psutil
 
 from gateway.embedded.children import Child, failure_of, log_tail
@@ -68,14 +68,14 @@ async def until_answering(child: Child, port: int, path: str, *, timeout: float,
     """
     address = f"http://{LOOPBACK}:{port}{path}"
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with httpx.AsyncClient(timeout=_ONE_TRY_SECONDS, trust_env=False, headers=headers) as client:
+    async with httpx2.AsyncClient(timeout=_ONE_TRY_SECONDS, trust_env=False, headers=headers) as client:
 
         async def serves() -> bool:
             if token is not None and not _holds(child.pid, port):
                 return False
             try:
-                return (await client.get(address)).status_code == httpx.codes.OK
-            except httpx.TransportError:
+                return (await client.get(address)).status_code == httpx2.codes.OK
+            except httpx2.TransportError:
                 return False
 
         await until(child, port, serves, timeout=timeout)

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.fga.client import FgaClient
 from gateway.fga.wire import FgaTuple
 

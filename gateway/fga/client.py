@@ -17,8 +17,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from gateway.access.dependency_errors import DecisionEngineUnavailable, WriteOutcomeUnknown, first_of
 from gateway.access.fair_slots import FairSlots
-from gateway.access.outage import DecisionEngineUnavailable, WriteOutcomeUnknown, first_of
 from gateway.fga.pacing import BATCH, LARGE, LONGEST_DELAY_SECONDS, Pacing
 from gateway.fga.wire import (
     Answer,
@@ -179,8 +179,8 @@ class FgaClient:
         """Those of `objects`, all of one type, that OpenFGA names when it lists what `user` has `relation` on.
 
         What it does not name may hold too and has to be checked: OpenFGA ends a list as if it were whole when its
-        deadline comes (section 5 of the design, "Lists"), and this stops at an error on the way, at our own timeout and
-        when `others` objects were named that nobody asked about. Raises DecisionEngineUnavailable when OpenFGA refuses.
+        deadline comes, and this stops at an error on the way, at our own timeout and when `others` objects were named
+        that nobody asked about. Raises DecisionEngineUnavailable when OpenFGA refuses.
         """
         if self._withheld is not None:
             raise DecisionEngineUnavailable(self._withheld)

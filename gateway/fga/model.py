@@ -17,7 +17,7 @@ import openfga_sdk
 from openfga_sdk.credentials import CredentialConfiguration, Credentials
 from openfga_sdk.exceptions import NotFoundException, OpenApiException
 
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.fga.compiled import compiled_model, missing_from, same_model
 
 # The SDK calls itself typed and leaves most of its functions without types.

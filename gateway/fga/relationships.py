@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gateway.access.actor import Actor, ActorKind
+from gateway.access.authz_errors import MAX_GROUP_ROLES, too_many_groups
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.refusals import MAX_GROUP_ROLES, too_many_groups
 from gateway.access.relations import Can
 from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, PrincipalType, TupleKey
 from gateway.fga.client import MAX_CONTEXTUAL_TUPLES, FgaClient
+from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.names import member_of, object_of, role_members, user_object
-from gateway.fga.reach import FollowedReaches
 from gateway.fga.wire import Condition, FgaTuple
 
 # (relation, object) that may be all that is needed to know.

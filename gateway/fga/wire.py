@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import aiohttp
 import msgspec
 
-from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
+from gateway.access.dependency_errors import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
 
 _MISSING_CONTEXT = re.compile(r"failed to evaluate relationship condition: .* is missing context parameters", re.DOTALL)
 _OTHER_CONDITION = "already exists with a different condition"

@@ -11,8 +11,7 @@ from gateway.access.actor import Actor
 from gateway.access.demand import Fact, Facts
 from gateway.access.operations.checks import BatchCheck, Check, CheckPermission
 from gateway.access.refs import (
-    GenericTableIdRef,
-    GenericTableRef,
+    GenericTable,
     NamespaceIdRef,
     NamespaceRef,
     ObjectType,
@@ -20,10 +19,9 @@ from gateway.access.refs import (
     Ref,
     RoleRef,
     ServerRef,
-    TableIdRef,
-    TableRef,
-    ViewIdRef,
-    ViewRef,
+    Table,
+    TabularRef,
+    View,
     WarehouseRef,
 )
 from gateway.access.relations import Can
@@ -103,7 +101,7 @@ def _action(action: object) -> tuple[Can, Facts]:
 
 _RELATIONS = frozenset(Can)
 
-#: What operations call the name of what they create; a question names it `name` (`lakekeeper.md` 3.5).
+#: What operations call the name of what they create; a question names it `name`.
 _NAME_FACTS = {
     Can.CREATE_PROJECT: "project_name",
     Can.CREATE_WAREHOUSE: "warehouse_name",
@@ -153,15 +151,15 @@ def _namespace(fields: dict[str, Any], default: str | None) -> Ref:
 def _table(fields: dict[str, Any], default: str | None) -> Ref:
     warehouse = UUID(fields.pop("warehouse-id"))
     if "table-id" in fields:
-        return TableIdRef(warehouse, UUID(fields.pop("table-id")))
-    return TableRef(warehouse, TableIdentifier(_levels(fields.pop("namespace")), _text(fields.pop("table"))))
+        return TabularRef(Table, warehouse, UUID(fields.pop("table-id")))
+    return TabularRef(Table, warehouse, TableIdentifier(_levels(fields.pop("namespace")), _text(fields.pop("table"))))
 
 
 def _view(fields: dict[str, Any], default: str | None) -> Ref:
     warehouse = UUID(fields.pop("warehouse-id"))
     if "view-id" in fields:
-        return ViewIdRef(warehouse, UUID(fields.pop("view-id")))
-    return ViewRef(warehouse, TableIdentifier(_levels(fields.pop("namespace")), _text(fields.pop("view"))))
+        return TabularRef(View, warehouse, UUID(fields.pop("view-id")))
+    return TabularRef(View, warehouse, TableIdentifier(_levels(fields.pop("namespace")), _text(fields.pop("view"))))
 
 
 def _generic_table(fields: dict[str, Any], default: str | None) -> Ref:
@@ -169,10 +167,10 @@ def _generic_table(fields: dict[str, Any], default: str | None) -> Ref:
     warehouse = UUID(fields.pop("warehouse-id"))
     for id in ("generic-table-id", "table-id"):
         if id in fields:
-            return GenericTableIdRef(warehouse, UUID(fields.pop(id)))
+            return TabularRef(GenericTable, warehouse, UUID(fields.pop(id)))
     namespace = _levels(fields.pop("namespace"))
     name = fields.pop("generic-table") if "generic-table" in fields else fields.pop("table")
-    return GenericTableRef(warehouse, TableIdentifier(namespace, _text(name)))
+    return TabularRef(GenericTable, warehouse, TableIdentifier(namespace, _text(name)))
 
 
 def _levels(value: object) -> Namespace:

@@ -8,15 +8,15 @@ from itertools import compress
 from uuid import UUID
 
 from gateway.access.actor import Actor
+from gateway.access.authz_errors import not_found
+from gateway.access.definer_views import runs_as
 from gateway.access.door import Door
+from gateway.access.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.operations.checks import BatchCheck, Check, CheckPermission, hub_of
-from gateway.access.passages import runs_as
 from gateway.access.permit import Permit
 from gateway.access.refs import Ref
-from gateway.access.refusals import not_found
 from gateway.access.relations import VISIBLE_BY, Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedTable, ResolvedView
-from gateway.access.suppositions import Supposition
 from gateway.governance.errors import CannotInspectPermissions
 from gateway.governance.hidden_checks import asked_first, hidden
 from gateway.governance.principals import actor_of
@@ -33,13 +33,17 @@ class Checks:
     async def check(self, permit: Permit[CheckPermission]) -> CheckAnswer:
         """Whether both engines would say yes. What does not exist is simply not allowed."""
         check = permit.operation.check
-        (allowed,) = await self._door.inquiries.would(permit, [_supposed(check, permit.actor, permit.resolution)])
+        (allowed,) = await self._door.hypothetical_checks.would(
+            permit, [_supposed(check, permit.actor, permit.resolution)]
+        )
         allowed = allowed and check.on not in await self._ownerless(permit, [check])
         if not allowed and check.relation is Can.READ_COLUMNS:
-            (fields,) = await self._door.inquiries.readable_columns(permit, [(_about(check, permit.actor), check.on)])
+            (fields,) = await self._door.hypothetical_checks.readable_columns(
+                permit, [(_about(check, permit.actor), check.on)]
+            )
             row = permit.resolution.get(check.on)
             ids = [row.id] if fields and isinstance(row, ResolvedTable) else []
-            async for _, excerpt in self._door.inquiries.excerpts(ids):
+            async for _, excerpt in self._door.hypothetical_checks.excerpts(ids):
                 allowed = bool(_names(excerpt, fields))
         return CheckAnswer(allowed=allowed)
 
@@ -65,7 +69,7 @@ class Checks:
         unseen = await self._unseen(permit, supposed, left)
         left = [index for index in left if index not in unseen]
         asked = [supposed[index] for index in left]
-        answers = dict(zip(left, await self._door.inquiries.would(permit, asked), strict=True))
+        answers = dict(zip(left, await self._door.hypothetical_checks.would(permit, asked), strict=True))
         columns = await self._columns(permit, [index for index in left if not answers[index]])
         allowed = [
             index in seen_whole or answers.get(index, False) or index in columns
@@ -93,25 +97,25 @@ class Checks:
         if not asked:
             return {}
         about = [(_about(checks[index], permit.actor), checks[index].on) for index in asked]
-        readable = dict(zip(asked, await self._door.inquiries.readable_columns(permit, about), strict=True))
+        readable = dict(zip(asked, await self._door.hypothetical_checks.readable_columns(permit, about), strict=True))
         by_table: dict[UUID, list[int]] = {}
         for index, fields in readable.items():
             if fields and isinstance(row := permit.resolution.get(checks[index].on), ResolvedTable):
                 by_table.setdefault(row.id, []).append(index)
         found: dict[int, list[str]] = {}
-        async for id, excerpt in self._door.inquiries.excerpts(list(by_table)):
+        async for id, excerpt in self._door.hypothetical_checks.excerpts(list(by_table)):
             named = {index: _names(excerpt, readable[index]) for index in by_table[id]}
             found |= {index: names for index, names in named.items() if names}
         return found
 
     async def _unseen(
-        self, permit: Permit[BatchCheck], supposed: Sequence[Supposition], left: Sequence[int]
+        self, permit: Permit[BatchCheck], supposed: Sequence[HypotheticalCheck], left: Sequence[int]
     ) -> frozenset[int]:
         """Of the checks about the caller, those on objects that the caller does not see (`hidden_checks`)."""
         checks = permit.operation.checks
         own = {at: (supposed[at].relation, supposed[at].on) for at in left if checks[at].principal is None}
         first = asked_first(own)
-        answers = await self._door.inquiries.holds(permit, first) if first else []
+        answers = await self._door.hypothetical_checks.holds(permit, first) if first else []
         return hidden(own, first, answers)
 
     async def _ownerless(
@@ -120,13 +124,14 @@ class Checks:
         """Return the views of the allowed checks that need an owner and have none. Their properties are read here."""
         asked = {check.on for check in allowed if check.runs_as_owner}
         ids = {ref: row.id for ref in asked if isinstance(row := permit.resolution.get(ref), ResolvedView)}
-        owned = {id async for id, excerpt in self._door.inquiries.excerpts(list(ids.values())) if runs_as(excerpt)}
+        owned = {
+            id async for id, excerpt in self._door.hypothetical_checks.excerpts(list(ids.values())) if runs_as(excerpt)
+        }
         return {ref for ref in asked if ids.get(ref) not in owned}
 
     async def _seen_whole(self, permit: Permit[BatchCheck], told: Sequence[bool]) -> frozenset[int]:
         """The checks of long lists that need not be asked, because whoever they are about sees everything in that
-        namespace: as a list does it (section 5 of the design, "Lists"), which asks policies about the list and not
-        about its rows.
+        namespace: as a list does it, which asks policies about the list and not about its rows.
         """
         whole: list[list[int]] = []
         asked = []
@@ -135,8 +140,8 @@ class Checks:
             if some:
                 whole.append([index for index in some if _there(permit, permit.operation.checks[index])])
                 about = permit.actor if principal is None else actor_of(principal)
-                asked.append(Supposition(about, Can.LIST_EVERYTHING, namespace))
-        answers = await self._door.inquiries.would(permit, asked) if asked else []
+                asked.append(HypotheticalCheck(about, Can.LIST_EVERYTHING, namespace))
+        answers = await self._door.hypothetical_checks.would(permit, asked) if asked else []
         return frozenset(index for there, yes in zip(whole, answers, strict=True) if yes for index in there)
 
     @staticmethod
@@ -164,13 +169,13 @@ class Checks:
         return seen
 
 
-def _supposed(check: Check, caller: Actor, resolution: Resolution) -> Supposition:
+def _supposed(check: Check, caller: Actor, resolution: Resolution) -> HypotheticalCheck:
     """About what there is of the things the check may mean; about the first when there is none of them. Who reads all
     of a table reads every column, so that is asked first.
     """
     on = next((each for each in check.may_mean if resolution.get(each) is not None), check.on)
     relation = Can.READ_DATA if check.relation is Can.READ_COLUMNS else check.relation
-    return Supposition(_about(check, caller), relation, on, check.facts)
+    return HypotheticalCheck(_about(check, caller), relation, on, check.facts)
 
 
 def _about(check: Check, caller: Actor) -> Actor:

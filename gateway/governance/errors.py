@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the management API, by the types of `lakekeeper.md` 2.9."""
+"""Errors of the management API, by their `type` in the answer: the names that clients of Lakekeeper match."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
-from gateway.db.server_offices import NobodyLeft
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.db.last_admin_guard import NobodyLeft
 from gateway.iceberg.errors import CatalogError
 
 

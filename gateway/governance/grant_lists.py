@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from gateway.access.door import Door
+from gateway.access.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.operation import Operation
 from gateway.access.operations.column_grants import ListColumnGrantHistory, ListColumnGrants, ListTableColumnGrants
 from gateway.access.operations.grant_lists import ListGrantHistory, ListGrants, ListPrincipalGrants, ListPrivileges
@@ -17,12 +19,12 @@ from gateway.access.privileges import GRANTABLE, Privilege, granting
 from gateway.access.refs import ObjectKey, ObjectType, Ref, ServerRef, field_of, table_of
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolved
-from gateway.access.suppositions import Supposition
 from gateway.access.tuples import PrincipalType
 from gateway.db import columns, grants
 from gateway.db.engine import Connection, Database
 from gateway.db.excerpts import excerpts_of
 from gateway.db.places import Place, places
+from gateway.db.read_pool import ReadPool
 from gateway.governance.columns import columns_for, known_columns, object_of
 from gateway.governance.principals import own_principal, told_principal
 from gateway.governance.privilege_texts import told_privilege, told_type
@@ -38,8 +40,9 @@ _AT_A_TIME: Final = 16
 class GrantLists:
     """Grants with their grantors, times, reasons and ends, by page."""
 
-    def __init__(self, *, database: Database, door: Door, page_size: int) -> None:
+    def __init__(self, *, database: Database, reads: ReadPool, door: Door, page_size: int) -> None:
         self._database = database
+        self._reads = reads
         self._door = door
         self._page_size = page_size
 
@@ -61,7 +64,7 @@ class GrantLists:
         limit = self._limit(operation.page_size)
         async with self._database.read() as connection:
             found = await columns.granted_on(
-                connection, operation.on.table_id, after=_uuid(operation.page_token), limit=limit + 1
+                connection, operation.on.id, after=_uuid(operation.page_token), limit=limit + 1
             )
             where = await _whereabouts(connection, [_object(row) for row in found])
         return _told_list(found, where, limit)
@@ -94,9 +97,9 @@ class GrantLists:
         limit = self._limit(operation.page_size)
         async with self._database.read() as connection:
             key = object_of(operation, row, await columns_for(connection, operation, row), dropped=True)
-            after = _number(operation.page_token)
-            found = await grants.history(connection, on=key, after=after, limit=limit + 1)
             where = await _whereabouts(connection, [key])
+        after = _number(operation.page_token)
+        found = await self._reads.run(partial(grants.history, on=key, after=after, limit=limit + 1))
         return GrantHistory(
             grants=[
                 EndedGrant(
@@ -120,8 +123,8 @@ class GrantLists:
         """The privileges that exist on the object, and whether the caller may give them."""
         on = permit.operation.on
         privileges = GRANTABLE[on.type]
-        asked = [Supposition(permit.actor, granting(privilege), on) for privilege in privileges]
-        answers = await self._door.inquiries.would(permit, asked)
+        asked = [HypotheticalCheck(permit.actor, granting(privilege), on) for privilege in privileges]
+        answers = await self._door.hypothetical_checks.would(permit, asked)
         return [
             GrantablePrivilege(allowed=allowed, privilege=told_privilege(privilege, on.type))
             for privilege, allowed in zip(privileges, answers, strict=True)

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from uuid import UUID
 
+from gateway.access.authz_errors import not_found
 from gateway.access.door import Door
 from gateway.access.operation import Operation
 from gateway.access.operations.column_grants import (
@@ -22,7 +23,6 @@ from gateway.access.operations.roles import ChangeRoleMembers
 from gateway.access.permit import Permit
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType, Ref, field_of
-from gateway.access.refusals import not_found
 from gateway.access.resolved import (
     Resolved,
     ResolvedGenericTable,
@@ -36,11 +36,11 @@ from gateway.access.resolved import (
 from gateway.access.tuples import PrincipalType, TupleKey
 from gateway.db import grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
+from gateway.db.desired_tuples import following
 from gateway.db.engine import Connection, Database, retry_serialization
+from gateway.db.last_admin_guard import somebody_stays
 from gateway.db.outbox import Pending
 from gateway.db.role_nesting import MAX_DEPTH, leads_to_the_server, nesting
-from gateway.db.server_offices import somebody_stays
-from gateway.db.wanted import following
 from gateway.governance.columns import columns_for, object_of, refuse_another_column
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
@@ -54,7 +54,7 @@ from gateway.governance.errors import (
     pending_when_out,
 )
 from gateway.governance.grant_requests import LAST_END, require_to_come
-from gateway.governance.offices import refuse_higher_office
+from gateway.governance.role_escalation_guard import refuse_higher_office
 from gateway.obligations.columns import Columns
 from gateway.protocol.grants import AssignmentEntry, AssignmentsAnswer
 from gateway.protocol.roles import OWN_PROVIDER

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from gateway.access.authz_errors import not_found
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.operations.managed_access import GetPermissions, SetManagedAccess
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.permit import Permit
 from gateway.access.refs import NamespaceIdRef, ObjectKey, ObjectType, Ref
-from gateway.access.refusals import not_found
 from gateway.access.resolved import Resolution, ResolvedNamespace, ResolvedWarehouse
 from gateway.db import managed_access, outbox
 from gateway.db.delivery import TupleDelivery

@@ -2,22 +2,22 @@
 """Moving namespaces. Nothing moves in the store; what moves is whose rights count for all that lies below.
 
 Readers of the old parent lose it and readers of the new one see it: the answer leaves when OpenFGA has confirmed that
-and no process remembers otherwise (section 5 of the design, "Order").
+and no process remembers otherwise.
 """
 
 from __future__ import annotations
 
+from gateway.access.authz_errors import not_found
 from gateway.access.door import Door
 from gateway.access.operations.namespace_moves import MoveNamespace
 from gateway.access.permit import Permit
 from gateway.access.refs import NamespaceRef
-from gateway.access.refusals import not_found
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedWarehouse
-from gateway.db import moves
+from gateway.db import namespace_move
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database, retry_serialization
-from gateway.db.moves import Subtree
+from gateway.db.namespace_move import Subtree
 from gateway.db.namespaces import NamespaceGone
 from gateway.db.ownership import Steps
 from gateway.db.tables import Clash
@@ -114,12 +114,12 @@ class NamespaceMoves:
         to: Namespace,
     ) -> Steps:
         async with self._database.change(permit) as connection:
-            subtree = await moves.lock(connection, permit.namespace(permit.operation.namespace), parent=parent)
+            subtree = await namespace_move.lock(connection, permit.namespace(permit.operation.namespace), parent=parent)
             if subtree is None:
                 raise not_found(permit.operation.namespace)
             self._refuse(permit.operation, subtree)
             permit.trail.tell(**{"from": ".".join(subtree.levels), "to": to.dotted, "moved": str(len(subtree.ids))})
-            return await moves.move(connection, subtree, project_id=warehouse.project_id, to=to)
+            return await namespace_move.move(connection, subtree, project_id=warehouse.project_id, to=to)
 
     def _refuse(self, operation: MoveNamespace, subtree: Subtree) -> None:
         moved = ".".join(subtree.levels)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Privileges in words for people who hand them out (`lakekeeper.md` 3.7): name, what it gives, category."""
+"""Privileges in words for people who hand them out: name, what it gives, category."""
 
 from __future__ import annotations
 

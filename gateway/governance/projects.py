@@ -7,8 +7,9 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from gateway.access.authz_errors import not_found
 from gateway.access.door import Door
-from gateway.access.listing import ReachesInUse, holders_of, reach_of
+from gateway.access.list_visibility import ReachesInUse, holders_of, reach_of
 from gateway.access.operations.projects import (
     CreateProject,
     DeleteProject,
@@ -18,9 +19,8 @@ from gateway.access.operations.projects import (
 )
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.refusals import not_found
 from gateway.access.relations import Can
-from gateway.db import candidates, outbox, projects
+from gateway.db import list_candidates, outbox, projects
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.ownership import owner_of_new, record_gone
@@ -96,7 +96,7 @@ class Projects:
             if reach is None:
                 rows = await projects.all_projects(connection)
             else:
-                rows = await candidates.projects(connection, holders_of(permit.actor, permit.resolution), reach)
+                rows = await list_candidates.projects(connection, holders_of(permit.actor, permit.resolution), reach)
         within = permit.actor.within
         if within is not None:
             rows = [row for row in rows if row.id == within]

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+from gateway.access.authz_errors import not_found
 from gateway.access.operations.protection import GetProtection, SetProtection
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, Ref
-from gateway.access.refusals import not_found
 from gateway.access.resolved import Resolution
 from gateway.db import protection
 from gateway.db.engine import Database

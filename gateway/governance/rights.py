@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gateway.access.authz_errors import not_found
 from gateway.access.door import Door
+from gateway.access.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.operations.actions import AskActions, GetUserActions
 from gateway.access.operations.rights import AskRights
 from gateway.access.permit import Permit
 from gateway.access.refs import TABULARS, ObjectType, ServerRef
-from gateway.access.refusals import not_found
 from gateway.access.relations import ACTIONS, Can
-from gateway.access.suppositions import Supposition
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.governance.principals import actor_of, own_principal
 from gateway.protocol.rights import ActionsAnswer, AllowedAction, CatalogActionsAnswer
 
-#: What may be done with the record of a user (`lakekeeper.md` 3.5), and the right on the server that gives it. Reading
+#: What may be done with the record of a user, and the right on the server that gives it. Reading
 #: takes nothing, and the owner of the record may do all of it.
 _OF_USERS: dict[str, Can | None] = {
     "delete": Can.DELETE_USERS,
@@ -58,7 +58,9 @@ class Rights:
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         actions = sorted(each for each in ACTIONS[operation.on.type] if _told(each, operation.authorizer_only))
-        answers = await self._door.inquiries.would(permit, [Supposition(actor, each, operation.on) for each in actions])
+        answers = await self._door.hypothetical_checks.would(
+            permit, [HypotheticalCheck(actor, each, operation.on) for each in actions]
+        )
         return ActionsAnswer(
             allowed_actions=[
                 each.value.removeprefix("can_") for each, allowed in zip(actions, answers, strict=True) if allowed
@@ -70,7 +72,9 @@ class Rights:
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         actions = sorted(catalog_actions_of(operation.on.type))
-        answers = await self._door.inquiries.would(permit, [Supposition(actor, each, operation.on) for each in actions])
+        answers = await self._door.hypothetical_checks.would(
+            permit, [HypotheticalCheck(actor, each, operation.on) for each in actions]
+        )
         allowed = [each for each, yes in zip(actions, answers, strict=True) if yes]
         return CatalogActionsAnswer([AllowedAction(each.value.removeprefix("can_")) for each in allowed])
 
@@ -83,7 +87,9 @@ class Rights:
         own = asking == Principal(PrincipalType.USER, operation.user.user_id)
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         needed = [right for right in _OF_USERS.values() if right is not None]
-        answers = await self._door.inquiries.would(permit, [Supposition(actor, right, ServerRef()) for right in needed])
+        answers = await self._door.hypothetical_checks.would(
+            permit, [HypotheticalCheck(actor, right, ServerRef()) for right in needed]
+        )
         held = {right for right, yes in zip(needed, answers, strict=True) if yes}
         return CatalogActionsAnswer(
             [AllowedAction(name) for name, right in _OF_USERS.items() if own or right is None or right in held]
@@ -91,7 +97,7 @@ class Rights:
 
 
 def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
-    """The actions that clients of the reference system know of this type (`lakekeeper.md` 3.5)."""
+    """The actions that clients of the reference system know of this type."""
     own = _OWN | _OWN_OF_TYPE.get(type, frozenset())
     return frozenset(each for each in ACTIONS[type] if not _told(each, authorizer_only=True) and each not in own)
 

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
+from gateway.access.authz_errors import not_found
 from gateway.access.door import Door
 from gateway.access.operations.roles import (
     CreateRole,
@@ -28,16 +29,16 @@ from gateway.access.operations.roles import (
 from gateway.access.permit import Permit
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType, ProjectRef, RoleRef
-from gateway.access.refusals import not_found
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, outbox, role_nesting, roles, scim_groups, search
 from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
+from gateway.db.last_admin_guard import somebody_stays
 from gateway.db.ownership import owner_of_new, record_gone, record_principal_gone
+from gateway.db.read_pool import ReadPool
 from gateway.db.role_nesting import MAX_DEPTH, nesting
 from gateway.db.rows import AnyRow
-from gateway.db.server_offices import somebody_stays
 from gateway.governance.errors import (
     ReservedRoleProvider,
     RoleMembershipDepthExceeded,
@@ -47,7 +48,7 @@ from gateway.governance.errors import (
     last_admin_kept,
     pending_when_out,
 )
-from gateway.governance.offices import refuse_higher_office
+from gateway.governance.role_escalation_guard import refuse_higher_office
 from gateway.iceberg.errors import BadRequestException, CatalogError, InvalidPaginationToken
 from gateway.protocol.base import UserId
 from gateway.protocol.roles import (
@@ -69,8 +70,11 @@ MOST_FOUND = 10
 class Roles:
     """Roles of projects."""
 
-    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery, page_size: int) -> None:
+    def __init__(
+        self, *, database: Database, reads: ReadPool, door: Door, delivery: TupleDelivery, page_size: int
+    ) -> None:
         self._database = database
+        self._reads = reads
         self._door = door
         self._delivery = delivery
         self._page_size = page_size
@@ -110,6 +114,7 @@ class Roles:
         """The project's roles in the order of their creation."""
         operation = permit.operation
         limit = min(operation.page_size or self._page_size, self._page_size)
+        # On the primary: programs look up the role here, by its source id, that they have just made.
         async with self._database.read() as connection:
             rows = await roles.page(
                 connection,
@@ -128,8 +133,8 @@ class Roles:
     async def search(self, permit: Permit[SearchRole]) -> RoleList:
         """At most MOST_FOUND roles whose names are like the text, the best first."""
         operation = permit.operation
-        async with self._database.read() as connection:
-            rows = await search.roles(connection, operation.project.project_id, operation.text, limit=MOST_FOUND)
+        ask = partial(search.roles, project_id=operation.project.project_id, text=operation.text, limit=MOST_FOUND)
+        rows = await self._reads.run(ask)
         return RoleList(roles=[_wire(row) for row in rows])
 
     async def get(self, permit: Permit[GetRole]) -> Role:

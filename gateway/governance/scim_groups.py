@@ -36,13 +36,13 @@ from gateway.db import grants, outbox, roles, scim_groups, scim_users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database, retry_serialization
+from gateway.db.last_admin_guard import somebody_stays
 from gateway.db.outbox import Pending
 from gateway.db.ownership import record_gone, record_principal_gone
 from gateway.db.role_nesting import leads_to_the_server
 from gateway.db.rows import AnyRow
-from gateway.db.server_offices import somebody_stays
 from gateway.governance.errors import last_admin_kept, pending_when_out
-from gateway.governance.offices import refuse_higher_office
+from gateway.governance.role_escalation_guard import refuse_higher_office
 from gateway.governance.scim_resources import GONE, ScimSources, finish_deletion, found, meta_of, require_version
 from gateway.scim import filters
 from gateway.scim.errors import InvalidValue, NoSuchResource, NotUnique, TooMany

@@ -2,8 +2,8 @@
 """Use cases of SCIM users: a provider's directory says who there is, and who is not to come any more.
 
 A SCIM user is the gateway's user `<provider>~<subject>`; which attribute is the subject is a setting of the provider.
-Who is not active is refused at the door and holds nothing that is in force (`db/wanted.py`); the grants stay, and are
-in force again when the user is active again.
+Who is not active is refused at the door and holds nothing that is in force (`db/desired_tuples.py`); the grants stay,
+and are in force again when the user is active again.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from gateway.access.operations.scim import (
 )
 from gateway.access.permit import Permit
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db import latecomers, outbox, scim_users, users
+from gateway.db import outbox, scim_users, user_deletion_cleanup, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
+from gateway.db.last_admin_guard import somebody_stays
 from gateway.db.outbox import Pending
 from gateway.db.ownership import record_held_back
 from gateway.db.rows import AnyRow
-from gateway.db.server_offices import somebody_stays
 from gateway.governance.errors import last_admin_kept, pending_when_out
 from gateway.governance.scim_resources import GONE, ScimSources, finish_deletion, found, meta_of, require_version
 from gateway.scim import filters
@@ -134,18 +134,18 @@ class ScimUsers:
                     permit.trail.tell(user_id=row.user_id)
                     await users.delete(connection, row.user_id)
                     gone = Principal(PrincipalType.USER, row.user_id)
-                    pending = await latecomers.record_departure(connection, gone, by=permit.actor.id)
+                    pending = await user_deletion_cleanup.record_departure(connection, gone, by=permit.actor.id)
         except NoSuchResource:
             # Whose record it was is forgotten with the record, so it is finished for all who were deleted.
             await finish_deletion(permit, self._database, self._delivery, outbox.left_of_gone_users, provider)
             async with self._database.read() as connection:
-                begun = await latecomers.expected_of(connection, provider)
+                begun = await user_deletion_cleanup.expected_of(connection, provider)
             with pending_when_out(GONE):
-                await latecomers.take_away(self._database, self._delivery, begun)
+                await user_deletion_cleanup.take_away(self._database, self._delivery, begun)
             raise
         with pending_when_out(GONE):
             await self._delivery.deliver(pending)
-            await latecomers.take_away(self._database, self._delivery, [gone.id])
+            await user_deletion_cleanup.take_away(self._database, self._delivery, [gone.id])
         deleted: str = row.user_id
         return deleted
 
@@ -178,7 +178,7 @@ class ScimUsers:
                 await move_revisions(connection, within=(), server_too=True)
         with pending_when_out("The user is deactivated; what they hold is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
-            await latecomers.hold_back(self._database, self._delivery, user_id)
+            await user_deletion_cleanup.hold_back(self._database, self._delivery, user_id)
 
 
 async def _held(

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from gateway.access.door import Door
-from gateway.access.listing import ReachesInUse, holders_of, reach_of
+from gateway.access.list_visibility import ReachesInUse, holders_of, reach_of
 from gateway.access.operations.search import SearchTabular
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.db import search
-from gateway.db.engine import Database
+from gateway.db.read_pool import ReadPool
 from gateway.db.rows import AnyRow
 from gateway.governance.roles import MOST_FOUND
 from gateway.protocol.search import FoundTabular, FoundTabulars, TabularId
@@ -28,8 +29,8 @@ _MOST_READ: Final = 1000
 class Search:
     """`POST …/search-tabular`."""
 
-    def __init__(self, *, database: Database, door: Door, reaches: ReachesInUse) -> None:
-        self._database = database
+    def __init__(self, *, reads: ReadPool, door: Door, reaches: ReachesInUse) -> None:
+        self._reads = reads
         self._door = door
         self._reaches = reaches
 
@@ -46,15 +47,15 @@ class Search:
         found: list[AnyRow] = []
         offset, limit = 0, MOST_FOUND if all_seen or within is not None else _MOST_READ
         while len(found) < MOST_FOUND:
-            async with self._database.transaction() as connection:
-                rows = await search.tabulars(
-                    connection,
-                    within,
-                    warehouse_id=operation.warehouse.warehouse_id,
-                    text=operation.text,
-                    limit=limit,
-                    offset=offset,
-                )
+            ask = partial(
+                search.tabulars,
+                within=within,
+                warehouse_id=operation.warehouse.warehouse_id,
+                text=operation.text,
+                limit=limit,
+                offset=offset,
+            )
+            rows = await self._reads.run(ask, in_transaction=True)
             found += rows if all_seen else await self._visible(permit, rows)
             if len(rows) < limit:
                 break

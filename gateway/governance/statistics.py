@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import itertools
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from gateway.access.operations.statistics import (
 )
 from gateway.access.permit import Permit
 from gateway.db import statistics
-from gateway.db.engine import Database
+from gateway.db.read_pool import ReadPool
 from gateway.db.rows import AnyRow
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
 from gateway.protocol.statistics import (
@@ -40,8 +41,8 @@ _MOST: Final = 100_000
 class Statistics:
     """`POST /endpoint-statistics` and `GET /warehouse/{id}/statistics`."""
 
-    def __init__(self, *, database: Database, page_size: int) -> None:
-        self._database = database
+    def __init__(self, *, reads: ReadPool, page_size: int) -> None:
+        self._reads = reads
         self._page_size = page_size
 
     async def endpoints(self, permit: Permit[GetEndpointStatistics]) -> EndpointStatistics:
@@ -54,17 +55,17 @@ class Statistics:
             project, unmapped = operation.project.project_id, operation.unmapped
         else:
             warehouse = operation.warehouse.warehouse_id
-        async with self._database.read() as connection:
-            rows = await statistics.calls(
-                connection,
-                project_id=project,
-                warehouse_id=warehouse,
-                unmapped=unmapped,
-                statuses=operation.statuses,
-                start=operation.start,
-                end=operation.end,
-                limit=_MOST + 1,
-            )
+        ask = partial(
+            statistics.calls,
+            project_id=project,
+            warehouse_id=warehouse,
+            unmapped=unmapped,
+            statuses=operation.statuses,
+            start=operation.start,
+            end=operation.end,
+            limit=_MOST + 1,
+        )
+        rows = await self._reads.run(ask)
         if len(rows) > _MOST:
             raise BadRequestException(f"There are more than {_MOST} counts: ask for a shorter interval.")
         hours = [(hour, list(some)) for hour, some in itertools.groupby(rows, key=lambda row: row.hour)]
@@ -81,8 +82,8 @@ class Statistics:
         operation = permit.operation
         limit = min(operation.page_size or self._page_size, self._page_size)
         id = operation.warehouse.warehouse_id
-        async with self._database.read() as connection:
-            rows = await statistics.counts(connection, id, before=_hour(operation.page_token), limit=limit + 1)
+        ask = partial(statistics.counts, warehouse_id=id, before=_hour(operation.page_token), limit=limit + 1)
+        rows = await self._reads.run(ask)
         return WarehouseStatistics(
             warehouse_ident=id,
             stats=[

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report on a warehouse that is to be made or changed: each check by its name (`lakekeeper.md` 7.4), with how it
-ended, how long it took, and why it failed or was not made.
+"""The report on a warehouse that is to be made or changed: each check by its name, with how it ended, how long it took,
+and why it failed or was not made.
 
 Rules about rows and settings come first; the store is tried (`storage_validation.py`) only when they hold, so that
 nothing is written where somebody else's warehouse lies.
@@ -49,7 +49,7 @@ Rule = Callable[[], Awaitable[object]] | str
 """What raises when the rule is broken, or why it is not asked."""
 
 
-class StorageTrials:
+class StorageValidator:
     """Reads profiles and credentials by the operator's rules, and tries them on their store."""
 
     def __init__(

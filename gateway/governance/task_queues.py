@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of the queues of background tasks: their configuration (`lakekeeper.md` 3.9)."""
+"""Use cases of the queues of background tasks: their configuration."""
 
 from __future__ import annotations
 

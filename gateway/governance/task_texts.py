@@ -10,8 +10,8 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.access.operations.deleted import Kept
-from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef, ObjectKey, ObjectType
+from gateway.access.operations.deleted import Kept, kept
+from gateway.access.refs import TABULARS, ObjectKey, ObjectType
 from gateway.db.rows import AnyRow
 from gateway.db.tasks import Status
 from gateway.protocol.tasks import (
@@ -63,15 +63,9 @@ def entity_of(row: AnyRow) -> TaskEntity | None:
 
 def kept_of(row: AnyRow) -> Kept | None:
     """What the task is about, for the door; whether it is there is another question."""
-    match row.entity_type:
-        case "table":
-            return KeptTableRef(row.warehouse_id, row.entity_id)
-        case "view":
-            return KeptViewRef(row.warehouse_id, row.entity_id)
-        case "generic_table":
-            return KeptGenericTableRef(row.warehouse_id, row.entity_id)
-        case _:
-            return None
+    if row.entity_type not in TABULARS:
+        return None
+    return kept(ObjectType(row.entity_type), row.warehouse_id, row.entity_id)
 
 
 def filter_of(entity: EntityFilter) -> tuple[str, UUID | None]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of background tasks for people: to see them and to steer them (`lakekeeper.md` 3.9)."""
+"""Use cases of background tasks for people: to see them and to steer them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
+from gateway.access.authz_errors import no_task
 from gateway.access.door import Door
-from gateway.access.listing import Holders, ReachesInUse, all_by_grants, holders_of
+from gateway.access.list_visibility import Holders, ReachesInUse, all_by_grants, holders_of
 from gateway.access.operation import Operation
 from gateway.access.operations.task_control import (
     ControlProjectTasks,
@@ -26,13 +28,13 @@ from gateway.access.operations.task_control import (
     ListProjectTasks,
     ListTasks,
 )
+from gateway.access.pending_audit import PendingAudit
 from gateway.access.permit import Permit
 from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType
-from gateway.access.refusals import no_task
 from gateway.access.relations import Can
-from gateway.access.trail import Trail
 from gateway.db import task_lists
 from gateway.db.engine import Connection, Database
+from gateway.db.read_pool import ReadPool
 from gateway.db.rows import AnyRow
 from gateway.db.task_lists import AlreadyActive, Wanted
 from gateway.db.tasks import Status
@@ -81,8 +83,11 @@ class _Position(msgspec.Struct, frozen=True, array_like=True):
 class Tasks:
     """Tasks of warehouses and projects."""
 
-    def __init__(self, *, database: Database, door: Door, reaches: ReachesInUse, page_size: int) -> None:
+    def __init__(
+        self, *, database: Database, reads: ReadPool, door: Door, reaches: ReachesInUse, page_size: int
+    ) -> None:
         self._database = database
+        self._reads = reads
         self._reaches = reaches
         self._door = door
         self._page_size = page_size
@@ -215,8 +220,7 @@ class Tasks:
         size = min(request.page_size or _BY_DEFAULT, self._page_size)
         after, kept, asked = _read(request.page_token), list[AnyRow](), min(_ROWS_AT_ONCE, size + 1)
         while True:
-            async with self._database.read() as connection:
-                rows = await task_lists.page(connection, wanted, after=after, limit=asked)
+            rows = await self._reads.run(partial(task_lists.page, wanted=wanted, after=after, limit=asked))
             seen: Sequence[bool] = [True] * len(rows)
             if relation is not None:
                 seen = await self._related(permit, relation, [row.id for row in rows], {row.id: row for row in rows})
@@ -253,7 +257,7 @@ async def _attempts(database: Database, id: UUID, limit: int) -> list[TaskAttemp
         return told_attempts(await task_lists.attempts(connection, id, limit=limit))
 
 
-def _tell(trail: Trail, request: ControlTasksRequest) -> None:
+def _tell(trail: PendingAudit, request: ControlTasksRequest) -> None:
     trail.tell(action=request.action.name, task_ids=" ".join(str(id) for id in dict.fromkeys(request.task_ids)))
 
 

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gateway.access.actor import Actor
+from gateway.access.authz_errors import UserNotFound, not_found
 from gateway.access.operations.users import (
     DeleteSelf,
     DeleteUser,
@@ -21,15 +24,15 @@ from gateway.access.operations.users import (
     WhoAmI,
 )
 from gateway.access.permit import Permit
-from gateway.access.refusals import UserNotFound, not_found
 from gateway.access.resolved import ResolvedUser
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db import latecomers, role_nesting, roles, scim_users, search, users
+from gateway.db import role_nesting, roles, scim_users, search, user_deletion_cleanup, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
-from gateway.db.found import user_from
+from gateway.db.last_admin_guard import somebody_stays
+from gateway.db.read_pool import ReadPool
+from gateway.db.row_mapping import user_from
 from gateway.db.rows import AnyRow
-from gateway.db.server_offices import somebody_stays
 from gateway.governance.errors import UserSynchronized, last_admin_kept, pending_when_out
 from gateway.governance.roles import MOST_FOUND, named_roles
 from gateway.protocol.roles import NamedRoleList
@@ -39,8 +42,9 @@ from gateway.protocol.users import FoundUser, FoundUsers, User, UserList, WhoAmI
 class Users:
     """User records."""
 
-    def __init__(self, *, database: Database, delivery: TupleDelivery, page_size: int) -> None:
+    def __init__(self, *, database: Database, reads: ReadPool, delivery: TupleDelivery, page_size: int) -> None:
         self._database = database
+        self._reads = reads
         self._delivery = delivery
         self._page_size = page_size
 
@@ -115,8 +119,7 @@ class Users:
         """At most MOST_FOUND users whose names, verified addresses or ids are like the text, the best first; each with
         its address only if that is verified.
         """
-        async with self._database.read() as connection:
-            rows = await search.users(connection, permit.operation.text, limit=MOST_FOUND)
+        rows = await self._reads.run(partial(search.users, text=permit.operation.text, limit=MOST_FOUND))
         return FoundUsers(
             users=[
                 FoundUser(id=row.id, name=row.name, user_type=row.user_type, email=row.verified_email) for row in rows
@@ -163,13 +166,13 @@ class Users:
                 if await scim_users.is_kept(connection, ref.user_id):
                     raise UserSynchronized("A directory (SCIM) keeps this user. Delete the user there.")
                 known = await users.delete(connection, ref.user_id)
-                begun = await latecomers.expected(connection, ref.user_id)
-                pending = await latecomers.record_departure(connection, user, by=permit.actor.id)
+                begun = await user_deletion_cleanup.expected(connection, ref.user_id)
+                pending = await user_deletion_cleanup.record_departure(connection, user, by=permit.actor.id)
                 if not (known or begun or pending):
                     raise not_found(ref)
         with pending_when_out("The user is deleted; what they were given is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
-            await latecomers.take_away(self._database, self._delivery, [user.id])
+            await user_deletion_cleanup.take_away(self._database, self._delivery, [user.id])
 
     async def roles(self, permit: Permit[ListOwnRoles | ListUserRoles]) -> NamedRoleList:
         """The roles the user was put into, of all projects the caller may be in; not those that come through other
@@ -202,10 +205,10 @@ class Users:
         """Users in the order of their ids."""
         operation = permit.operation
         limit = min(operation.page_size or self._page_size, self._page_size)
-        async with self._database.read() as connection:
-            rows = await users.page(
-                connection, name_contains=operation.name_contains, after=operation.page_token or None, limit=limit + 1
-            )
+        ask = partial(
+            users.page, name_contains=operation.name_contains, after=operation.page_token or None, limit=limit + 1
+        )
+        rows = await self._reads.run(ask)
         more = len(rows) > limit
         return UserList(
             users=[_wire(user_from(row)) for row in rows[:limit]],

@@ -4,17 +4,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from gateway.access.actor import Actor
+from gateway.db import warehouses
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import DefaultFormatVersionNotAllowed, WarehouseManaged
-from gateway.protocol.warehouses import CredentialType, Warehouse
+from gateway.protocol.warehouses import CreateWarehouseRequest, CredentialType, Warehouse
 from gateway.storage.registry import stored_profile
 
 #: `managed-by` of a warehouse that only instance admins may change.
 INSTANCE_ADMIN = "instance-admin"
+
+
+#: Fields that a request to create a warehouse, its row and its answer have under one name. A new one is a column and a
+#: field of the two bodies; it is written and told by its name.
+STATED: Final = tuple(
+    name
+    for name in CreateWarehouseRequest.__struct_fields__
+    if name in Warehouse.__struct_fields__ and name in warehouses.COLUMNS and name != "project_id"
+)
+
+
+def stated(request: CreateWarehouseRequest) -> dict[str, object]:
+    """Return the columns that a request fills as they are. Raises DefaultFormatVersionNotAllowed."""
+    versions = require_versions(request.allowed_format_versions, request.default_format_version)
+    given = {name: msgspec.to_builtins(getattr(request, name)) for name in STATED}
+    return {**given, "allowed_format_versions": versions}
 
 
 def require_manager(actor: Actor, row: AnyRow) -> None:
@@ -48,9 +66,6 @@ def warehouse_answer(row: AnyRow) -> Warehouse:
         protected=row.protected,
         storage_profile=msgspec.Raw(row.profile),
         storage_credential_type=kind,
-        delete_profile=row.delete_profile,
-        managed_by=row.managed_by,
-        allowed_format_versions=list(row.allowed_format_versions),
-        default_format_version=row.default_format_version,
         updated_at=row.updated_at,
+        **{name: getattr(row, name) for name in STATED},
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gateway.access.authz_errors import not_found
 from gateway.access.operations.warehouses import (
     ActivateWarehouse,
     ChangeWarehouse,
@@ -20,7 +21,6 @@ from gateway.access.operations.warehouses import (
 )
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.refusals import not_found
 from gateway.db import secrets, warehouses
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
@@ -62,7 +62,7 @@ class WarehouseChanges:
         """The catalog serves it no more.
 
         Every request reads the row, so those that begin afterwards find it inactive whatever was remembered of rights;
-        those under way read it once more before they commit, or hand out keys (`db/standing.py`).
+        those under way read it once more before they commit, or hand out keys (`db/decision_revalidation.py`).
         """
         await self._change(permit, active=False)
 

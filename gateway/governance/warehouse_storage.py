@@ -15,6 +15,7 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.actor import Actor
+from gateway.access.authz_errors import not_found
 from gateway.access.operations.warehouses import (
     UpdateWarehouseStorage,
     UpdateWarehouseStorageCredential,
@@ -24,13 +25,12 @@ from gateway.access.operations.warehouses import (
 )
 from gateway.access.permit import Permit
 from gateway.access.refs import WarehouseRef
-from gateway.access.refusals import not_found
 from gateway.db import secrets, warehouses
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Connection, Database
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import StorageProfileImmutable
-from gateway.governance.storage_reports import ONLY_CREATION, Rule, StorageTrials, require_valid
+from gateway.governance.storage_reports import ONLY_CREATION, Rule, StorageValidator, require_valid
 from gateway.governance.warehouse_answers import require_manager, warehouse_answer
 from gateway.protocol.warehouse_storage import ValidationAnswer
 from gateway.protocol.warehouses import Warehouse
@@ -44,7 +44,7 @@ _AS_IT_IS = "The storage is tried as it is."
 class WarehouseStorage:
     """Storage of warehouses. What changes it raises WarehouseManaged when only instance admins may."""
 
-    def __init__(self, *, database: Database, storage: StorageCredentials, trials: StorageTrials) -> None:
+    def __init__(self, *, database: Database, storage: StorageCredentials, trials: StorageValidator) -> None:
         self._database = database
         self._storage = storage
         self._trials = trials
@@ -179,7 +179,7 @@ def _endpoints(profile: StorageProfile, *, suffix: str = "") -> dict[str, str]:
 def _require_compatible(now: StorageProfile, new: StorageProfile) -> None:
     """Raise StorageProfileImmutable when `new` is of another place than `now`.
 
-    The tables of the warehouse, and the credentials that are out, lie where the profile says (`lakekeeper.md` 3.3).
+    The tables of the warehouse, and the credentials that are out, lie where the profile says.
     """
     changed = now.moved(new)
     if changed:

@@ -7,8 +7,9 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.actor import Actor
+from gateway.access.authz_errors import not_found
 from gateway.access.door import Door
-from gateway.access.listing import ReachesInUse, holders_of, reach_of
+from gateway.access.list_visibility import ReachesInUse, holders_of, reach_of
 from gateway.access.operations.warehouses import (
     CreateWarehouse,
     GetWarehouse,
@@ -18,22 +19,21 @@ from gateway.access.operations.warehouses import (
 from gateway.access.permit import Permit
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.refusals import not_found
 from gateway.access.relations import Can
 from gateway.access.tuples import TupleKey
-from gateway.db import candidates, grants, outbox, warehouses
+from gateway.db import grants, list_candidates, outbox, warehouses
 from gateway.db.credentials import StorageCredentials
 from gateway.db.delivery import TupleDelivery
+from gateway.db.desired_tuples import TRAVERSE
 from gateway.db.engine import Database
 from gateway.db.ownership import owner_of_new
-from gateway.db.wanted import TRAVERSE
 from gateway.governance.errors import (
     CreateWarehouseStorageProfileOverlap,
     InstanceAdminRequired,
     WarehouseNameAlreadyTaken,
 )
-from gateway.governance.storage_reports import ONLY_UPDATES, StorageTrials, require_valid
-from gateway.governance.warehouse_answers import INSTANCE_ADMIN, require_versions, warehouse_answer
+from gateway.governance.storage_reports import ONLY_UPDATES, StorageValidator, require_valid
+from gateway.governance.warehouse_answers import INSTANCE_ADMIN, require_versions, stated, warehouse_answer
 from gateway.protocol.warehouse_storage import ValidationAnswer
 from gateway.protocol.warehouses import Warehouse, WarehouseList
 from gateway.scope.credential import Credential
@@ -50,7 +50,7 @@ class Warehouses:
         door: Door,
         delivery: TupleDelivery,
         storage: StorageCredentials,
-        trials: StorageTrials,
+        trials: StorageValidator,
         reaches: ReachesInUse,
     ) -> None:
         self._reaches = reaches
@@ -69,7 +69,7 @@ class Warehouses:
         request = permit.operation.request
         project = permit.project(permit.operation.project)
         _require_instance_admin(permit.actor, request.managed_by)
-        versions = require_versions(request.allowed_format_versions, request.default_format_version)
+        fields = stated(request)
         profile = self._trials.profile(request.storage_profile)
         credential = self._trials.credential(bytes(request.storage_credential), profile)
         # Before anything is tried: the probe writes, and not where another warehouse lies.
@@ -94,10 +94,7 @@ class Warehouses:
                     key_seconds=key_seconds(profile),
                     base_key=base_key,
                     secret_id=secret_id,
-                    delete_profile=msgspec.to_builtins(request.delete_profile),
-                    managed_by=request.managed_by,
-                    allowed_format_versions=versions,
-                    default_format_version=request.default_format_version,
+                    stated=fields,
                 )
             except warehouses.ProjectGone as gone:
                 raise not_found(permit.operation.project) from gone
@@ -171,7 +168,7 @@ class Warehouses:
             rows = await warehouses.of_project(connection, project_id, active=operation.active)
             if reach is not None:
                 holders = holders_of(permit.actor, permit.resolution)
-                found = await candidates.warehouses(connection, holders, reach, project_id=project_id)
+                found = await list_candidates.warehouses(connection, holders, reach, project_id=project_id)
                 rows = [row for row in rows if row.id in found]
                 by = [found[row.id] for row in rows]
         keys = [ObjectKey(ObjectType.WAREHOUSE, str(row.id)) for row in rows]

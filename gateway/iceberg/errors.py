@@ -287,11 +287,6 @@ class AlreadyExistsException(CatalogError, code=409):
         return cls(f"View already exists: {identifier.dotted}")
 
     @classmethod
-    def view_where_table_wanted(cls, identifier: Dotted) -> Self:
-        """A table is to be made under the name of a view."""
-        return cls(f"View with same name already exists: {identifier.dotted}")
-
-    @classmethod
     def table_where_view_wanted(cls, identifier: Dotted) -> Self:
         """A view is to be made under the name of a table."""
         return cls(f"Table with same name already exists: {identifier.dotted}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generic tables (`lakekeeper.md` 1.5): what is told of a table of another format, in bodies and as stored. Pure.
+"""Generic tables: what is told of a table of another format, in bodies and as stored. Pure.
 
 The catalog keeps what the creator tells and reads none of it: `format` is an opaque word, `schema` and `statistics` are
 any JSON.

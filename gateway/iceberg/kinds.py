@@ -115,16 +115,6 @@ def update_kinds(
     return frozenset(kinds)
 
 
-def updated_properties(updates: Sequence[TableUpdate | ViewUpdate]) -> frozenset[str]:
-    """Names of the properties a commit sets."""
-    return frozenset(name for u in updates if isinstance(u, SetProperties) for name in u.updates)
-
-
-def removed_properties(updates: Sequence[TableUpdate | ViewUpdate]) -> frozenset[str]:
-    """Names of the properties a commit removes."""
-    return frozenset(name for u in updates if isinstance(u, RemoveProperties) for name in u.removals)
-
-
 def target_refs(updates: Sequence[TableUpdate | ViewUpdate]) -> frozenset[str]:
     """Branches and tags a commit creates, moves or removes."""
     return frozenset(u.ref_name for u in updates if isinstance(u, SetSnapshotRef | RemoveSnapshotRef))

@@ -129,11 +129,6 @@ class TableMetadata(Struct, frozen=True, kw_only=True):
             refs=len(self.refs),
         )
 
-    @property
-    def current_snapshot(self) -> Snapshot | None:
-        """The snapshot readers see by default."""
-        return None if self.current_snapshot_id is None else self.snapshot(self.current_snapshot_id)
-
 
 class _Scalars(Struct, frozen=True, rename="kebab", kw_only=True):
     """The top level of a document without its arrays."""

@@ -12,7 +12,6 @@ from uuid import UUID
 from gateway.iceberg.errors import BadRequestException, UnsupportedCompressionCodec
 
 COMPRESSION_PROPERTY: Final = "write.metadata.compression-codec"
-METADATA_PATH_PROPERTY: Final = "write.metadata.path"
 DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
 
 _VERSION = re.compile(r"v?(\d{1,9})(?=[-.])")

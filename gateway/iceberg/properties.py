@@ -3,7 +3,7 @@
 
 Settings of metadata files and of data paths that nothing here heeds are refused, because engines would take them for
 granted and write where no credential reaches. `write.data.path` and `write.metadata.path` are heeded: they may point
-inside the table's own prefix (decision 11 of the design; checked where the prefix is known).
+inside the table's own prefix, which is checked where the prefix is known.
 
 A value that this catalog itself acts upon must be one it understands: a misspelt `gc.enabled` must not decide about
 files. Values of tables that were registered with such a mistake are read for the safer meaning, and can be corrected.

@@ -305,28 +305,6 @@ class LoadViewResult(_Response, frozen=True):
     labels: Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-# ---- signing -------------------------------------------------------------------------------------------------------
-
-
-class RemoteSignRequest(_Request, frozen=True):
-    """A storage request to be signed; `body` only where its content must be checked (multi-object delete)."""
-
-    region: str
-    uri: str
-    method: str
-    headers: dict[str, tuple[str, ...]]
-    properties: Properties = {}
-    body: str | None = None
-    provider: str | None = None
-
-
-class RemoteSignResult(_Response, frozen=True):
-    """The signed request's URI and headers."""
-
-    uri: str
-    headers: dict[str, tuple[str, ...]]
-
-
 # ---- metrics -------------------------------------------------------------------------------------------------------
 
 

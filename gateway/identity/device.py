@@ -10,31 +10,29 @@ it over (RFC 6749 section 3.1), and Keycloak insists on it where a client does i
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import re
-import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Final
 
-import httpx
 import msgspec
+from authlib.common.security import generate_token
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
-from gateway.identity.discovery import discovery_url
-from gateway.identity.fetch import check_endpoint
+from gateway.identity.discovery import ProviderMetadata, read_metadata
+from gateway.identity.fetch import MAX_DOCUMENT_BYTES, DocumentMissing, FetchFailed, check_endpoint
+from gateway.identity.oauth_client import (
+    LoginFailed,
+    OAuthClient,
+    ProviderSilent,
+    TokenRefused,
+    Tokens,
+    error_code,
+    read_answer,
+)
 
 DEVICE: Final = "urn:ietf:params:oauth:grant-type:device_code"
-_MAX_ANSWER: Final = 65_536
 _MAX_WAIT: Final = 1800
 _SLOWER: Final = 5.0
-#: RFC 6749 section A.12: it is printed and goes into a header.
-_SENDABLE: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
-Answer = TypeVar("Answer")
-
-
-class LoginFailed(Exception):
-    """There is no token; the text says why and never holds one."""
 
 
 class DeviceCode(msgspec.Struct, frozen=True):
@@ -48,47 +46,20 @@ class DeviceCode(msgspec.Struct, frozen=True):
     verification_uri_complete: str | None = None
 
 
-class Tokens(msgspec.Struct, frozen=True):
-    """The tokens of a login; `expires_at` in seconds since 1970."""
-
-    access_token: str
-    expires_at: float
-    refresh_token: str | None = None
-
-
-class _Provider(msgspec.Struct, frozen=True):
-    issuer: str
-    token_endpoint: str
-    device_authorization_endpoint: str | None = None
-
-
-class _Granted(msgspec.Struct, frozen=True):
-    access_token: str
-    token_type: str
-    expires_in: float = 300.0
-    refresh_token: str | None = None
-
-
-class _Refused(msgspec.Struct, frozen=True):
-    error: str
-
-
 class DeviceLogin:
-    """One login at one provider, as the public client `client_id`. Close `http` yourself."""
+    """One login at one provider, as the public client of `oauth`. Close `oauth` yourself."""
 
     def __init__(
         self,
-        http: httpx.AsyncClient,
+        oauth: OAuthClient,
         *,
         issuer: str,
-        client_id: str,
         scope: str,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._http = http
+        self._oauth = oauth
         self._issuer = issuer
-        self._client_id = client_id
         self._scope = scope
         self._sleep = sleep
         self._clock = clock
@@ -96,124 +67,92 @@ class DeviceLogin:
     async def run(self, show: Callable[[DeviceCode], None]) -> Tokens:
         """Ask for a code, `show` it, and wait until somebody has entered it. Raises LoginFailed."""
         provider = await self._provider()
-        if provider.device_authorization_endpoint is None:
+        token_endpoint, device_endpoint = self._endpoints(provider)
+        if device_endpoint is None:
             raise LoginFailed(f"{self._issuer} offers no login from a device (RFC 8628)")
-        verifier = secrets.token_urlsafe(32)
+        verifier = generate_token(48)
         form = {
-            "client_id": self._client_id,
             "scope": self._scope,
-            "code_challenge": _challenge(verifier),
+            "code_challenge": create_s256_code_challenge(verifier),
             "code_challenge_method": "S256",
         }
-        begun = await self._post(provider.device_authorization_endpoint, form)
-        if begun.status_code != httpx.codes.OK:
-            raise LoginFailed(f"the provider begins no login for this client (HTTP {begun.status_code}{_why(begun)})")
-        code = _read(begun, DeviceCode)
+        begun = await self._oauth.post(device_endpoint, form)
+        if begun.status_code != 200:
+            why = _why(begun.status_code, error_code(begun))
+            raise LoginFailed(f"the provider begins no login for this client ({why})")
+        code = read_answer(begun, DeviceCode)
         _require_showable(code)
         show(code)
+        return await self._wait(code, token_endpoint, verifier)
+
+    async def _wait(self, code: DeviceCode, token_endpoint: str, verifier: str) -> Tokens:
+        """Ask for the token until it is there, or the code has ended (RFC 8628 section 3.5)."""
         ends = self._clock() + min(code.expires_in, _MAX_WAIT)
         interval = max(1.0, code.interval)
         while self._clock() + interval < ends:
             await self._sleep(interval)
             try:
-                answer = await self._post(
-                    provider.token_endpoint,
-                    {
-                        "grant_type": DEVICE,
-                        "device_code": code.device_code,
-                        "client_id": self._client_id,
-                        "code_verifier": verifier,
-                    },
+                return await self._oauth.fetch_token(
+                    token_endpoint, DEVICE, device_code=code.device_code, code_verifier=verifier
                 )
-            except LoginFailed:
-                # RFC 8628 section 3.5: when the connection times out, ask less often; the code is good still.
+            except ProviderSilent:
+                # When the connection times out, ask less often; the code is good still.
                 interval += _SLOWER
-                continue
-            if answer.status_code == httpx.codes.OK:
-                return self._tokens(answer)
-            match _read(answer, _Refused).error:
-                case "authorization_pending":
-                    pass
-                case "slow_down":
-                    interval += _SLOWER
-                case "access_denied":
-                    raise LoginFailed("the login was refused at the provider")
-                case "expired_token":
-                    break
-                case _:
-                    raise LoginFailed(f"the provider refused the login (HTTP {answer.status_code})")
+            except TokenRefused as refused:
+                match refused.error:
+                    case "authorization_pending":
+                        pass
+                    case "slow_down":
+                        interval += _SLOWER
+                    case "access_denied":
+                        raise LoginFailed("the login was refused at the provider") from None
+                    case "expired_token":
+                        break
+                    case None:
+                        status = refused.status
+                        raise LoginFailed(f"the provider's answer cannot be read (HTTP {status})") from None
+                    case _:
+                        raise LoginFailed(f"the provider refused the login (HTTP {refused.status})") from None
         raise LoginFailed("nobody entered the code in time; log in again")
 
     async def refresh(self, refresh_token: str) -> Tokens:
         """New tokens without anybody's doing (RFC 6749 section 6). Raises LoginFailed."""
-        provider = await self._provider()
-        form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": self._client_id}
-        answer = await self._post(provider.token_endpoint, form)
-        if answer.status_code != httpx.codes.OK:
-            why = _why(answer)
-            if why == ", invalid_grant":
-                raise LoginFailed("the login has ended; log in again")
-            raise LoginFailed(f"the provider does not renew the login now (HTTP {answer.status_code}{why})")
-        tokens = self._tokens(answer)
-        return tokens if tokens.refresh_token else msgspec.structs.replace(tokens, refresh_token=refresh_token)
+        token_endpoint, _ = self._endpoints(await self._provider())
+        try:
+            return await self._oauth.refresh_token(token_endpoint, refresh_token)
+        except TokenRefused as refused:
+            if refused.error == "invalid_grant":
+                raise LoginFailed("the login has ended; log in again") from None
+            why = _why(refused.status, refused.error)
+            raise LoginFailed(f"the provider does not renew the login now ({why})") from None
 
-    async def _provider(self) -> _Provider:
+    async def _provider(self) -> ProviderMetadata:
         try:
             check_endpoint(self._issuer, "the provider's address")
-            provider = _read(await self._ask("GET", discovery_url(self._issuer), None), _Provider)
-            for endpoint in (provider.token_endpoint, provider.device_authorization_endpoint):
-                if endpoint is not None:
-                    check_endpoint(endpoint, "an address of the provider")
-                    # As with its keys: what listens on this machine is not what an https provider speaks for.
-                    if self._issuer.startswith("https://") and not endpoint.startswith("https://"):
-                        raise ValueError("an address of an https provider must be https")
-        except ValueError as error:
+            return await read_metadata(self._issuer, self._document)
+        except (ValueError, FetchFailed) as error:
             raise LoginFailed(str(error)) from None
-        if provider.issuer != self._issuer:
-            raise LoginFailed(f"{self._issuer} speaks for another issuer")
-        return provider
 
-    def _tokens(self, answer: httpx.Response) -> Tokens:
-        granted = _read(answer, _Granted)
-        if granted.token_type.lower() != "bearer":
-            raise LoginFailed("the provider gave a token that is no bearer token")
-        if not _SENDABLE.fullmatch(granted.access_token):
-            raise LoginFailed("the provider gave a token that cannot be sent")
-        return Tokens(granted.access_token, self._clock() + granted.expires_in, granted.refresh_token)
-
-    async def _post(self, url: str, form: Mapping[str, str]) -> httpx.Response:
-        return await self._ask("POST", url, form)
-
-    async def _ask(self, method: str, url: str, form: Mapping[str, str] | None) -> httpx.Response:
+    def _endpoints(self, provider: ProviderMetadata) -> tuple[str, str | None]:
+        """Return the provider's addresses for tokens and for device codes."""
         try:
-            return await self._http.request(method, url, data=form, headers={"Accept": "application/json"})
-        except httpx.HTTPError as error:
-            raise LoginFailed(f"the provider does not answer: {type(error).__name__}") from None
+            device_endpoint = provider.optional_endpoint("device_authorization_endpoint")
+            return provider.endpoint("token_endpoint"), device_endpoint
+        except FetchFailed as error:
+            raise LoginFailed(str(error)) from None
+
+    async def _document(self, url: str) -> bytes:
+        answer = await self._oauth.get(url)
+        if answer.status_code != 200:
+            kind = DocumentMissing if answer.status_code == 404 else FetchFailed
+            raise kind(f"{url} answered {answer.status_code} instead of 200")
+        if len(answer.content) > MAX_DOCUMENT_BYTES:
+            raise FetchFailed(f"{url} answered more than {MAX_DOCUMENT_BYTES} bytes")
+        return answer.content
 
 
-def _read(answer: httpx.Response, kind: type[Answer]) -> Answer:
-    if len(answer.content) > _MAX_ANSWER:
-        raise LoginFailed("the provider's answer is too long")
-    try:
-        found: Any = msgspec.json.decode(answer.content, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise LoginFailed(f"the provider's answer cannot be read (HTTP {answer.status_code})") from None
-    result: Answer = found
-    return result
-
-
-def _challenge(verifier: str) -> str:
-    """RFC 7636 section 4.2."""
-    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
-
-
-def _why(answer: httpx.Response) -> str:
-    """The error code of a refusal, where it is one; nothing else of the answer is shown."""
-    try:
-        error = _read(answer, _Refused).error
-    except LoginFailed:
-        return ""
-    return f", {error}" if re.fullmatch(r"[a-z_]{1,40}", error) else ""
+def _why(status: int, error: str | None) -> str:
+    return f"HTTP {status}, {error}" if error else f"HTTP {status}"
 
 
 def _require_showable(code: DeviceCode) -> None:

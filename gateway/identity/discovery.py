@@ -1,46 +1,99 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the discovery document of the one configured provider (OpenID Connect Discovery 1.0)."""
+"""Reads the metadata document of a configured provider (OpenID Connect Discovery 1.0, RFC 8414).
+
+Authlib knows where the documents are and what an issuer may be. The endpoints are checked here, more strictly than
+there: an https provider names no plain http address, not even one of this machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
 
 import msgspec
+from authlib.oauth2 import rfc8414
+from authlib.oidc import discovery
 
-from gateway.identity.fetch import Fetcher, FetchFailed, check_endpoint
+from gateway.identity.fetch import DocumentMissing, Fetcher, FetchFailed, check_endpoint
 
-_WELL_KNOWN = "/.well-known/openid-configuration"
-
-
-class _Document(msgspec.Struct, frozen=True):
-    issuer: str
-    jwks_uri: str
+_TEXT_BYTES: Final = 2_048
 
 
 def discovery_url(issuer: str) -> str:
-    """Address of the provider's document: section 4.1 removes a trailing slash of the issuer before the path is
-    appended.
-    """
-    return issuer.removesuffix("/") + _WELL_KNOWN
+    """Return the address of the provider's OpenID Connect document."""
+    return str(discovery.get_well_known_url(issuer, external=True))
 
 
-async def find_jwks_uri(issuer: str, fetch: Fetcher) -> str:
-    """Ask the provider at `issuer` where its keys are.
+def oauth_metadata_url(issuer: str) -> str:
+    """Return the address of the provider's OAuth document (RFC 8414 section 3.1)."""
+    return str(rfc8414.get_well_known_url(issuer, external=True))
 
-    Raises `FetchFailed` when the document cannot be had, is malformed, speaks for another issuer (section 4.3
-    demands the identical string: a slash more or another letter case is another issuer) or points to keys at an
-    address that is less protected than the issuer itself.
+
+class ProviderMetadata:
+    """The document that a provider serves about itself at `url`, for exactly the configured `issuer`."""
+
+    def __init__(self, issuer: str, url: str, document: dict[str, Any]) -> None:
+        """Raise `FetchFailed` if the document is another issuer's.
+
+        OpenID Connect Discovery 1.0 section 4.3 and RFC 8414 section 3.3 demand the identical string.
+        """
+        self._issuer = issuer
+        self._url = url
+        self._document = rfc8414.AuthorizationServerMetadata(document)
+        if document.get("issuer") != issuer:
+            raise FetchFailed(
+                f"{url} speaks for another issuer than the configured {issuer!r}; both must be the identical string"
+            )
+        try:
+            self._document.validate_issuer()
+        except ValueError as error:
+            raise FetchFailed(f"{url}: {error}") from error
+
+    def endpoint(self, name: str) -> str:
+        """Return the address of this name. Raise `FetchFailed` if it is missing or less protected than the issuer."""
+        address = self.optional_endpoint(name)
+        if address is None:
+            raise FetchFailed(f"{self._url} is not a discovery document: it names no {name}")
+        return address
+
+    def optional_endpoint(self, name: str) -> str | None:
+        """Return the address of this name, None if the provider has none. Raise `FetchFailed` as `endpoint`."""
+        address = self._document.get(name)
+        if address is None:
+            return None
+        if not isinstance(address, str) or len(address) > _TEXT_BYTES:
+            raise FetchFailed(f"{self._url} is not a discovery document: {name} is no address")
+        try:
+            check_endpoint(address, name)
+        except ValueError as error:
+            raise FetchFailed(f"{self._url}: {error}") from error
+        # An https provider that sends us to plain http on our own machine is an attempt to reach what listens there.
+        if self._issuer.startswith("https://") and not address.startswith("https://"):
+            raise FetchFailed(f"{self._url}: {name} of an https issuer must be https")
+        return address
+
+
+async def read_metadata(issuer: str, fetch: Fetcher) -> ProviderMetadata:
+    """Read the provider's document: OpenID Connect's, or OAuth's if the provider answers 404 for the first.
+
+    Raises `FetchFailed` when neither can be had, or the document is malformed or another issuer's.
     """
     url = discovery_url(issuer)
     try:
-        document = msgspec.json.decode(await fetch(url), type=_Document)
+        raw = await fetch(url)
+    except DocumentMissing:
+        url = oauth_metadata_url(issuer)
+        raw = await fetch(url)
+    try:
+        document = msgspec.json.decode(raw, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FetchFailed(f"{url} is not a discovery document: {type(error).__name__}") from error
-    if document.issuer != issuer:
-        raise FetchFailed(
-            f"{url} speaks for another issuer than the configured {issuer!r}; both must be the identical string"
-        )
-    try:
-        check_endpoint(document.jwks_uri, "jwks_uri")
-    except ValueError as error:
-        raise FetchFailed(f"{url}: {error}") from error
-    # An https provider that sends us to plain http on our own machine is an attempt to reach what listens there.
-    if issuer.startswith("https://") and not document.jwks_uri.startswith("https://"):
-        raise FetchFailed(f"{url}: jwks_uri of an https issuer must be https")
-    return document.jwks_uri
+    return ProviderMetadata(issuer, url, document)
+
+
+async def find_jwks_uri(issuer: str, fetch: Fetcher) -> str:
+    """Return the address of the keys of the provider at `issuer`.
+
+    Raises `FetchFailed` when the document cannot be had, is malformed, speaks for another issuer or names an address
+    that is less protected than the issuer itself.
+    """
+    return (await read_metadata(issuer, fetch)).endpoint("jwks_uri")

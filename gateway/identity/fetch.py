@@ -22,6 +22,10 @@ class FetchFailed(Exception):
     """
 
 
+class DocumentMissing(FetchFailed):
+    """The server answered 404."""
+
+
 class Fetcher(Protocol):
     """Fetches one document; raises `FetchFailed` and nothing else. Tests give a table of documents instead of a
     network.
@@ -102,6 +106,8 @@ class HttpFetcher:
             raise FetchFailed("the fetcher is not open")
         try:
             async with self._session.get(url, allow_redirects=False) as answer:
+                if answer.status == 404:
+                    raise DocumentMissing(f"{url} answered 404 instead of 200")
                 if answer.status != 200:
                     raise FetchFailed(f"{url} answered {answer.status} instead of 200")
                 return await self._bounded(answer, url)

@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from gateway.identity.device import Tokens
-from gateway.identity.turns import turn
+from gateway.identity.file_lock import turn
+from gateway.identity.oauth_client import Tokens
 
 _SERVICE: Final = "lakegate"
 

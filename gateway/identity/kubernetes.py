@@ -27,10 +27,10 @@ from cachetools import TTLCache
 
 from gateway.access.principal_ids import fits_a_tuple
 from gateway.identity import claims as read
+from gateway.identity.cache import RememberedTokens, TokenObserver
 from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable
 from gateway.identity.fetch import FetchFailed, check_endpoint
 from gateway.identity.keys import KeyRing
-from gateway.identity.remembered import RememberedTokens, TokenObserver
 from gateway.identity.tokens import KeySource, VerifiedToken, audiences_of, decode_claims, numeric_date, signed_by
 
 _PATH = "/apis/authentication.k8s.io/v1/tokenreviews"

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from gateway.identity.cache import RememberedTokens, TokenObserver
 from gateway.identity.claims import payload_of
 from gateway.identity.errors import AuthenticationFailed
 from gateway.identity.keys import KeyRing
-from gateway.identity.remembered import RememberedTokens, TokenObserver
 from gateway.identity.tokens import TokenRules, TokenVerifier, VerifiedToken
 
 

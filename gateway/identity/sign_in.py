@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.identity.discovery import discovery_url
+from gateway.identity.discovery import read_metadata
 from gateway.identity.fetch import Fetcher, FetchFailed, check_endpoint
 
 _FRESH_SECONDS: Final = 300.0
@@ -40,13 +40,6 @@ class SignIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def origins(self) -> tuple[str, ...]:
         """What the page asks from its scripts: the origin of the token endpoint. The rest are places to go to."""
         return (origin_of(self.token_endpoint),)
-
-
-class _Document(msgspec.Struct, frozen=True):
-    issuer: str
-    authorization_endpoint: str
-    token_endpoint: str
-    end_session_endpoint: str | None = None
 
 
 def origin_of(url: str) -> str:
@@ -104,33 +97,22 @@ class SignInPlace:
             return self._known
 
     async def _read(self) -> SignIn:
-        """Raises FetchFailed when the document cannot be had, is none, is of another issuer, or names addresses that a
+        """Raise FetchFailed if the document cannot be had, is none, is of another issuer, or names addresses that a
         browser should not be sent to.
         """
-        url = discovery_url(self._issuer)
-        try:
-            told = msgspec.json.decode(await self._fetch(url), type=_Document)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise FetchFailed(f"{url} is not a discovery document: {type(error).__name__}") from error
-        if told.issuer != self._issuer:
-            raise FetchFailed(f"{url} speaks for another issuer")
-        try:
-            for endpoint in (told.authorization_endpoint, told.token_endpoint, told.end_session_endpoint):
-                if endpoint is not None:
-                    self._require_safe(endpoint)
-        except ValueError as error:
-            raise FetchFailed(f"{url}: {error}") from error
-        return SignIn(
+        metadata = await read_metadata(self._issuer, self._fetch)
+        found = SignIn(
             issuer=self._issuer,
             client_id=self._client_id,
             scope=self._scope,
-            authorization_endpoint=told.authorization_endpoint,
-            token_endpoint=told.token_endpoint,
-            end_session_endpoint=told.end_session_endpoint,
+            authorization_endpoint=metadata.endpoint("authorization_endpoint"),
+            token_endpoint=metadata.endpoint("token_endpoint"),
+            end_session_endpoint=metadata.optional_endpoint("end_session_endpoint"),
         )
-
-    def _require_safe(self, endpoint: str) -> None:
-        check_endpoint(endpoint, "an endpoint")
-        origin_of(endpoint)
-        if self._issuer.startswith("https://") and not endpoint.startswith("https://"):
-            raise ValueError("an endpoint of an https issuer must be https")
+        try:
+            for endpoint in (found.authorization_endpoint, found.token_endpoint, found.end_session_endpoint):
+                if endpoint is not None:
+                    origin_of(endpoint)
+        except ValueError as error:
+            raise FetchFailed(str(error)) from error
+        return found

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is owed for an answer: which columns somebody may read, and how an engine is told to hold back the others.
+"""Obligations: restrictions that a yes carries, their merge, and their effect at each place where data leaves.
 
-Pure. Row filters and masks by tag will be further sources of the same projections; `merge.strictest` is where they
-meet.
+Pure. `kinds` is the closed union, `merging` the obligations of one decision, `application` their effect. `columns`,
+`masks` and `projections` express column-level access, and `restrictions` writes it for engines.
 """

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which columns somebody may read, and what that means for all others a table has or had.
+"""Compute the projections of all columns that a principal may not read.
 
-Columns are known by their field id, which survives a new name and never comes again: a column that is dropped and made
-anew is another one. Whatever is not granted is held back, in every schema the table has: files of each may be read.
+Columns are known by their field id, which survives a rename and is never reused: a column that is dropped and added
+again is another one. Every column without a grant is held back, in every schema of the table, because files of each may
+be read.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import msgspec
 from gateway.iceberg.codec import Int
 from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
 from gateway.obligations.masks import Action, applies
-from gateway.obligations.merge import Projection, strictest
+from gateway.obligations.projections import Projection, strictest
 
 
 class Inexpressible(Exception):
-    """What is to be held back cannot be told to an engine; then nothing may be read at all."""
+    """A restriction cannot be expressed for an engine; then nothing may be read."""
 
 
 class _Schema(msgspec.Struct, frozen=True, rename="kebab"):
@@ -28,8 +29,8 @@ class _Schema(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class _Document(msgspec.Struct, frozen=True, rename="kebab"):
-    """What is read of a metadata document; the rest, most of it snapshots, is only skipped. Format 1 may have one
-    `schema` alone.
+    """The members of a metadata document that are read; the others, mostly snapshots, are skipped. Format 1 may have
+    one `schema` alone.
     """
 
     current_schema_id: Int | None = None
@@ -38,7 +39,7 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """The top-level columns of a table: those of its current schema, and of every schema its document tells of."""
+    """The top-level columns of a table: those of its current schema, and of every schema in its document."""
 
     current: tuple[NestedField, ...]
     schemas: tuple[tuple[NestedField, ...], ...]
@@ -59,7 +60,7 @@ class Columns(msgspec.Struct, frozen=True):
         return frozenset(field.id for field in everywhere if field.name.casefold() == name.casefold())
 
     def nested(self, name: str) -> bool:
-        """Whether the current schema has a field below the top whose full dotted name this is."""
+        """Return True if the current schema has a nested field with this full dotted name."""
         return any(name in _paths(field.type, field.name) for field in self.current)
 
     def name_of(self, field_id: int) -> tuple[str | None, bool]:
@@ -71,10 +72,10 @@ class Columns(msgspec.Struct, frozen=True):
         return (had[-1] if had else None), False
 
     def readable_by_name(self, granted: Collection[int]) -> list[str]:
-        """The names of those of `granted` that the current schema has, for who goes by names and not by field ids.
+        """Return the names of granted columns for an engine that refers to columns by name and not by field id.
 
-        Such an engine reads an old snapshot by the schema of its time, and asks about a name without saying of when. So
-        a name is left out that in any schema, in any letter case, was that of a column that may not be read.
+        Such an engine reads an old snapshot by the schema of its time, and does not say of which time a name is. So a
+        name is left out if an unreadable column has or had it, in any schema and any letter case.
         """
         readable = self.readable(granted)
         everywhere = (field for schema in (*self.schemas, self.current) for field in schema)
@@ -82,12 +83,12 @@ class Columns(msgspec.Struct, frozen=True):
         return [field.name for field in self.current if field.id in readable and field.name.casefold() not in others]
 
     def readable(self, granted: Collection[int]) -> frozenset[int]:
-        """Those of `granted` that the current schema has: what was granted on a dropped column gives nothing."""
+        """Return those of `granted` in the current schema: a grant on a dropped column gives nothing."""
         return frozenset(field.id for field in self.current if field.id in granted)
 
 
 def columns_of(document: bytes) -> Columns:
-    """The columns that a metadata document tells of. Raises Inexpressible for a document that is none."""
+    """Return the columns of a metadata document. Raises Inexpressible for a malformed document."""
     try:
         read = msgspec.json.decode(document, type=_Document)
     except (msgspec.MsgspecError, RecursionError):
@@ -102,11 +103,11 @@ def columns_of(document: bytes) -> Columns:
 
 
 def held_back(granted: AbstractSet[int], columns: Columns) -> tuple[Projection, ...]:
-    """One projection for each top-level column of any schema that is not granted, in the order of field ids.
+    """Return a projection for each top-level column of any schema without a grant, in the order of field ids.
 
-    Null where the column is optional in all of them, the fixed value of its type where one requires it. Raises
-    Inexpressible where neither can be told, and where a top-level column of one schema lies within a column of another:
-    hiding one would hide part of the other, and the protocol forbids to name both.
+    The projection is null if the column is optional in all schemas, and the fixed value of its type if one requires it.
+    Raises Inexpressible if neither is possible, and if a top-level column of one schema is nested in another schema:
+    hiding one would hide part of the other, and the protocol forbids naming both.
     """
     schemas = (*columns.schemas, columns.current)
     top = {field.id for schema in schemas for field in schema}
@@ -120,7 +121,7 @@ def held_back(granted: AbstractSet[int], columns: Columns) -> tuple[Projection, 
 
 
 def _action(fields: Sequence[NestedField]) -> Action:
-    """What takes the place of one column, which stands in several schemas with perhaps other types."""
+    """Return the action for one column, which may have other types in other schemas."""
     if any(field.id <= 0 for field in fields):
         raise Inexpressible("a column has a field id that no engine can be told")
     required = any(field.required for field in fields)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nine things an engine can be told to put in place of a column's values, and the types each is for.
+"""The nine actions by which an engine can replace a column's values, and the types that each is for.
 
 Source: the catalog protocol's read restrictions (`ReadRestrictions`, `Action`). The set is closed: a reader that does
-not know an action has to fail, so nothing is ever sent that is not in it.
+not know an action has to fail, so no other action is ever sent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gateway.iceberg.types import ListType, MapType, StructType, Type, type_name
 
 
 class Action(StrEnum):
-    """What is shown in place of a column's values; the values are those on the wire."""
+    """The replacement of a column's values; the values are those of the protocol."""
 
     MASK_ALPHANUM = "mask-alphanum"
     MASK_TO_FIXED_VALUE = "mask-to-fixed-value"
@@ -45,10 +45,10 @@ _FOR: Final[dict[Action, frozenset[str]]] = {
 
 
 def applies(action: Action, kind: Type, *, required: bool) -> bool:
-    """Whether a reader may be told to do this to a column of the type.
+    """Return True if an engine can apply this action to a column of the type.
 
-    Null takes the place of any value, but never in a required column. A fixed value exists for all types that are and
-    hold, at any depth, none without one.
+    Null can replace any value, but never in a required column. A fixed value exists for every type, unless it holds one
+    without at any depth.
     """
     if action is Action.REPLACE_WITH_NULL:
         return not required

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Obligations as the catalog protocol has them: the member `read-restrictions` of a load's answer.
+"""The member `read-restrictions` of a load's answer, as the catalog protocol defines it.
 
-Only what is to be done is told, by field ids: no policy, role or tag, and nothing of who asks.
+It holds actions by field ids alone: no policy, role or tag, and nothing about the caller.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gateway.obligations.merge import Projection
+from gateway.obligations.projections import Projection
 
 
 class _Projection(msgspec.Struct, frozen=True, rename="kebab"):

@@ -8,32 +8,11 @@ must not be taken for none.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
 
 import msgspec
 
-from gateway.access.policy import Obligations, PolicyAnswer, PolicyAnswers, Reason
-
-
-class WireObligations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The obligations of one answer, each left out where no guardrail asks for it. The fields are those of
-    `Obligations`, which a test compares.
-    """
-
-    max_credential_seconds: Annotated[int, msgspec.Meta(ge=0)] | msgspec.UnsetType = msgspec.UNSET
-    no_vending: bool = False
-    append_only: bool = False
-    hide_operations: tuple[str, ...] = ()
-
-    def understood(self) -> Obligations:
-        """Return the obligations for the door."""
-        seconds = self.max_credential_seconds
-        return Obligations(
-            max_credential_seconds=None if seconds is msgspec.UNSET else seconds,
-            no_vending=self.no_vending,
-            append_only=self.append_only,
-            hide_operations=self.hide_operations,
-        )
+from gateway.access.policy import PolicyAnswer, PolicyAnswers, Reason
+from gateway.obligations.guardrails import StatedObligations, understood
 
 
 class WireAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,11 +20,11 @@ class WireAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     allow: bool
     reasons: tuple[Reason, ...]
-    obligations: WireObligations
+    obligations: StatedObligations
 
     def understood(self) -> PolicyAnswer:
-        """Return the answer for the door."""
-        return PolicyAnswer(allow=self.allow, reasons=self.reasons, obligations=self.obligations.understood())
+        """Return the answer for the door. Raises ValueError for an obligation that cannot be understood."""
+        return PolicyAnswer(allow=self.allow, reasons=self.reasons, obligations=understood(self.obligations))
 
 
 class WireAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,7 +35,7 @@ class WireAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     revision: str | msgspec.UnsetType = msgspec.UNSET
 
     def understood(self) -> PolicyAnswers:
-        """Return the answers for the door."""
+        """Return the answers for the door. Raises ValueError for an obligation that cannot be understood."""
         return PolicyAnswers(
             decisions=tuple(answer.understood() for answer in self.decisions),
             valid_until=None if self.valid_until is msgspec.UNSET else self.valid_until,

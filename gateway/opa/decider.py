@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyAnswers, PolicyRequest
 from gateway.opa.answers import Decided, Failed
 
@@ -36,11 +36,10 @@ class _Revision(msgspec.Struct, frozen=True):
 
 
 class OpaDecider:
-    """Asks `data.gateway.decisions` of the OPA at `endpoint` (`http://host:port` or `https://host:port`).
+    """Query `data.gateway.decisions` of the OPA at `endpoint` (`http://host:port` or `https://host:port`).
 
-    `token` is the gateway's bearer for OPA (`policies/system/authz.rego`); `timeout_s` bounds one whole call, its
-    repetition included. The connection is kept alive and opened in the event loop of the first call; close it with
-    `aclose`.
+    `token` is the gateway's bearer token for OPA (`policies/system/authz.rego`); `timeout_s` bounds one whole call, its
+    retry included. The connection is kept alive and opened in the event loop of the first call; close it with `aclose`.
     """
 
     def __init__(
@@ -70,7 +69,10 @@ class OpaDecider:
             raise DecisionEngineUnavailable(
                 "The policies gave no decision: data.gateway.decisions is undefined for this input."
             )
-        answers = given.understood()
+        try:
+            answers = given.understood()
+        except ValueError as odd:
+            raise DecisionEngineUnavailable(f"OPA answered with an obligation that is not understood: {odd}") from odd
         if len(answers.decisions) != len(request.questions):
             raise DecisionEngineUnavailable(
                 f"OPA was asked {len(request.questions)} questions and answered {len(answers.decisions)}."
@@ -78,7 +80,7 @@ class OpaDecider:
         return answers
 
     async def revision(self) -> str | None:
-        """Which policies and policy data OPA judges by, as one word; None when that cannot be told.
+        """Return the revision of OPA's policies and policy data; None if it cannot be determined.
 
         Raises DecisionEngineUnavailable.
         """

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make the schemas that the Rego policies are checked against from the gateway's own structs.
+"""Generate the schemas that the Rego policies are checked against from the gateway's structs.
 
-`policies/schemas/input.json` describes the policy input: a rule that reads a field nobody sends does not compile.
-`policies/schemas/output.json` describes the rules of a guardrail, and `policies/gateway/output.rego` is the same
-schema as a Rego constant, which `policies/gateway/main.rego` applies to each guardrail on each request.
+`policies/schemas/input.json` describes the policy input: a rule that reads an unknown field does not compile.
+`policies/schemas/output.json` describes the rules of a guardrail, and `policies/gateway/output.rego` is the same schema
+as a Rego constant, which `policies/gateway/main.rego` applies to each guardrail on each request.
 
-Run `python -m gateway.opa.schema` after changing `gateway/access/policy.py`; tests keep the files current.
+Run `python -m gateway.opa.schema` after changing `gateway/access/policy.py` or `gateway/obligations/kinds.py`; tests
+keep the files current.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.access.policy import Obligations, PolicyRequest, Reason
+from gateway.access.policy import PolicyRequest, Reason
+from gateway.obligations.guardrails import StatedObligations
 
 _POLICIES = Path(__file__).resolve().parents[2] / "policies"
 SCHEMA_FILE = _POLICIES / "schemas" / "input.json"
@@ -44,8 +46,8 @@ schema := {value}
 def input_schema() -> str:
     """Return the JSON Schema of `PolicyRequest` as text.
 
-    OPA reads references but no titles or defaults, and takes an object without `additionalProperties: false` to have
-    every field; so each struct is closed here, which is what makes a misspelt field an error of `opa check`.
+    OPA reads references but no titles or defaults, and assumes every field in an object without `additionalProperties:
+    false`. So each struct is closed here, which makes a misspelt field an error of `opa check`.
     """
     schema = _for_opa(msgspec.json.schema(PolicyRequest))
     return _as_text({"$schema": _DRAFT, **schema})
@@ -68,7 +70,7 @@ def output_module() -> str:
 def obligation_types() -> dict[str, set[str]]:
     """Return the types of Rego that each obligation may have, by its name."""
     types = {"integer": {"number"}, "boolean": {"boolean"}, "string": {"string"}, "array": {"array", "set"}}
-    return {name: types[field["type"]] for name, field in _closed_struct(Obligations)["properties"].items()}
+    return {name: types[field["type"]] for name, field in _closed_struct(StatedObligations)["properties"].items()}
 
 
 def denial_names() -> frozenset[str]:
@@ -81,7 +83,7 @@ def _guardrail() -> dict[str, Any]:
         "type": "object",
         "properties": {
             "denials": _by_index(_closed_struct(Reason)),
-            "obligations": _by_index(_closed_struct(Obligations)),
+            "obligations": _by_index(_closed_struct(StatedObligations)),
             "steady": {"type": "boolean"},
         },
         "patternProperties": {"^_": {}},

@@ -11,7 +11,7 @@ import msgspec
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+(?![\s\S])$")]
 
-#: No slash: clients name a warehouse `project/warehouse` (`lakekeeper.md` 1.1).
+#: No slash: clients name a warehouse `project/warehouse`.
 WarehouseName = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^/\x00-\x1f\x7f]+(?![\s\S])$")]
 
 ProjectId = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+(?![\s\S])$")]

@@ -74,9 +74,7 @@ class EndpointStatistics(Answer, frozen=True):
 
 
 class WarehouseCount(Answer, frozen=True):
-    """How many there were at the end of an hour, or now in the latest. Generic tables are in neither number
-    (`lakekeeper.md` 3.3 names no member for them).
-    """
+    """How many there were at the end of an hour, or now in the latest. Generic tables are in neither number."""
 
     timestamp: datetime
     number_of_tables: int

@@ -9,9 +9,9 @@ from uuid_utils.compat import uuid7
 
 from gateway.access.door import Door
 from gateway.access.operations.tasks import ReopenBootstrap
-from gateway.db import server_offices, servers
+from gateway.db import last_admin_guard, servers
 from gateway.db.engine import Database
-from gateway.tasks.visits import admitted
+from gateway.tasks.system_admission import admitted
 
 TASK: Final = "reopen_bootstrap"
 
@@ -25,6 +25,6 @@ async def reopen(*, database: Database, door: Door, user_id: str | None) -> bool
         admitted(door, TASK, str(uuid7()), ReopenBootstrap(user_id)) as permit,
         database.change(permit) as connection,
     ):
-        managed = await server_offices.anybody(connection)
+        managed = await last_admin_guard.anybody(connection)
         await servers.reopen_bootstrap(connection, user_id)
     return managed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What OpenFGA holds that no row wants, or lacks, and making both agree again (section 5 of the design, "Drift").
+"""What OpenFGA holds that no row wants, or lacks, and making both agree again.
 
 Whatever is found is judged under the key's advisory lock, which deliveries take too, and a key that waits in the outbox
 is nobody's drift: its delivery reads the rows anew. So looking for drift never fights a change that is under way.
@@ -20,19 +20,19 @@ from uuid import UUID
 import structlog
 from uuid_utils.compat import uuid7
 
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable, first_of
 from gateway.access.door import Door
 from gateway.access.operations.tasks import RepairDrift
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable, first_of
 from gateway.access.refs import ObjectType
 from gateway.access.tuples import PrincipalType, TupleKey
 from gateway.db import drift, grants, outbox, roles, users
 from gateway.db.delivery import TupleDelivery
+from gateway.db.desired_tuples import places, wanted
 from gateway.db.engine import Connection, Database
-from gateway.db.wanted import places, wanted
 from gateway.fga.client import MAX_TUPLES_PER_WRITE, FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
 from gateway.tasks.drift_findings import External, Finding, Kind, Mended, finding_of
-from gateway.tasks.visits import admitted
+from gateway.tasks.system_admission import admitted
 
 _log = structlog.get_logger("tasks.drift")
 

@@ -15,18 +15,18 @@ from uuid import UUID
 import structlog
 from uuid_utils.compat import uuid7
 
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
 from gateway.access.door import Door
 from gateway.access.operations.tasks import SweepMetadataFiles
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable
 from gateway.access.refs import WarehouseRef
-from gateway.db import claims, pending_files, reports, secrets, signing_keys
+from gateway.db import idempotency_claims, pending_files, reports, secrets, signing_keys
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.iceberg.errors import CatalogError
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
 from gateway.storage.registry import stored_profile
-from gateway.tasks.visits import admitted
+from gateway.tasks.system_admission import admitted
 
 _log = structlog.get_logger("tasks.housekeeping")
 
@@ -80,7 +80,7 @@ class Housekeeping:
     async def sweep_rows(self) -> None:
         """Remove rows whose time is over, some at a time."""
         async with self._database.transaction() as connection:
-            await claims.sweep(connection, limit=_BATCH)
+            await idempotency_claims.sweep(connection, limit=_BATCH)
             await reports.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
             await signing_keys.sweep(connection)
             await secrets.sweep(connection, older_than_minutes=_SECRETS_MINUTES, limit=_BATCH)

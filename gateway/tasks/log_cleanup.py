@@ -8,12 +8,12 @@ from typing import Final
 from gateway.access.door import Door
 from gateway.access.operations.tasks import CleanTaskLog
 from gateway.access.refs import ProjectRef
-from gateway.db import attempts, task_queues
-from gateway.db.attempts import Task
+from gateway.db import task_queues, task_runs
 from gateway.db.engine import Database
+from gateway.db.task_runs import Task
 from gateway.db.tasks import Queue
 from gateway.tasks.reports import report
-from gateway.tasks.visits import admitted
+from gateway.tasks.system_admission import admitted
 
 _BATCH: Final = 1000
 
@@ -43,6 +43,6 @@ class LogCleanup:
                 await report(self._database, task, progress=0.5, details={"removed": removed})
             permit.trail.tell(project_id=task.project_id, removed=str(removed))
             async with self._database.change(permit) as connection:
-                await attempts.report(connection, task, progress=1.0, details={"removed": removed})
-                await attempts.finish(connection, task)
+                await task_runs.report(connection, task, progress=1.0, details={"removed": removed})
+                await task_runs.finish(connection, task)
                 await task_queues.schedule_cleanups(connection, project_id=task.project_id)

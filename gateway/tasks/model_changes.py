@@ -53,9 +53,9 @@ class TupleStep:
     """Tuples a model needs that the one before it did not.
 
     `keys(connection, after, limit)` gives the next keys in a fixed order and the place to go on from, None at the end.
-    What becomes of a key is decided by `gateway.db.wanted` as always, under the key's lock: a right that is revoked
-    meanwhile stays revoked, and doing a page twice is harmless. Gateways must want the new tuples already, so a change
-    of this kind takes two releases (`docs/relationship-model.md`).
+    What becomes of a key is decided by `gateway.db.desired_tuples` as always, under the key's lock: a right that is
+    revoked meanwhile stays revoked, and doing a page twice is harmless. Gateways must want the new tuples already, so
+    a change of this kind takes two releases (`docs/relationship-model.md`).
     """
 
     name: str

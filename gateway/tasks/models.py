@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.db.engine import Database
 from gateway.db.models import ActiveModel, active_model
 from gateway.fga.client import FgaClient

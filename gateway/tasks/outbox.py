@@ -10,8 +10,8 @@ import random
 
 import structlog
 
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
-from gateway.db import latecomers, outbox, ownership
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.db import outbox, ownership, user_deletion_cleanup
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 
@@ -47,7 +47,7 @@ async def run_expiry(delivery: TupleDelivery, database: Database, *, every: floa
         try:
             while await expire_some(delivery, database):
                 pass
-            await latecomers.take_away_due(database, delivery)
+            await user_deletion_cleanup.take_away_due(database, delivery)
         except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
             _log.warning("grants.expiry_postponed", reason=str(outage))
         except Exception:

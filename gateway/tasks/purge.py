@@ -13,10 +13,10 @@ from gateway.access.operations.tasks import PurgeTable
 from gateway.access.permit import Permit
 from gateway.access.refs import WarehouseRef
 from gateway.access.resolved import ResolvedWarehouse
-from gateway.db import attempts, retired, tables
-from gateway.db.attempts import Task
+from gateway.db import retired_locations, tables, task_runs
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
+from gateway.db.task_runs import Task
 from gateway.db.tasks import Queue, Status
 from gateway.scope.credential import Credential
 from gateway.scope.level import AccessLevel
@@ -26,7 +26,7 @@ from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
 from gateway.storage.registry import parse_location, stored_profile
 from gateway.tasks.reports import report
-from gateway.tasks.visits import admitted
+from gateway.tasks.system_admission import admitted
 from gateway.vending.vendor import Vendor
 
 _log = structlog.get_logger("tasks.purge")
@@ -60,13 +60,15 @@ class Purge:
                 # Cannot happen while the task reserves the place; deleting what somebody else owns must not either.
                 _log.error("purge.place_found_in_use", task=str(task.id), location=location.text)
                 async with self._database.change(permit) as connection:
-                    await attempts.finish(connection, task, status=Status.CANCELLED, reason="the place is in use again")
+                    await task_runs.finish(
+                        connection, task, status=Status.CANCELLED, reason="the place is in use again"
+                    )
                 return
             deleted = await self._delete(permit, location, task)
             permit.trail.tell(deleted=str(deleted))
             async with self._database.change(permit) as connection:
-                await retired.files_gone(connection, operation.table_id, location.text, location.overlap_key)
-                await attempts.finish(connection, task)
+                await retired_locations.files_gone(connection, operation.table_id, location.text, location.overlap_key)
+                await task_runs.finish(connection, task)
 
     async def _in_use(self, location: Location) -> bool:
         async with self._database.transaction() as connection:

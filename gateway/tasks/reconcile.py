@@ -26,7 +26,7 @@ from gateway.fga.client import FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
 from gateway.tasks.drift import BATCH, DriftKeeper, a_run
 from gateway.tasks.drift_findings import Finding, Kind, Mended
-from gateway.tasks.visits import admitted
+from gateway.tasks.system_admission import admitted
 
 _log = structlog.get_logger("tasks.reconcile")
 

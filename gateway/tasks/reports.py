@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.db import attempts
-from gateway.db.attempts import Task, TaskStopped
+from gateway.db import task_runs
 from gateway.db.engine import Database
+from gateway.db.task_runs import Task, TaskStopped
 
 
 async def report(
@@ -19,6 +19,6 @@ async def report(
     outages.
     """
     async with database.transaction() as connection:
-        stop = await attempts.report(connection, task, progress=progress, details=details)
+        stop = await task_runs.report(connection, task, progress=progress, details=details)
     if stop:
         raise TaskStopped("stopped as it was asked to")

@@ -15,10 +15,9 @@ from gateway.access.operations.tasks import IssueScimToken, RevokeScimToken
 from gateway.access.provisioning import provisioner_of
 from gateway.db import projects, scim_tokens, users
 from gateway.db.engine import Database
-from gateway.tasks.visits import admitted
+from gateway.tasks.system_admission import admitted
 
 TASK: Final = "scim_tokens"
-MOST_DAYS: Final = 730
 
 
 class NoSuchProject(Exception):

@@ -7,15 +7,15 @@ from gateway.access.door import Door
 from gateway.access.operations.tasks import ExpireDeleted
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType, WarehouseRef
-from gateway.db import attempts, deleted, tables
-from gateway.db.attempts import Task
+from gateway.db import deleted, tables, task_runs
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
 from gateway.db.ownership import record_gone
 from gateway.db.rows import AnyRow
+from gateway.db.task_runs import Task
 from gateway.db.tasks import Queue
-from gateway.tasks.visits import admitted
+from gateway.tasks.system_admission import admitted
 
 
 class SoftDeletion:
@@ -39,7 +39,7 @@ class SoftDeletion:
                 row = await deleted.hold_to_end(connection, task.entity_id)
                 if row is not None:
                     pending = await self._end(connection, permit, task, row)
-                await attempts.finish(connection, task)
+                await task_runs.finish(connection, task)
             await self._delivery.deliver_or_leave(pending)
 
     async def _end(

@@ -6,11 +6,11 @@ from __future__ import annotations
 from gateway.access.door import Door
 from gateway.access.operations.tasks import ExpireStagedTable
 from gateway.access.refs import WarehouseRef
-from gateway.db import attempts, tables
-from gateway.db.attempts import Task
+from gateway.db import tables, task_runs
 from gateway.db.engine import Database
+from gateway.db.task_runs import Task
 from gateway.db.tasks import Queue
-from gateway.tasks.visits import admitted
+from gateway.tasks.system_admission import admitted
 
 
 class ExpireStaged:
@@ -33,4 +33,4 @@ class ExpireStaged:
             gone = await tables.drop_staged(connection, task.entity_id)
             if gone:
                 permit.trail.tell(table_id=str(task.entity_id), location=gone[0].location)
-            await attempts.finish(connection, task)
+            await task_runs.finish(connection, task)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import structlog
 
-from gateway.access.outage import CommitUnknown
+from gateway.access.dependency_errors import CommitUnknown
 from gateway.db import statistics
 from gateway.db.engine import Database
 from gateway.db.statistics import Counted

@@ -14,10 +14,10 @@ from uuid import uuid4
 
 import structlog
 
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
-from gateway.db import attempts, task_queues
-from gateway.db.attempts import STALE_SECONDS, Task, TaskLost, TaskStopped
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.db import task_queues, task_runs
 from gateway.db.engine import Connection, Database
+from gateway.db.task_runs import STALE_SECONDS, Task, TaskLost, TaskStopped
 from gateway.db.tasks import Queue, Status
 from gateway.iceberg.errors import CatalogError
 
@@ -108,7 +108,7 @@ class Worker:
             return
         async with self._database.transaction() as connection:
             await task_queues.schedule_cleanups(connection)
-            await attempts.release(connection, stale_seconds=self._stale)
+            await task_runs.release(connection, stale_seconds=self._stale)
             counts = await task_queues.count(connection)
         self._kept_books_at = time.monotonic()
         if self._observer is not None:
@@ -145,7 +145,7 @@ class Worker:
 
     async def _take(self, queues: list[Queue]) -> Task | None:
         async with self._database.transaction() as connection:
-            return await attempts.take(connection, queues, stale_seconds=self._stale)
+            return await task_runs.take(connection, queues, stale_seconds=self._stale)
 
     async def _attempt(self, task: Task) -> None:
         """Do the task once and write down how it went."""
@@ -174,7 +174,7 @@ class Worker:
             while not (await asyncio.wait([handling], timeout=pause))[0]:
                 try:
                     async with self._database.transaction() as connection:
-                        await attempts.beat(connection, task)
+                        await task_runs.beat(connection, task)
                 except _DATABASE_AWAY as outage:
                     _log.warning("task.beat_missed", task=str(task.id), reason=str(outage))
             handling.result()
@@ -191,11 +191,11 @@ class Worker:
         async def write(connection: Connection) -> None:
             nonlocal given_up
             if isinstance(error, TaskStopped):
-                await attempts.interrupt(connection, task, str(error), status=Status.CANCELLED)
+                await task_runs.interrupt(connection, task, str(error), status=Status.CANCELLED)
             elif _is_outage(error):
-                await attempts.interrupt(connection, task, told)
+                await task_runs.interrupt(connection, task, told)
             else:
-                given_up = await attempts.fail(connection, task, told)
+                given_up = await task_runs.fail(connection, task, told)
 
         if not await self._written(task, write):
             return "lost"
@@ -239,7 +239,7 @@ class Worker:
         """Let another process begin the task at once, because this one ends."""
         try:
             async with asyncio.timeout(_GOODBYE_SECONDS), self._database.transaction() as connection:
-                await attempts.interrupt(connection, task, "its process was ended", in_seconds=0.0)
+                await task_runs.interrupt(connection, task, "its process was ended", in_seconds=0.0)
         except (*_DATABASE_AWAY, TaskLost, TimeoutError) as left:
             _log.info("task.left", task=str(task.id), reason=str(left))
 

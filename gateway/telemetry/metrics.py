@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.multiprocess import MultiProcessCollector
 
-DecisionOutcome = Literal["allowed", "hidden", "forbidden", "unavailable"]
 DeterminedBy = Literal["openfga", "opa", "both", "none"]
 Engine = Literal["openfga", "opa", "total"]
-StsOutcome = Literal["ok", "refused", "failed", "timeout"]
 Durability = Literal["transaction", "group", "buffered", "refused"]
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -289,8 +287,3 @@ class Metrics:
         # The library's multiprocess module has no annotations, unlike the rest of it.
         MultiProcessCollector(everyone, path=str(self._multiprocess_dir))  # type: ignore[no-untyped-call]
         return generate_latest(everyone)
-
-    def worker_ended(self, pid: int) -> None:
-        """Forget the live gauges of a worker that is gone; its counters go on counting, as they should."""
-        if self._multiprocess_dir is not None:
-            mark_process_dead(pid, path=str(self._multiprocess_dir))  # type: ignore[no-untyped-call]  # as above

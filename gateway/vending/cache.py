@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vended credentials, kept for half of their life. The key is what matters: all that could make two answers differ is
-in it.
+"""Cache vended credentials for half of their life. The key holds everything that could make two answers differ.
 
-Leaving the actor out of the key would share one credential between principals, whose uses the store's logs could not
-tell apart and whose revocations would not reach each other.
+Without the actor in the key, principals would share a credential: the store's logs could not distinguish them, and a
+revocation of one would not reach the other.
 """
 
 import asyncio
@@ -52,7 +51,7 @@ class CredentialCache(Protocol):
 
 
 class CredentialObserver(Protocol):
-    """Is told how often memory helps, for metrics."""
+    """Receives hits and misses, for metrics."""
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
         """So many credentials were at hand, and so many had to be made."""
@@ -71,10 +70,10 @@ def _now() -> datetime:
 
 
 class RememberedCredentials:
-    """Hands out again what was made before for an equal key, while at least half of its life is left.
+    """Return a cached credential for an equal key while at least half of its life is left.
 
-    Whoever asks has been admitted for it now: only minting is saved, never a decision, and each hand-out is audited by
-    the caller. Requests for the same key wait for one another, so that a cluster's workers mint once.
+    The caller has been admitted for it now: only minting is saved, never a decision, and the use case audits each
+    credential. Requests for the same key wait for one another, so that a cluster's workers mint once.
     """
 
     def __init__(self, *, entries: int, observer: CredentialObserver, clock: Callable[[], datetime] = _now) -> None:
@@ -86,10 +85,10 @@ class RememberedCredentials:
     async def __call__(
         self, key: VendKey, make: Make, still_allowed: StillAllowed | None = None
     ) -> TemporaryCredential:
-        """The credential for `key`. Raises what `make` and `still_allowed` raise; then nothing is kept.
+        """Return the credential for `key`. Raises the errors of `make` and `still_allowed`; then nothing is cached.
 
-        `still_allowed` is asked once the turn has come: who waited for somebody else's credential to be made may have
-        lost the right to one meanwhile.
+        `still_allowed` runs after the wait: a caller that waited for another one's credential may have lost the right
+        meanwhile.
         """
         kept = self._usable(key)
         if kept is None:

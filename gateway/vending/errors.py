@@ -5,7 +5,7 @@ from gateway.iceberg.errors import CatalogError
 
 
 class BelowCredentialFloor(CatalogError, code=403):
-    """The allowed life is shorter than the shortest session a store makes; what remains is remote signing."""
+    """The allowed life is shorter than the shortest session of the store."""
 
 
 class LocationOutsideWarehouse(CatalogError, code=403):

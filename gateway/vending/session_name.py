@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Session names: how the store's own logs tell who acted with a vended credential.
+"""Session names: the store's own logs name the principal of a vended credential.
 
-A readable part for people and a digest for certainty: two principals whose readable parts look alike after cleaning
-still have different names, and an auditor who knows a principal can compute the name to search for.
+A name has a readable part and a digest. Two principals whose readable parts are equal after cleaning still have
+different names, and an auditor who knows a principal can compute the name to search for.
 """
 
 import hashlib
@@ -19,11 +19,11 @@ _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_+=,.@-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionIdentity:
-    """For whom a credential is made.
+    """Identify the principal of a credential.
 
-    `principal` is the full id (`<idp>~<subject>`), `role` the assumed role's id if there is one.
-    `readable` may be a user name; it goes into the name but not into the digest, because it can change and be chosen.
-    `context` digests all else that may make two answers differ (groups, table, obligations); it is for the cache alone.
+    `principal` is the full id (`<idp>~<subject>`), `role` the assumed role's id if there is one. `readable` may be a
+    user name. It is part of the name but not of the digest, because it can change and be chosen. `context` digests
+    everything else that may make two answers differ (groups, table, obligations); it is for the cache alone.
     """
 
     principal: str

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vending: one credential for one table's prefix, after location and authorization are settled.
+"""Vend one credential for one table's prefix, after location and authorization are settled.
 
-The caller holds the decision; here the location is checked once more against the warehouse as it is *now*, so that a
-table left outside by a narrowed warehouse gets no credentials. Policy and life are settled before the store is asked
-anything.
+The caller holds the decision. The location is checked again against the warehouse as it is *now*, so that a table
+outside of a narrowed warehouse gets no credentials. Policy and life are settled before the store is called.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,7 +27,7 @@ FLOOR_SECONDS: Final = 900
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vended:
-    """A credential with all the audit record needs to tell of it; no field but `temporary` holds a secret.
+    """Hold a credential and the details for the audit record; no field but `temporary` holds a secret.
 
     `prefix` ends with a slash: clients match it as a plain string prefix.
     """
@@ -67,12 +66,12 @@ class Vendor:
         session: SessionIdentity,
         just_before: Callable[[], Awaitable[None]] | None = None,
     ) -> Vended | NoCredentials:
-        """A credential for every key below `location` that `level` allows, for at most `seconds`.
+        """Return a credential for every key below `location` that `level` allows, for at most `seconds`.
 
-        `seconds` is the shortest of what policy and grant leave; the profile's longest life shortens it further. Raises
-        `LocationOutsideWarehouse`, `BelowCredentialFloor`, `PolicyTooLarge`, `InvalidLocation`: all of them before the
-        store is asked; then `ShortTermCredentialError`. `just_before` is awaited before a new
-        credential is made, and by those who waited for it; what it raises keeps it in.
+        `seconds` is the shortest of the limits of policies and grants; the profile's longest life shortens it further.
+        Raises `LocationOutsideWarehouse`, `BelowCredentialFloor`, `PolicyTooLarge` and `InvalidLocation` before the
+        store is called; then `ShortTermCredentialError`. `just_before` is awaited before a new credential is made, and
+        by requests that waited for it; its errors are raised.
         """
         downscoping = profile.downscoping
         if isinstance(downscoping, NoVending):
@@ -131,10 +130,10 @@ class Vendor:
         seconds: int,
         purpose: str,
     ) -> Credential:
-        """A credential for the gateway's own work at one place (LG-LOC-24): one that reaches nothing else, and the
-        warehouse's own only where its store makes no sessions. `purpose` shows in the session's name.
+        """Return a credential for the gateway's own work at one location (LG-LOC-24). It reaches nothing else.
 
-        Raises what `vend` raises.
+        If the store makes no sessions it is the warehouse's own. `purpose` is part of the session's name. Raises the
+        errors of `vend`.
         """
         vended = await self.vend(
             profile=profile,

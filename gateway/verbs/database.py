@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.verbs.edge import postgres_tls, settings_for
+from gateway.verbs.common import postgres_tls, settings_for
 from gateway.verbs.models import about_models, opened_models, operator
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ def migrate() -> None:
     run twice at once.
     """
     from gateway.db.migrate import SchemaMismatch, run_migrations
-    from gateway.postgres_url import asyncpg_url
     from gateway.settings import Settings
+    from gateway.settings.postgres_url import asyncpg_url
 
     settings = settings_for(Settings.write_url)
 
@@ -67,13 +67,13 @@ async def require_our_database(settings: Settings) -> None:
     """End the command when the database is of another version, or was used with another key: workers could only fail,
     one after the other. One that does not answer yet is waited for by them.
     """
-    from gateway.access.outage import DatabaseUnavailable
+    from gateway.access.dependency_errors import DatabaseUnavailable
     from gateway.db.credentials import StorageCredentials
     from gateway.db.engine import Database
     from gateway.db.migrate import SchemaMismatch, require_current_schema
     from gateway.db.secrets import Sealer, SecretUnreadable
     from gateway.db.servers import RestoredDatabase, require_home
-    from gateway.postgres_url import asyncpg_url
+    from gateway.settings.postgres_url import asyncpg_url
 
     url = asyncpg_url(settings.write_url())
     try:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gateway.verbs.edge import settings_for, trust
+from gateway.verbs.common import settings_for, trust
 
 if TYPE_CHECKING:
-    from gateway.identity.device import DeviceCode, DeviceLogin, Tokens
+    from gateway.identity.device import DeviceCode, DeviceLogin
     from gateway.identity.kept_tokens import KeptLogin, Keyring
+    from gateway.identity.oauth_client import Tokens
 
 Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -147,8 +148,8 @@ def _keyring() -> Keyring | None:
 @contextmanager
 def _told() -> Iterator[None]:
     """What keeps tokens from being kept ends the command with a text for people."""
+    from gateway.identity.file_lock import StillBusy
     from gateway.identity.kept_tokens import KeyringRefused
-    from gateway.identity.turns import StillBusy
 
     try:
         yield
@@ -171,16 +172,15 @@ def _at(
     seconds: float | None = None,
 ) -> Answer:
     """What `ask` finds at the provider, after `seconds` at the latest."""
-    import httpx
-
-    from gateway.identity.device import DeviceLogin, LoginFailed
+    from gateway.identity.device import DeviceLogin
+    from gateway.identity.oauth_client import LoginFailed, OAuthClient
 
     async def run() -> Answer:
         async with (
             asyncio.timeout(seconds),
-            httpx.AsyncClient(timeout=15.0, follow_redirects=False, trust_env=False, verify=trust().context) as http,
+            OAuthClient(client_id, tls=trust().context) as oauth,
         ):
-            return await ask(DeviceLogin(http, issuer=issuer, client_id=client_id, scope=scope))
+            return await ask(DeviceLogin(oauth, issuer=issuer, scope=scope))
 
     try:
         return asyncio.run(run())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gateway.verbs.edge import postgres_tls, settings_for, trust
+from gateway.verbs.common import postgres_tls, settings_for, trust
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -99,7 +99,7 @@ def model_rollback(by: str | None) -> None:
 async def opened_models(settings: Settings) -> AsyncIterator[Models]:
     """The verbs on models, on the primary and the OpenFGA of these settings."""
     from gateway.db.engine import Database
-    from gateway.postgres_url import asyncpg_url
+    from gateway.settings.postgres_url import asyncpg_url
     from gateway.tasks.model_changes import Models, OpenFgaAddress
 
     at = settings.openfga
@@ -119,7 +119,7 @@ async def opened_models(settings: Settings) -> AsyncIterator[Models]:
 
 def about_models(work: Coroutine[Any, Any, Answer]) -> Answer:
     """The result of work on models; what it refuses or cannot reach ends the command with its description."""
-    from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
+    from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
     from gateway.db.models import SwitchedMeanwhile
     from gateway.fga.model import ModelNotReady
     from gateway.tasks.model_changes import NoSuchModel, TuplesNotWritten

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from gateway.verbs.edge import DIFFERS, settings_for, start_failures
+from gateway.verbs.common import DIFFERS, settings_for, start_failures
 from gateway.verbs.provisioning import scim_token
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def rotate_secrets(dry_run: bool) -> None:
     """
     from gateway import app
     from gateway.settings import Settings
-    from gateway.tasks.keys import NotAllReadable
+    from gateway.tasks.encryption_key_rotation import NotAllReadable
     from gateway.telemetry.logs import configure_logging
 
     configure_logging(level="WARNING", stream=sys.stderr.buffer)

@@ -188,29 +188,27 @@ _fits(property, value) if {
 
 # METADATA
 # description: The obligations of all guardrails together, the strictest of each kind; an absent kind is left out.
-_obligations(index) := object.union_n([_shortest_life(index), _switches(index), _hidden_operations(index)])
-
-# METADATA
-# description: The shortest life of credentials of all. The gateway reads 900 and refuses 900.0, so it is rounded.
-_shortest_life(index) := {"max_credential_seconds": round(min(seconds))} if {
-	seconds := {asked.max_credential_seconds | some asked in _asked(index)}
-	count(seconds) > 0
-} else := {}
-
-# METADATA
-# description: A switch is on if any guardrail turns it on.
-_switches(index) := {name: true |
-	some name in ["append_only", "no_vending"]
-	some asked in _asked(index)
-	asked[name] == true
+_obligations(index) := {name: strictest |
+	some name, property in _entry.obligations.properties
+	asked := {obligations[name] | some obligations in _asked(index)}
+	count(asked) > 0
+	strictest := _strictest(property.type, asked)
 }
 
 # METADATA
-# description: An operation is hidden if any guardrail hides it.
-_hidden_operations(index) := {"hide_operations": [name | some name in names]} if {
-	names := {name | some asked in _asked(index); some name in asked.hide_operations}
+# description: The smallest bound of all. The gateway reads 900 and refuses 900.0, so it is rounded.
+_strictest("integer", asked) := round(min(asked))
+
+# METADATA
+# description: A switch is on if any guardrail turns it on.
+_strictest("boolean", asked) if true in asked
+
+# METADATA
+# description: What any guardrail names counts.
+_strictest("array", asked) := [name | some name in names] if {
+	names := {name | some some_names in asked; some name in some_names}
 	count(names) > 0
-} else := {}
+}
 
 # METADATA
 # description: The obligations of the guardrails for this question, one by one.

@@ -105,6 +105,18 @@ test_a_switch_is_on_if_any_guardrail_wants_it_on if {
 	answer.decisions[1].obligations == {}
 }
 
+test_row_filters_and_masks_add_up if {
+	answer := gateway.decisions with input as request([question("load_table")])
+		with data.gateway.guardrails as {
+			"first": guardrail({}, {0: {{"row_filters": ["region = 'EU'"], "column_masks": ["a: sha-256-global"]}}}),
+			"second": guardrail({}, {0: {{"row_filters": ["region = 'EU'", "year > 2020"]}}}),
+		}
+	answer.decisions[0].obligations == {
+		"column_masks": ["a: sha-256-global"],
+		"row_filters": ["region = 'EU'", "year > 2020"],
+	}
+}
+
 test_hidden_operations_add_up if {
 	answer := gateway.decisions with input as request([question("get_config")])
 		with data.gateway.guardrails as {
@@ -264,6 +276,8 @@ test_an_obligation_of_the_wrong_type_denies if {
 		"no_vending": ["true", 0, null],
 		"max_credential_seconds": ["900", -1, 1.5, null, true, [900]],
 		"hide_operations": ["drop_table", null, [1], {"drop_table": "x"}, [null], {1}],
+		"row_filters": ["region = 'EU'", null, [1]],
+		"column_masks": ["email: sha-256-global", null, [1]],
 	} {
 		every value in values {
 			fault(obliging({name: value})) == sprintf("field %s of the wrong type or value in obligations", [name])

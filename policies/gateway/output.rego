@@ -39,6 +39,10 @@ schema := {
 						"additionalProperties": false,
 						"properties": {
 							"append_only": {"type": "boolean"},
+							"column_masks": {
+								"items": {"type": "string"},
+								"type": "array",
+							},
 							"hide_operations": {
 								"items": {"type": "string"},
 								"type": "array",
@@ -48,6 +52,10 @@ schema := {
 								"type": "integer",
 							},
 							"no_vending": {"type": "boolean"},
+							"row_filters": {
+								"items": {"type": "string"},
+								"type": "array",
+							},
 						},
 						"required": [],
 						"type": "object",

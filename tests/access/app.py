@@ -15,10 +15,10 @@ from litestar.types import ControllerRouterHandler
 
 from gateway.access.actor import Actor
 from gateway.access.operations.task_control import ControlTasks, FindTask, FindTasks, FoundTask, GetTask
-from gateway.access.refs import KeptTableRef
+from gateway.access.refs import Table, TabularRef
 from gateway.access.shares import ShareLimits, Shares
 from gateway.api.build import build_api
-from gateway.api.parts import Parts
+from gateway.api.services import Services
 from gateway.iceberg.limits import Limits
 from gateway.identity.bearer import bearer_token
 from gateway.identity.tokens import VerifiedToken
@@ -48,10 +48,10 @@ class Spy:
             operation = permit.operation
             self.calls.append(type(operation).__name__)
             if isinstance(operation, FindTasks):
-                table = KeptTableRef(operation.warehouse.warehouse_id, world.TABLE_ID)
+                table = TabularRef(Table, operation.warehouse.warehouse_id, world.TABLE_ID, dropped=True)
                 return ControlTasks(operation.warehouse, operation.request, (FoundTask(world.TABLE_ID, table),), False)
             if isinstance(operation, FindTask):
-                table = KeptTableRef(operation.warehouse.warehouse_id, world.TABLE_ID)
+                table = TabularRef(Table, operation.warehouse.warehouse_id, world.TABLE_ID, dropped=True)
                 return GetTask(operation.warehouse, FoundTask(world.TABLE_ID, table), False)
             raise self.failure
 
@@ -117,7 +117,7 @@ async def authenticate(header_values: list[bytes]) -> Actor:
     return Actor.user(f"oidc~{bearer_token(header_values)}")
 
 
-def parts(house: House, spy: Spy) -> Parts:
+def parts(house: House, spy: Spy) -> Services:
     """Parts of which only the door does anything."""
     real: dict[str, Any] = {
         "door": house.door,
@@ -135,7 +135,7 @@ def parts(house: House, spy: Spy) -> Parts:
         "ui": True,
         "sign_in": None,
     }
-    return Parts(**{part.name: real.get(part.name, spy) for part in dataclasses.fields(Parts)})
+    return Services(**{part.name: real.get(part.name, spy) for part in dataclasses.fields(Services)})
 
 
 @asynccontextmanager
@@ -149,7 +149,7 @@ async def running(
     house = house or House()
     spy = Spy()
 
-    async def assemble(stack: AsyncExitStack) -> Parts:
+    async def assemble(stack: AsyncExitStack) -> Services:
         return parts(house, spy)
 
     asgi, app = build_api(

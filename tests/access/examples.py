@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import gateway.api.build  # noqa: F401 - importing it declares every operation
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.access.operations import (
     actions,
@@ -22,7 +23,6 @@ from gateway.access.operations import (
     credentials,
     deleted,
     docs,
-    exchanging,
     generic_tables,
     grant_lists,
     namespace_moves,
@@ -39,6 +39,7 @@ from gateway.access.operations import (
     tables,
     task_control,
     task_queues,
+    token_exchange,
     transactions,
     ui,
     users,
@@ -49,16 +50,14 @@ from gateway.access.operations.checks import Check
 from gateway.access.operations.grants import Assignment
 from gateway.access.privileges import GRANTABLE, Privilege
 from gateway.access.refs import (
-    GenericTableIdRef,
-    KeptGenericTableRef,
-    KeptTableRef,
-    KeptViewRef,
+    GenericTable,
     NamespaceIdRef,
     ObjectType,
     Ref,
-    TableIdRef,
+    Table,
+    TabularRef,
     UserRef,
-    ViewIdRef,
+    View,
 )
 from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType
@@ -328,7 +327,7 @@ def _namespaces() -> list[Example]:
         Example("config", config.GetConfig(world.WAREHOUSE_BY_NAME), query={"warehouse": "lake"}),
         Example(
             "exchange token",
-            exchanging.ExchangeToken(exchanging.Subject(user_id="oidc~bob"), proven=True),
+            token_exchange.ExchangeToken(token_exchange.Subject(user_id="oidc~bob"), proven=True),
             form={
                 "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
                 "subject_token": "bob",
@@ -523,7 +522,7 @@ def _scim() -> list[Example]:
 
 def _checks() -> list[Example]:
     about = {"table": {"warehouse-id": str(world.WAREHOUSE_ID), "table-id": str(world.TABLE_ID), "action": "read_data"}}
-    on = TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)
+    on = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
     own, other = Check(on, Can.READ_DATA), Check(on, Can.READ_DATA, _BOB)
     of_other = {"operation": about, "identity": {"user": world.BOB_ID}}
     return [
@@ -556,17 +555,17 @@ _HELD_ON: Sequence[tuple[str, Ref, Mapping[str, str]]] = (
     ("Namespace", NamespaceIdRef(world.INNER_ID), {"namespace_id": str(world.INNER_ID)}),
     (
         "Table",
-        TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID),
+        TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID),
         {"warehouse_id": str(world.WAREHOUSE_ID), "table_id": str(world.TABLE_ID)},
     ),
     (
         "View",
-        ViewIdRef(world.WAREHOUSE_ID, world.VIEW_ID),
+        TabularRef(View, world.WAREHOUSE_ID, world.VIEW_ID),
         {"warehouse_id": str(world.WAREHOUSE_ID), "view_id": str(world.VIEW_ID)},
     ),
     (
         "GenericTable",
-        GenericTableIdRef(world.WAREHOUSE_ID, world.GENERIC_TABLE_ID),
+        TabularRef(GenericTable, world.WAREHOUSE_ID, world.GENERIC_TABLE_ID),
         {"warehouse_id": str(world.WAREHOUSE_ID), "generic_table_id": str(world.GENERIC_TABLE_ID)},
     ),
     ("Role", world.ROLE, {"role_id": str(world.ROLE_ID)}),
@@ -678,10 +677,14 @@ def _tasks() -> list[Example]:
                 {**warehouse, "task_id": id},
             )
             for name, about, by_all in (
-                ("task of table", KeptTableRef(on.warehouse_id, world.TABLE_ID), False),
-                ("task of view", KeptViewRef(on.warehouse_id, world.VIEW_ID), False),
-                ("task of generic table", KeptGenericTableRef(on.warehouse_id, world.GENERIC_TABLE_ID), False),
-                ("any task", KeptTableRef(on.warehouse_id, world.TABLE_ID), True),
+                ("task of table", TabularRef(Table, on.warehouse_id, world.TABLE_ID, dropped=True), False),
+                ("task of view", TabularRef(View, on.warehouse_id, world.VIEW_ID, dropped=True), False),
+                (
+                    "task of generic table",
+                    TabularRef(GenericTable, on.warehouse_id, world.GENERIC_TABLE_ID, dropped=True),
+                    False,
+                ),
+                ("any task", TabularRef(Table, on.warehouse_id, world.TABLE_ID, dropped=True), True),
                 ("task of what is gone", None, False),
             )
         ),
@@ -694,10 +697,14 @@ def _tasks() -> list[Example]:
                 body=steer,
             )
             for name, about, by_all in (
-                ("task of table", KeptTableRef(on.warehouse_id, world.TABLE_ID), False),
-                ("task of view", KeptViewRef(on.warehouse_id, world.VIEW_ID), False),
-                ("task of generic table", KeptGenericTableRef(on.warehouse_id, world.GENERIC_TABLE_ID), False),
-                ("any task", KeptTableRef(on.warehouse_id, world.TABLE_ID), True),
+                ("task of table", TabularRef(Table, on.warehouse_id, world.TABLE_ID, dropped=True), False),
+                ("task of view", TabularRef(View, on.warehouse_id, world.VIEW_ID, dropped=True), False),
+                (
+                    "task of generic table",
+                    TabularRef(GenericTable, on.warehouse_id, world.GENERIC_TABLE_ID, dropped=True),
+                    False,
+                ),
+                ("any task", TabularRef(Table, on.warehouse_id, world.TABLE_ID, dropped=True), True),
                 ("task of what is gone", None, False),
             )
         ),
@@ -749,11 +756,11 @@ def _namespace_moves() -> list[Example]:
 def _lifecycle() -> list[Example]:
     within = {"warehouse_id": str(world.WAREHOUSE_ID)}
     kept = (
-        ("table", KeptTableRef(world.WAREHOUSE_ID, world.TABLE_ID), world.TABLE_ID),
-        ("view", KeptViewRef(world.WAREHOUSE_ID, world.VIEW_ID), world.VIEW_ID),
+        ("table", TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID, dropped=True), world.TABLE_ID),
+        ("view", TabularRef(View, world.WAREHOUSE_ID, world.VIEW_ID, dropped=True), world.VIEW_ID),
         (
             "generic-table",
-            KeptGenericTableRef(world.WAREHOUSE_ID, world.GENERIC_TABLE_ID),
+            TabularRef(GenericTable, world.WAREHOUSE_ID, world.GENERIC_TABLE_ID, dropped=True),
             world.GENERIC_TABLE_ID,
         ),
     )
@@ -763,11 +770,11 @@ def _lifecycle() -> list[Example]:
         made.append(Example(f"undrop {kind}", deleted.UndropTabulars(world.WAREHOUSE, (ref,)), within, body=body))
     for name, on, id in (
         ("Namespace", NamespaceIdRef(world.INNER_ID, world.WAREHOUSE_ID), world.INNER_ID),
-        ("Table", TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID), world.TABLE_ID),
-        ("View", ViewIdRef(world.WAREHOUSE_ID, world.VIEW_ID), world.VIEW_ID),
+        ("Table", TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID), world.TABLE_ID),
+        ("View", TabularRef(View, world.WAREHOUSE_ID, world.VIEW_ID), world.VIEW_ID),
         (
             "GenericTable",
-            GenericTableIdRef(world.WAREHOUSE_ID, world.GENERIC_TABLE_ID),
+            TabularRef(GenericTable, world.WAREHOUSE_ID, world.GENERIC_TABLE_ID),
             world.GENERIC_TABLE_ID,
         ),
     ):
@@ -793,7 +800,7 @@ def _grants() -> list[Example]:
 
 def _column_grants() -> list[Example]:
     on, column, select = (
-        KeptTableRef(world.WAREHOUSE_ID, world.TABLE_ID),
+        TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID, dropped=True),
         "amount",
         (Assignment(Privilege.SELECT, _BOB),),
     )

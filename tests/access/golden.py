@@ -27,7 +27,7 @@ from gateway.governance import grants
 from gateway.iceberg.errors import CatalogError
 from tests.access import world
 from tests.access.examples import EXAMPLES, Example
-from tests.access.world import House, entrance
+from tests.access.world import House, request_context
 
 YES, NO, ABSENT, NOT_ASKED = "✓", "✗", "404", "401"
 
@@ -167,7 +167,7 @@ async def compute(client: FgaClient) -> dict[str, dict[str, list[str]]]:
 async def _questions() -> list[Question]:
     """Everything the door asks about any example."""
     house = House()
-    await asyncio.gather(*(house.door.admit(entrance(), example.operation) for example in EXAMPLES))
+    await asyncio.gather(*(house.door.admit(request_context(), example.operation) for example in EXAMPLES))
     return list(dict.fromkeys(question for asked in house.judge.asked for question in asked))
 
 
@@ -185,7 +185,7 @@ async def _cells(actor: Actor, known: Known, heads: Sequence[Column]) -> list[st
             cells.append(YES if permit is not None and permit.holds(demand.relation, demand.on) else NO)
             continue
         try:
-            permit = await door.admit(entrance(actor), _own(operation, actor))
+            permit = await door.admit(request_context(actor), _own(operation, actor))
             cells.append(YES)
         except CatalogError as refused:
             permit = None

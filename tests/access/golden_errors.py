@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import httpx
 
-from gateway.access.outage import (
+from gateway.access.dependency_errors import (
     AuditUnavailable,
     CommitUnknown,
     DatabaseUnavailable,

@@ -18,16 +18,16 @@ import gateway.api.build  # noqa: F401 - importing it serves every operation
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AUDIT_FORMAT, AuditRecord
 from gateway.access.demand import Demand, Fact
-from gateway.access.entrance import Entrance
+from gateway.access.idempotency import Remembered
 from gateway.access.operation import UNROUTED, Audience, ChangeOperation, HttpOperation, Operation, Step, SystemTask
 from gateway.access.operations import tasks
-from gateway.access.operations.assuming import AssumeRole
-from gateway.access.operations.passing import ReadThroughView
-from gateway.access.operations.repetitions import RepeatAnswer
+from gateway.access.operations.assume_role import AssumeRole
+from gateway.access.operations.definer_views import ReadThroughView
+from gateway.access.operations.idempotency import RepeatAnswer
+from gateway.access.policy_operation_names import policy_operation_name
 from gateway.access.refs import ObjectType
 from gateway.access.relations import Can
-from gateway.access.repetition import Remembered
-from gateway.access.told_as import told_as
+from gateway.access.request_context import RequestContext
 from gateway.fga.compiled import actions_of, compiled_model
 from tests.access import world
 from tests.access.examples import EXAMPLES
@@ -122,8 +122,8 @@ async def _admit(operation: Operation, by_type: dict[str, dict[str, _Line]]) -> 
     """Let an operation pass the door, and note what its policies and its audit record received."""
     for actor in _actors(operation):
         house = House()
-        entrance = Entrance(actor=actor, request_id="request-1", remembered=_remembered(operation))
-        permit = await house.door.admit(entrance, operation)
+        context = RequestContext(actor=actor, request_id="request-1", remembered=_remembered(operation))
+        permit = await house.door.admit(context, operation)
         questions = [question for request in house.rules.asked for question in request.questions]
         record = permit.trail.record
         own, *parts = record.decisions
@@ -188,7 +188,7 @@ def _actions() -> str:
     """Return the operation name that policies receive for each action that a caller can ask about."""
     of_model = actions_of(compiled_model())
     rows = [
-        (type.value, action.value, told_as(type, action))
+        (type.value, action.value, policy_operation_name(type, action))
         for type in sorted(ObjectType)
         for action in sorted(Can)
         if action in of_model.get(type, frozenset())

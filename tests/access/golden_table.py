@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden table: who holds one thing, and what follows from it. Written by hand after `lakekeeper.md`, appendix B.
+"""The golden table: holders of one relation, and what follows from it, written after Lakekeeper's relationship model.
 
 One source for three: the model's own tests (`fga_model/tests/golden.fga.yaml`), the table in
 `docs/relationship-model.md`, and the same cells tried over HTTP (`tests/contract/test_golden_matrix.py`). The first two

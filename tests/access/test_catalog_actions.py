@@ -11,7 +11,7 @@ from gateway.governance.rights import catalog_actions_of
 _BELOW = "get_metadata include_in_list set_protection manage_tags read_grants"
 _LEAF = f"{_BELOW} drop commit rename undrop get_tasks control_tasks"
 
-#: `lakekeeper.md` 3.5.
+#: The catalog actions of Lakekeeper, by type.
 KNOWN = {
     ObjectType.SERVER: "create_project update_users delete_users list_users provision_users read_grants",
     ObjectType.PROJECT: (

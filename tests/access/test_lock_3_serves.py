@@ -90,7 +90,7 @@ async def test_a_handler_reads_only_what_the_document_names() -> None:
 def test_a_use_case_that_no_part_offers_is_refused() -> None:
     class Orphans:
         async def get(self, permit: Permit[LoadTable]) -> None:
-            """A use case of a class that `Parts` has no object of."""
+            """A use case of a class that `Services` has no object of."""
 
     with pytest.raises(TypeError, match="no part has the use case"):
         serve(LoadTable, Orphans.get)

@@ -13,12 +13,12 @@ from litestar.types import ControllerRouterHandler, Receive, Scope, Send
 
 from gateway.access.operation import Audience, OpenTo, ReadOperation
 from gateway.api.build import UndeclaredRoute, build_api
-from gateway.api.parts import Parts
+from gateway.api.services import Services
 from tests.access.world import Watcher
 
 
 def _build(*extra: ControllerRouterHandler) -> None:
-    async def assemble(stack: AsyncExitStack) -> Parts:
+    async def assemble(stack: AsyncExitStack) -> Services:
         raise AssertionError("no application of these tests is started")
 
     build_api(assemble, observer=Watcher(), max_body_bytes=1000, extra_handlers=extra)

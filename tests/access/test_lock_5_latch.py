@@ -109,7 +109,7 @@ def test_a_route_that_serves_nothing_answers_options_alone() -> None:
     assert _may_leave("OPTIONS", {}, None)
     for method in ("GET", "HEAD", "POST", "PUT", "DELETE"):
         assert not _may_leave(method, {}, None)
-        assert not _may_leave(method, {"entrance": world.entrance()}, frozenset({LoadTable}))
+        assert not _may_leave(method, {"request_context": world.request_context()}, frozenset({LoadTable}))
 
 
 async def test_admission_for_another_operation_does_not_open_the_latch() -> None:

@@ -118,7 +118,7 @@ def _closed(rows: Rows, table: str, holder: str) -> set[str]:
     }
 
 
-# What `lakekeeper.md`, appendix B, says of the reference system; the golden file alone would also agree with a mistake.
+# What Lakekeeper's relationship model says; the golden file alone would also agree with a mistake.
 
 
 def test_select_on_a_table_reads_it_and_nothing_more(rows: Rows) -> None:

@@ -18,16 +18,22 @@ from gateway.access import relations as relations_module
 from gateway.access.operation import OPERATIONS, Operation
 from gateway.access.operations import checks
 from gateway.access.policy import PolicyRequest
+from gateway.access.policy_operation_names import policy_operation_name
 from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege, granting
-from gateway.access.refs import TABULARS, ObjectType, TableIdRef, WarehouseRef
+from gateway.access.refs import (
+    TABULARS,
+    ObjectType,
+    Table,
+    TabularRef,
+    WarehouseRef,
+)
 from gateway.access.relations import ACTIONS, VISIBLE_BY, Can
-from gateway.access.told_as import told_as
 from gateway.fga.compiled import actions_of, compiled_model, grantable_of
 from gateway.iceberg.errors import BadRequestException
 from gateway.opa.schema import SCHEMA_FILE
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import House, entrance
+from tests.access.world import House, request_context
 
 RESERVED = Path(__file__).with_name("reserved_relations.txt")
 
@@ -94,7 +100,7 @@ def test_policies_are_asked_about_actions_by_operations_that_exist() -> None:
     """A rule about `drop_table` has to answer a question about `drop`; a name that no operation has meets no rule."""
     names = {operation.name() for operation in OPERATIONS.values()}
     for type, relations in _demanded().items():
-        unnamed = {each for each in relations if told_as(ObjectType(type), Can(each)) not in names}
+        unnamed = {each for each in relations if policy_operation_name(ObjectType(type), Can(each)) not in names}
         assert unnamed <= UNNAMED.get(ObjectType(type), set()), type
 
 
@@ -145,7 +151,7 @@ def test_a_check_of_what_the_model_does_not_decide_is_400_and_no_outage() -> Non
     with pytest.raises(BadRequestException, match="can_drop is not decided on a warehouse"):
         checks.Check(WarehouseRef(world.WAREHOUSE_ID), Can.DROP)
     for name in ACTIONS[ObjectType.TABLE]:
-        checks.Check(TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID), name)
+        checks.Check(TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID), name)
 
 
 # ---- 6g: policies ----
@@ -206,7 +212,7 @@ async def _request(operation: Operation, *, absent: bool = False) -> PolicyReque
         house.resolver.rows.clear()
         house.judge.answer = lambda _: False
     try:
-        await house.door.admit(entrance(), operation)
+        await house.door.admit(request_context(), operation)
     except Exception:
         assert absent
     return house.rules.asked[0]

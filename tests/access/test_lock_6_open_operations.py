@@ -15,7 +15,7 @@ from gateway.access.operation import OPERATIONS, Audience, ReadOperation
 from gateway.access.relations import Can
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import House, entrance
+from tests.access.world import House, request_context
 
 LIST = Path(__file__).with_name("open_operations.txt")
 
@@ -72,12 +72,12 @@ async def test_what_is_open_to_oneself_is_refused_when_it_is_about_somebody_else
     for operation in named.values():
         theirs = replace(cast(Any, operation), user=world.BOB)
         with pytest.raises(TypeError, match=f"{type(operation).__name__} is open to oidc~bob alone"):
-            await house.door.admit(entrance(), theirs)
-        acting = entrance()
+            await house.door.admit(request_context(), theirs)
+        acting = request_context()
         acting.actor = msgspec.structs.replace(acting.actor, assumed_role=world.ROLE_ID, within=world.PROJECT_ID)
         with pytest.raises(TypeError, match="is open to"):
             await house.door.admit(acting, operation)
-        await house.door.admit(entrance(), operation)
+        await house.door.admit(request_context(), operation)
 
 
 def test_what_requires_nothing_is_on_the_list() -> None:
@@ -100,7 +100,7 @@ async def test_the_door_refuses_what_requires_nothing_and_does_not_say_so() -> N
 
     house = House()
     with pytest.raises(TypeError, match="Sly requires nothing here and is not declared open"):
-        await house.door.admit(entrance(), Sly())
+        await house.door.admit(request_context(), Sly())
     with pytest.raises(TypeError, match="Sly requires nothing here"):
-        await house.door.admit_with(entrance(), EXAMPLES[0].operation, Sly())
+        await house.door.admit_with(request_context(), EXAMPLES[0].operation, Sly())
     assert (house.judge.asked, house.audit.buffered) == ([], [])

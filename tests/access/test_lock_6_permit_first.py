@@ -20,7 +20,7 @@ import gateway.governance
 from gateway.access.door import Door
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
-from gateway.api.parts import Parts
+from gateway.api.services import Services
 from gateway.db.credentials import StorageCredentials
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
@@ -37,14 +37,14 @@ EXEMPT = {
     "catalog.metadata_files.MetadataFiles.require_empty": "as above",
     "catalog.metadata_files.MetadataFiles.refuse_superfluous": "it only refuses: a file that goes is not to be named",
     "catalog.metadata_files.MetadataFiles.keep": "it puts off when a superfluous file is swept",
-    "catalog.examination.Examiner.turn": "it waits, and knows nothing",
-    "catalog.examination.Examiner.examined": "pure: it reads a document that was read with a permit",
+    "catalog.metadata_validation.MetadataValidator.turn": "it waits, and knows nothing",
+    "catalog.metadata_validation.MetadataValidator.examined": "pure: it reads a document that was read with a permit",
     "catalog.credentials.Credentials.place_only": "pure: it reads the place of the store off a row and knows no key",
-    "catalog.races.learn_outcome": "it settles the trail of the permit that comes second",
-    "governance.storage_reports.StorageTrials.profile": "pure: it reads what the caller brought",
-    "governance.storage_reports.StorageTrials.credential": "as above",
-    "governance.storage_reports.StorageTrials.tried": "it tries what its use case was permitted to try",
-    "governance.storage_reports.StorageTrials.report": "as above",
+    "catalog.commit_retry.learn_outcome": "it settles the trail of the permit that comes second",
+    "governance.storage_reports.StorageValidator.profile": "pure: it reads what the caller brought",
+    "governance.storage_reports.StorageValidator.credential": "as above",
+    "governance.storage_reports.StorageValidator.tried": "it tries what its use case was permitted to try",
+    "governance.storage_reports.StorageValidator.report": "as above",
     "governance.storage_validation.validate_warehouse_storage": "it tries a profile and a key that the caller brought",
 }
 
@@ -115,7 +115,7 @@ def test_the_walk_sees_every_use_case_that_handlers_can_reach() -> None:
     seen = {name.rsplit(".", 1)[0] for name, _, method in _offered() if method}
     reachable = {
         f"{hint.__module__.removeprefix('gateway.')}.{hint.__name__}"
-        for hint in typing.get_type_hints(Parts).values()
+        for hint in typing.get_type_hints(Services).values()
         if inspect.isclass(hint) and hint.__module__.startswith(("gateway.catalog", "gateway.governance"))
     }
     assert len(reachable) > 8
@@ -123,8 +123,8 @@ def test_the_walk_sees_every_use_case_that_handlers_can_reach() -> None:
 
 
 def test_handlers_reach_no_exempted_method_of_a_use_case() -> None:
-    """The exempted ones live on classes that are not in `Parts`, or are named here because they are."""
-    parts = {hint.__name__ for hint in typing.get_type_hints(Parts).values() if inspect.isclass(hint)}
+    """The exempted ones live on classes that are not in `Services`, or are named here because they are."""
+    parts = {hint.__name__ for hint in typing.get_type_hints(Services).values() if inspect.isclass(hint)}
     on_parts = {name for name in EXEMPT if name.split(".")[-2] in parts}
     assert on_parts == {
         "catalog.credentials.Credentials.place_only",

@@ -10,10 +10,10 @@ import re
 
 import pytest
 
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.operation import OPERATIONS, Durability, Operation
 from gateway.access.operations.generic_tables import LoadGenericTable
 from gateway.access.operations.tables import LoadTable
-from gateway.access.outage import DecisionEngineUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.ports import Question
 from gateway.access.refs import ObjectType

@@ -32,8 +32,7 @@ PLANTED = {
 
 #: What the contracts name, so that the small house has it.
 _MODULES = (
-    *("app", "assembly.adapters", "cli", "verbs.edge", "serving", "sections", "settings"),
-    *("settings_engines", "settings_identity", "postgres_url", "variables"),
+    *("app", "assembly.adapters", "cli", "verbs.common", "serving", "settings"),
     *("access._mint", "access.door", "db.engine", "fga.client", "vending.vendor", "api.tables"),
     *("storage.connector", "storage.examine", "storage.object_files", "storage.registry"),
     *(
@@ -45,7 +44,7 @@ _MODULES = (
         "audit.sink",
         "events.bus",
         "telemetry.logs",
-        "obligations.merge",
+        "obligations.merging",
         "protocol.base",
         "scope.location",
         "iceberg.types",

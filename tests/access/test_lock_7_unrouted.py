@@ -10,7 +10,7 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.demand import Demand
-from gateway.access.entrance import Entrance
+from gateway.access.idempotency import Remembered
 from gateway.access.operation import (
     OPERATIONS,
     UNROUTED,
@@ -22,15 +22,15 @@ from gateway.access.operation import (
     Step,
     SystemTask,
 )
-from gateway.access.operations.repetitions import RepeatAnswer
+from gateway.access.operations.idempotency import RepeatAnswer
 from gateway.access.relations import Can
-from gateway.access.repetition import Remembered
+from gateway.access.request_context import RequestContext
 from gateway.api.build import build_api  # noqa: F401 - importing it is what serves every operation
-from gateway.api.nothing import Nothing
+from gateway.api.empty_response import EmptyResponse
 from gateway.api.serves import REPEATED_BY, SERVED, serves
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import House, entrance
+from tests.access.world import House, request_context
 
 REMEMBERED = Remembered(204, {}, 1)
 
@@ -49,8 +49,8 @@ def registers(registers: None) -> Iterator[None]:
     UNROUTED.update(unrouted)
 
 
-def _entrance(actor: Actor, remembered: Remembered | None = None) -> Entrance:
-    return Entrance(actor=actor, request_id="request-1", remembered=remembered)
+def _context(actor: Actor, remembered: Remembered | None = None) -> RequestContext:
+    return RequestContext(actor=actor, request_id="request-1", remembered=remembered)
 
 
 def test_no_route_serves_an_unrouted_operation() -> None:
@@ -99,15 +99,15 @@ async def test_a_task_is_admitted_for_its_own_worker_and_for_nobody_else() -> No
         system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
     house = House()
-    permit = await house.door.admit(_entrance(Actor.system("sweep")), SweepFloor())
+    permit = await house.door.admit(_context(Actor.system("sweep")), SweepFloor())
     assert permit.actor.id == "system~sweep"
     assert house.judge.asked == [], "OpenFGA knows nothing of the system"
     assert house.rules.asked[0].actor.kind == "system"
     for actor in (Actor.system("other"), Actor.user("system~sweep"), world.ALICE, Actor.anonymous()):
         with pytest.raises(TypeError, match="SweepFloor is not for"):
-            await house.door.admit(_entrance(actor), SweepFloor())
+            await house.door.admit(_context(actor), SweepFloor())
     with pytest.raises(TypeError, match="SweepFloor is not for"):
-        await house.door.admit_with(entrance(), EXAMPLES[0].operation, SweepFloor())
+        await house.door.admit_with(request_context(), EXAMPLES[0].operation, SweepFloor())
 
 
 @pytest.mark.usefixtures("registers")
@@ -118,28 +118,28 @@ async def test_policies_bind_the_system_too() -> None:
     house = House()
     house.rules.answer = world.DENIED
     with pytest.raises(Exception, match="The house is closed"):
-        await house.door.admit(_entrance(Actor.system("sweep")), SweepFloor())
+        await house.door.admit(_context(Actor.system("sweep")), SweepFloor())
 
 
 async def test_the_system_may_do_nothing_that_has_a_route() -> None:
     house = House()
     for example in EXAMPLES:
         with pytest.raises(TypeError, match="is not for system~purge"):
-            await house.door.admit(_entrance(Actor.system("purge")), example.operation)
+            await house.door.admit(_context(Actor.system("purge")), example.operation)
     assert house.audit.buffered == []
 
 
 async def test_an_answer_is_repeated_only_where_one_is_remembered() -> None:
     house = House()
     with pytest.raises(TypeError, match="needs a remembered success"):
-        await house.door.admit(entrance(), RepeatAnswer("drop_table"))
-    visit = _entrance(world.ALICE, REMEMBERED)
+        await house.door.admit(request_context(), RepeatAnswer("drop_table"))
+    visit = _context(world.ALICE, REMEMBERED)
     await house.door.admit(visit, RepeatAnswer("drop_table"))
     assert visit.may_answer(frozenset({OPERATIONS["DropTable"]}))
     assert visit.may_answer(frozenset({OPERATIONS["DeleteRole"]}))
     for reading in ("LoadTable", "GetRole", "BatchCheck"):
         assert not visit.may_answer(frozenset({OPERATIONS[reading]})), "reads are never repeated"
-    forged = entrance()
+    forged = request_context()
     forged.admitted.add(RepeatAnswer)
     assert not forged.may_answer(frozenset({OPERATIONS["DropTable"]}))
 
@@ -148,6 +148,6 @@ def test_every_change_with_a_body_says_how_its_answer_is_made_again() -> None:
     silent = {
         operation.__name__
         for operation, handler in SERVED.items()
-        if operation.heeds_keys() and handler.response_class is not Nothing and handler.opt[REPEATED_BY] is None
+        if operation.heeds_keys() and handler.response_class is not EmptyResponse and handler.opt[REPEATED_BY] is None
     }
     assert silent == set(NOT_REPEATED)

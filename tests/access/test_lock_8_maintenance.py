@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.entrance import Entrance
 from gateway.access.operation import (
     OPERATIONS,
     UNROUTED,
@@ -28,6 +27,7 @@ from gateway.access.operation import (
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.tasks import PurgeTable, RepairDrift
 from gateway.access.relations import Can
+from gateway.access.request_context import RequestContext
 from gateway.api.serves import SERVED
 from gateway.db.engine import Database
 from gateway.iceberg.errors import CatalogError
@@ -103,9 +103,9 @@ async def test_an_idempotency_key_is_not_claimed() -> None:
 async def test_a_key_that_writes_is_not_even_asked_for() -> None:
     vend = next(example.operation for example in EXAMPLES if isinstance(example.operation, VendCredentials))
     open_house, closed = House(), _closed()
-    entered = Entrance(actor=world.ALICE, request_id="r")
+    entered = RequestContext(actor=world.ALICE, request_id="r")
     assert (await open_house.door.admit(entered, vend)).holds(Can.WRITE_DATA, vend.table)
-    permit = await closed.door.admit(Entrance(actor=world.ALICE, request_id="r"), vend)
+    permit = await closed.door.admit(RequestContext(actor=world.ALICE, request_id="r"), vend)
     assert permit.holds(Can.READ_DATA, vend.table)
     assert not permit.holds(Can.WRITE_DATA, vend.table)
 
@@ -123,9 +123,9 @@ def test_what_does_not_change_anything_and_may_hand_out_a_way_to_write_marks_it(
 async def test_tasks_that_change_things_pause_and_drift_is_mended() -> None:
     purge = PurgeTable(world.WAREHOUSE, world.WAREHOUSE.warehouse_id, "s3://bucket/t")
     with pytest.raises(CatalogError, match="read-only maintenance"):
-        await _closed().door.admit(Entrance(actor=Actor.system("tabular_purge"), request_id="r"), purge)
+        await _closed().door.admit(RequestContext(actor=Actor.system("tabular_purge"), request_id="r"), purge)
     repair = RepairDrift(tuples=("user:x select table:y",), kinds=("unwanted",))
-    await _closed().door.admit(Entrance(actor=Actor.system("watch_drift"), request_id="r"), repair)
+    await _closed().door.admit(RequestContext(actor=Actor.system("watch_drift"), request_id="r"), repair)
     going_on = {
         operation.__name__
         for operation in UNROUTED.values()
@@ -155,7 +155,7 @@ def test_a_kind_has_its_methods_and_no_others(fresh: None, base: type[HttpOperat
 
 async def test_the_database_takes_no_change_under_a_permit_that_says_there_is_none() -> None:
     vend = next(example.operation for example in EXAMPLES if isinstance(example.operation, VendCredentials))
-    permit = await House().door.admit(Entrance(actor=world.ALICE, request_id="r"), vend)
+    permit = await House().door.admit(RequestContext(actor=world.ALICE, request_id="r"), vend)
     database = Database("postgresql+asyncpg://nobody@127.0.0.1:1/none", pool_size=1, acquire_timeout=1)
     with pytest.raises(TypeError, match="says it changes nothing"):
         async with database.change(permit):

@@ -22,15 +22,15 @@ from typing import Any
 import pytest
 
 import gateway.api
+from gateway.access.idempotency import Remembered
 from gateway.access.permit import Permit
-from gateway.access.repetition import Remembered
 from gateway.governance.tasks import Tasks
 from tests.access.test_lock_6_permit_first import EXEMPT, _offered
 
 #: What use cases take beside permits, which no request says. A line that is not needed fails.
 NOT_OF_THE_REQUEST = {
     "catalog.credentials.Credentials.for_creation": "the location that its use case has just chosen",
-    "catalog.newcomers.arrival": "for use cases: rows of the permit, and what they have just made",
+    "catalog.tabular_creation.creation_transaction": "for use cases: rows of the permit, and what they have just made",
     "catalog.views.Views.insert": "for use cases: rows of the permit, and what they have just made",
     "governance.scim_resources.finish_deletion": "for use cases: their collaborators",
     "governance.scim_resources.found": "for use cases: their collaborators, and how they read",
@@ -212,19 +212,19 @@ def test_what_handlers_read_of_a_request_is_in_the_operation() -> None:
 @pytest.mark.parametrize(
     ("body", "undecided"),
     [
-        ("await ctx.parts.x.get(await ctx.admit(Get(ctx.query('a'))))", False),
-        ("asked = Get(ctx.query('a'))\n    await ctx.parts.x.get(await ctx.admit(asked))", False),
-        ("a, b = read(ctx)\n    await ctx.parts.x.get(await ctx.admit(Get(a)))", False),
+        ("await ctx.services.x.get(await ctx.admit(Get(ctx.query('a'))))", False),
+        ("asked = Get(ctx.query('a'))\n    await ctx.services.x.get(await ctx.admit(asked))", False),
+        ("a, b = read(ctx)\n    await ctx.services.x.get(await ctx.admit(Get(a)))", False),
         ("await load(ctx, Get(ctx.query('a')), True)", False),
         ("await load(ctx, Get(), ctx.query('a'))", True),
-        ("await ctx.parts.x.get(await ctx.admit(Get()), ctx.header('if-match'))", True),
-        ("permit = await ctx.admit(Get())\n    given = read(ctx)\n    await ctx.parts.x.get(permit, given)", True),
+        ("await ctx.services.x.get(await ctx.admit(Get()), ctx.header('if-match'))", True),
+        ("permit = await ctx.admit(Get())\n    given = read(ctx)\n    await ctx.services.x.get(permit, given)", True),
         ("permit = await ctx.admit(Get())\n    if ctx.flag('force', False):\n        await other()", True),
         ("permit = await ctx.admit(Get())\n    other(ctx._request.headers)", True),
     ],
 )
 def test_the_walk_tells_what_is_decided(body: str, undecided: bool) -> None:
     reader = "def read(ctx):\n    return ctx.query('a'), ctx.query('b')\n\n"
-    loader = "async def load(ctx, asked, more):\n    await ctx.parts.x.get(await ctx.admit(asked), more)\n\n"
+    loader = "async def load(ctx, asked, more):\n    await ctx.services.x.get(await ctx.admit(asked), more)\n\n"
     module = _Module(f"{reader}{loader}@serves(Get)\nasync def handler(ctx):\n    {body}\n")
     assert module.undecided() == ({"handler"} if undecided else set())

@@ -17,17 +17,12 @@ import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
+from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.door import Door
-from gateway.access.entrance import Entrance
-from gateway.access.outage import AuditUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import (
-    GenericTableIdRef,
-    GenericTableRef,
-    KeptGenericTableRef,
-    KeptTableRef,
-    KeptViewRef,
+    GenericTable,
     NamespaceIdRef,
     NamespaceRef,
     ObjectType,
@@ -35,14 +30,14 @@ from gateway.access.refs import (
     Ref,
     RoleRef,
     ServerRef,
-    TableIdRef,
-    TableRef,
+    Table,
+    TabularRef,
     UserRef,
-    ViewIdRef,
-    ViewRef,
+    View,
     WarehouseNameRef,
     WarehouseRef,
 )
+from gateway.access.request_context import RequestContext
 from gateway.access.resolved import (
     Excerpt,
     Resolution,
@@ -84,9 +79,9 @@ PROJECT = ProjectRef(PROJECT_ID)
 WAREHOUSE = WarehouseRef(WAREHOUSE_ID)
 WAREHOUSE_BY_NAME = WarehouseNameRef(PROJECT_ID, "lake")
 NAMESPACE = NamespaceRef(WAREHOUSE_ID, INNER)
-TABLE = TableRef(WAREHOUSE_ID, ORDERS)
-VIEW = ViewRef(WAREHOUSE_ID, RECENT)
-GENERIC_TABLE = GenericTableRef(WAREHOUSE_ID, VECTORS)
+TABLE = TabularRef(Table, WAREHOUSE_ID, ORDERS)
+VIEW = TabularRef(View, WAREHOUSE_ID, RECENT)
+GENERIC_TABLE = TabularRef(GenericTable, WAREHOUSE_ID, VECTORS)
 ROLE = RoleRef(ROLE_ID)
 BOB = UserRef(BOB_ID)
 
@@ -146,14 +141,14 @@ ROWS: dict[Ref, Resolved] = {
     NamespaceIdRef(INNER_ID): inner_row,
     NamespaceIdRef(INNER_ID, WAREHOUSE_ID): inner_row,
     TABLE: table_row,
-    TableIdRef(WAREHOUSE_ID, TABLE_ID): table_row,
-    KeptTableRef(WAREHOUSE_ID, TABLE_ID): table_row,
+    TabularRef(Table, WAREHOUSE_ID, TABLE_ID): table_row,
+    TabularRef(Table, WAREHOUSE_ID, TABLE_ID, dropped=True): table_row,
     VIEW: view_row,
-    ViewIdRef(WAREHOUSE_ID, VIEW_ID): view_row,
-    KeptViewRef(WAREHOUSE_ID, VIEW_ID): view_row,
+    TabularRef(View, WAREHOUSE_ID, VIEW_ID): view_row,
+    TabularRef(View, WAREHOUSE_ID, VIEW_ID, dropped=True): view_row,
     GENERIC_TABLE: generic_table_row,
-    GenericTableIdRef(WAREHOUSE_ID, GENERIC_TABLE_ID): generic_table_row,
-    KeptGenericTableRef(WAREHOUSE_ID, GENERIC_TABLE_ID): generic_table_row,
+    TabularRef(GenericTable, WAREHOUSE_ID, GENERIC_TABLE_ID): generic_table_row,
+    TabularRef(GenericTable, WAREHOUSE_ID, GENERIC_TABLE_ID, dropped=True): generic_table_row,
     ROLE: role_row,
     BOB: bob_row,
     UserRef(ALICE.id): alice_row,
@@ -301,6 +296,6 @@ class House:
         )
 
 
-def entrance(actor: Actor = ALICE) -> Entrance:
+def request_context(actor: Actor = ALICE) -> RequestContext:
     """One request of `actor`."""
-    return Entrance(actor=actor, request_id="request-1")
+    return RequestContext(actor=actor, request_id="request-1")

@@ -25,7 +25,7 @@ from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.embedded.ready import Ready
-from gateway.fga.remembered import RememberedRelationships
+from gateway.fga.cache import RememberedRelationships
 
 _START_SECONDS = 60.0
 

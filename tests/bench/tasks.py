@@ -19,10 +19,10 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from gateway.db import attempts
-from gateway.db.attempts import Task
+from gateway.db import task_runs
 from gateway.db.engine import Database
 from gateway.db.migrate import run_migrations
+from gateway.db.task_runs import Task
 from gateway.db.tasks import Queue
 from gateway.embedded import account, postgres, secrets
 from gateway.embedded.children import Children
@@ -84,7 +84,7 @@ async def _tasks(database: Database, count: int) -> float:
     async def end(task: Task) -> None:
         nonlocal left
         async with database.transaction() as connection:
-            await attempts.finish(connection, task)
+            await task_runs.finish(connection, task)
         left -= 1
         if not left:
             done.set()

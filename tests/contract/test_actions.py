@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which actions one may do on what, and who is in roles through other roles (`lakekeeper.md` 3.1 to 3.4)."""
+"""Which actions one may do on what, and who is in roles through other roles."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views that are read with their owner's rights: honoured for engines the settings trust, and for nobody else
-(`lakekeeper.md` 5.5; LG-DEC-12).
-"""
+"""Views that are read with their owner's rights: honoured for engines that the settings trust alone (LG-DEC-12)."""
 
 from __future__ import annotations
 

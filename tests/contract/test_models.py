@@ -26,8 +26,8 @@ from gateway.db.models import SwitchedMeanwhile
 from gateway.embedded.ready import Ready
 from gateway.fga.compiled import MODEL_VERSION, compiled_model, content_hash
 from gateway.fga.model import ModelNotReady, push_model
-from gateway.postgres_url import asyncpg_url
 from gateway.settings import Secret
+from gateway.settings.postgres_url import asyncpg_url
 from gateway.tasks.model_changes import Models, NoSuchModel, OpenFgaAddress, TuplesNotWritten, TupleStep
 from tests.contract.lifecycle import until
 from tests.contract.world import Person, Table, World, error_of

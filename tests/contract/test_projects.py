@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Projects: renamed, deleted when nothing is in them, found by every spelling of their path (`lakekeeper.md` 3.2)."""
+"""Projects: renamed, deleted when nothing is in them, found by every spelling of their path."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from gateway import settings
 from gateway.assembly.identity import open_identity
 from gateway.identity.errors import IdentityProviderUnavailable
 from gateway.telemetry.metrics import Metrics
-from gateway.trust import trusted
+from gateway.tls import trusted
 from tests.contract.providers import AUDIENCE, StubProvider, stub_provider
 from tests.contract.world import Person, World, told, unique
 from tests.integration.toxic import second_gateway

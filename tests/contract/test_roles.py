@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roles: their records, who is in them, and that nothing of a deleted one is left (`lakekeeper.md` 3.4)."""
+"""Roles: their records, who is in them, and that nothing of a deleted one is left."""
 
 from __future__ import annotations
 

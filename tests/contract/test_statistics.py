@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often endpoints were called, and how many tables and views a warehouse had (`lakekeeper.md` 3.2 and 3.3)."""
+"""How often endpoints were called, and how many tables and views a warehouse had."""
 
 from __future__ import annotations
 

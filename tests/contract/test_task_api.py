@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background tasks and their queues over HTTP (`lakekeeper.md` 3.9): shapes, who sees and steers them, and what the
-actions do.
-"""
+"""Background tasks and their queues over HTTP: shapes, who sees and steers them, and what the actions do."""
 
 from __future__ import annotations
 

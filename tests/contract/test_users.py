@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of users: found, changed, deleted with all that they were given (`lakekeeper.md` 3.1)."""
+"""Records of users: found, changed, deleted with all that they were given."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The storage of a warehouse: what may be changed, what is tried before, and what a report tells
-(`lakekeeper.md` 7.4).
-"""
+"""The storage of a warehouse: what may be changed, what is tried before, and what a report tells."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warehouses: each change of one, its shape, the right it takes, and what it refuses (`lakekeeper.md` 3.3)."""
+"""Warehouses: each change of one, its shape, the right it takes, and what it refuses."""
 
 from __future__ import annotations
 

@@ -25,16 +25,16 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.actor import Actor
-from gateway.access.outage import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.privileges import TRAVERSE_REASONS, Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import delivery as delivery_module
-from gateway.db import grants, moves, outbox, ownership, tables, users
+from gateway.db import grants, namespace_move, outbox, ownership, tables, users
 from gateway.db.delivery import TupleDelivery
+from gateway.db.desired_tuples import TRAVERSE, places
 from gateway.db.engine import Database, commit
 from gateway.db.outbox import Pending
-from gateway.db.wanted import TRAVERSE, places
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import to_wire
 from gateway.iceberg.identifiers import Namespace
@@ -263,12 +263,14 @@ class Child:
         parent = parts.resolved_outer(self.rows) if self.chance.random() < 0.5 else None
         above = () if parent is None else parent.namespace.levels
         async with self.database.transaction() as connection:
-            subtree = await moves.lock(connection, await parts.resolved_inner(connection, self.rows), parent=parent)
+            subtree = await namespace_move.lock(
+                connection, await parts.resolved_inner(connection, self.rows), parent=parent
+            )
             if subtree is None:
                 # Another worker was faster.
                 return
             to = Namespace((*above, str(self.rows.inner)))
-            steps = await moves.move(connection, subtree, project_id=self.rows.project, to=to)
+            steps = await namespace_move.move(connection, subtree, project_id=self.rows.project, to=to)
             await self._commit_change(connection)
         for step in steps:
             await self.delivery.deliver(step)

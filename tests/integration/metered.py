@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
 from typing import Any
 from unittest.mock import patch
 
@@ -25,8 +28,9 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.pool import Pool
 
+import gateway
 from gateway.app import create_app
-from gateway.db.direct import DirectRead
+from gateway.db.compiled_reads import DirectRead
 from gateway.embedded.ready import Ready
 from gateway.settings import load
 
@@ -39,8 +43,13 @@ class Cost:
     opa: int = 0
     statements: list[str] = field(default_factory=list)
     transactions: int = 0
+    frames: tuple[str, ...] = ()
+    """The functions of the gateway between the ASGI call and a direct read, for the read with the most, outermost
+    first.
+    """
 
 
+_GATEWAY = f"{Path(gateway.__file__).parent}{os.sep}"
 _account: ContextVar[Cost | None] = ContextVar("account", default=None)
 
 
@@ -108,6 +117,7 @@ def _counted(stack: Ready) -> Iterator[None]:
     async def read(direct: DirectRead, *given: Any) -> Any:
         if (cost := _account.get()) is not None:
             cost.statements.append(str(direct.statement))
+            cost.frames = max(cost.frames, (*_gateway_frames(), "DirectRead.one"), key=len)
         return await one(direct, *given)
 
     def sent(logged: asyncpg.connection.LoggedQuery) -> None:
@@ -126,6 +136,19 @@ def _counted(stack: Ready) -> Iterator[None]:
     finally:
         event.remove(Engine, "before_cursor_execute", executed)
         event.remove(Pool, "connect", connected)
+
+
+def _gateway_frames() -> tuple[str, ...]:
+    """Return the functions of the gateway that are being run for this task, outermost first: a coroutine that awaits
+    another one counts, code of libraries does not.
+    """
+    found: list[str] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_GATEWAY):
+            found.append(frame.f_code.co_qualname)
+        frame = frame.f_back
+    return tuple(reversed(found))
 
 
 @asynccontextmanager

@@ -26,9 +26,9 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedWarehouse
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.delivery import TupleDelivery, WriteTuples
+from gateway.db.desired_tuples import TRAVERSE, wanted
 from gateway.db.engine import Database
 from gateway.db.migrate import run_migrations
-from gateway.db.wanted import TRAVERSE, wanted
 from gateway.embedded import account, ports, postgres, secrets
 from gateway.embedded.children import Children, ChildSpec
 from gateway.embedded.probe import until_answering

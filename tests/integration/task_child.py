@@ -12,9 +12,9 @@ import sys
 
 from sqlalchemy import text
 
-from gateway.db import attempts
-from gateway.db.attempts import Task
+from gateway.db import task_runs
 from gateway.db.engine import Database
+from gateway.db.task_runs import Task
 from gateway.db.tasks import Queue
 from gateway.tasks.worker import Worker
 
@@ -30,7 +30,7 @@ async def main(url: str) -> None:
                 text("insert into task_marks (task_id, attempt) values (:id, :attempt)"),
                 {"id": task.id, "attempt": task.attempt},
             )
-            await attempts.finish(connection, task)
+            await task_runs.finish(connection, task)
 
     worker = Worker(database, {Queue.TABULAR_PURGE: mark}, slots={Queue.TABULAR_PURGE: 2}, every=0.1)
     print("working", flush=True)

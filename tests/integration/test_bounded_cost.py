@@ -285,6 +285,24 @@ def test_an_engine_that_loads_a_table_for_a_user_costs_one_more_question(
     assert after == [404]
 
 
+#: Functions of the gateway from the ASGI call to the driver of PostgreSQL, on the way of the most frequent request.
+MOST_FRAMES = 9
+
+
+def test_a_load_passes_few_functions_between_the_socket_and_the_database(stack: Ready, place: Place) -> None:
+    """Each of them is one more place to look at, and costs each request."""
+
+    async def survey() -> list[Cost]:
+        async with metered(stack) as gateway:
+            token = stack.users["admin"].token
+            asked = (place.requests()[name] for name in ("loadTable, no credentials", "loadTable, vended"))
+            return [await _ask(gateway, token, each, 0) for each in asked]
+
+    for cost in asyncio.run(survey()):
+        assert cost.frames[0].startswith("RawPath"), "the way begins at the socket"
+        assert len(cost.frames) <= MOST_FRAMES, "\n".join(cost.frames)
+
+
 def test_reading_some_columns_costs_what_is_published(stack: Ready, place: Place) -> None:
     """The caller holds one column; the engine that acts for them is trusted to hold back the others."""
     engine, admin, reader = stack.users["etl"], stack.users["admin"], stack.users["contractor"]

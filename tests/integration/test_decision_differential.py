@@ -25,10 +25,10 @@ from gateway.access.actor import Actor
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType, column_key
 from gateway.access.relations import Can
+from gateway.fga.cache import RememberedRelationships
 from gateway.fga.client import FgaClient
 from gateway.fga.model import StoreAndModel, push_model
 from gateway.fga.relationships import FgaRelationships
-from gateway.fga.remembered import RememberedRelationships
 from gateway.fga.wire import Condition, FgaTuple
 from tests.integration.naive import Naive, Tuple, the_model
 from tests.integration.test_openfga_differential import KEY, endpoint

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Section 5 of the design between PostgreSQL and OpenFGA, both real: what rows want, what moves a revision, what a late
+"""The delivery of tuples from PostgreSQL to OpenFGA, both real: what rows want, what moves a revision, what a late
 write may do. The tests are the gateway themselves, so that nobody else delivers.
 """
 
@@ -17,18 +17,18 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
+from gateway.access.dependency_errors import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
 from gateway.access.privileges import TRAVERSE_REASONS, Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import Resolution
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, outbox, ownership, roles, users
 from gateway.db import tables as table_rows
+from gateway.db.decision_revalidation import revalidate_decision
 from gateway.db.delivery import TupleDelivery
+from gateway.db.desired_tuples import TRAVERSE, places
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
-from gateway.db.standing import require_standing
-from gateway.db.wanted import TRAVERSE, places
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import rfc3339
 from gateway.tasks.outbox import expire_some
@@ -353,7 +353,7 @@ async def test_a_shortened_end_moves_revisions(rig: Rig) -> None:
 
 @dataclass
 class Overtaken:
-    """What `require_standing` reads of a permit, for a caller who keeps everything; `moves` is how many of the
+    """What `revalidate_decision` reads of a permit, for a caller who keeps everything; `moves` is how many of the
     decisions made anew are overtaken by a revocation from somebody else.
     """
 
@@ -386,7 +386,7 @@ async def test_who_keeps_everything_is_not_sent_away_while_others_lose_something
     permit: Any = Overtaken(rig, await standing_on(rig), moves)
     await revoked_from_somebody(rig)
     async with rig.database.transaction() as connection:
-        stands = await require_standing(connection, permit)
+        stands = await revalidate_decision(connection, permit)
     assert permit.decided == moves + 1
     assert stands.revision == (await rig.revisions())[0], "never what was overtaken"
 
@@ -396,14 +396,14 @@ async def test_nobody_waits_for_ever_for_what_keeps_changing(rig: Rig) -> None:
     await revoked_from_somebody(rig)
     with pytest.raises(DecisionEngineUnavailable, match="keeps changing"):
         async with rig.database.transaction() as connection:
-            await require_standing(connection, permit)
+            await revalidate_decision(connection, permit)
     assert permit.decided == 3
 
 
 async def test_what_is_not_overtaken_is_decided_once(rig: Rig) -> None:
     permit: Any = Overtaken(rig, await standing_on(rig), 99)
     async with rig.database.transaction() as connection:
-        assert await require_standing(connection, permit) is permit.resolution
+        assert await revalidate_decision(connection, permit) is permit.resolution
     assert permit.decided == 0
 
 
@@ -428,7 +428,7 @@ async def test_a_late_write_does_not_bring_back_what_was_revoked(rig: Rig) -> No
         with pytest.raises(DecisionEngineUnavailable, match="earlier write"):
             await straight.deliver(taken)
         async with rig.database.read() as connection:
-            pending = await outbox.revocations(connection, limit=10)
+            pending = (await connection.execute(text("select relation from outbox where takes_away"))).all()
         assert {row.relation for row in pending} == {"select", "traverse"}, "it is listed as pending"
         proxy.release()
         await proxy.drained()

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import outbox

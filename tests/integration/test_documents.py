@@ -21,8 +21,8 @@ from gateway.db import namespaces, tables
 from gateway.db.documents import Document, DocumentCache, Documents
 from gateway.db.engine import Database
 from gateway.db.excerpt_backfill import fill_excerpts
-from gateway.db.lookups import SEVERAL, STATEMENTS
 from gateway.db.resolver import DatabaseResolver
+from gateway.db.resolver_statements import SEVERAL, STATEMENTS
 from gateway.iceberg.errors import PayloadTooLarge
 from tests.integration.parts import Rows, running_parts
 
@@ -86,7 +86,7 @@ async def _swap(database: Database, id: UUID, version: int, document: bytes) -> 
 
 
 async def _resolved(database: Database, rows: Rows, id: UUID) -> ResolvedTable:
-    ref = refs.TableIdRef(rows.warehouses[0], id)
+    ref = refs.TabularRef(refs.Table, rows.warehouses[0], id)
     row = (await DatabaseResolver(database).resolve([ref], Actor.user(rows.users[0]))).rows[ref]
     assert isinstance(row, ResolvedTable)
     return row

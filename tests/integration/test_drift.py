@@ -151,8 +151,7 @@ def test_an_object_moved_by_hand_is_moved_back(world: World, relations: Relation
 
 def _posted_until_decided(world: World, path: str, body: dict[str, Any]) -> httpx.Response:
     """The answer to a change that goes through. Before its COMMIT it is decided a second time when some right was taken
-    away meanwhile, and no third time (section 5 of the design, "Cache"): while others take away, it may have to be
-    asked for again.
+    away meanwhile, and no third time: while others take away, it may have to be asked for again.
     """
     answer = sent_again(lambda: world.admin.post(path, body), seconds=10, pause=0.0)
     assert answer.status_code in (200, 204), answer.text

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes killed at every step of changing rows and telling OpenFGA: invariants 4 and 5 of the design hold then.
+"""Processes killed at every step of changing rows and telling OpenFGA: afterwards OpenFGA has what the rows
+want, and nothing that was revoked is left.
 
 The changes are grants with and without an end, revocations, tables that come, go and move, a namespace that moves,
 users that go, and grants that end, four at a time in a process that kills itself at the n-th boundary: before or
@@ -30,7 +31,18 @@ from gateway.db.engine import Database
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import rfc3339, to_wire
 from tests.integration import parts
-from tests.integration.parts import Parts, Proxy, Rows, Seen, all_wanted, delivery, running_parts, seen, store, tuples
+from tests.integration.parts import (
+    Parts,
+    Proxy,
+    Rows,
+    Seen,
+    all_wanted,
+    delivery,
+    running_parts,
+    seen,
+    store,
+    tuples,
+)
 
 pytestmark = pytest.mark.chaos
 

@@ -20,15 +20,15 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.listing import Holders, Reach, holders_of
+from gateway.access.list_visibility import Holders, Reach, holders_of
 from gateway.access.privileges import GRANTABLE, Privilege
 from gateway.access.refs import TABULARS as KINDS
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db import candidates, grants, task_lists
+from gateway.db import grants, list_candidates, task_lists
 from gateway.db.engine import Connection, Database
 from gateway.db.resolver import DatabaseResolver
-from gateway.fga.reach import reaches_of
+from gateway.fga.model_analysis import reaches_of
 from tests.integration.naive import Naive, Tuple, the_model
 from tests.integration.parts import Rows, add_table, all_wanted, running_parts
 
@@ -135,12 +135,12 @@ class Lists:
             at = None if parent is None else (UUID(of[parent].id), depths[parent])
             found = await _by_pages(_children_of(connection, holders, of[warehouse], at))
             self._same(ObjectType.NAMESPACE, [of[name].id for name in inside], found)
-        warehouses = await candidates.warehouses(
+        warehouses = await list_candidates.warehouses(
             connection, holders, REACHES[ObjectType.WAREHOUSE], project_id=self._rows.project
         )
         both = {str(id): by for id, by in warehouses.items()}
         self._same(ObjectType.WAREHOUSE, [str(id) for id in self._rows.warehouses], both)
-        projects = await candidates.projects(connection, holders, REACHES[ObjectType.PROJECT])
+        projects = await list_candidates.projects(connection, holders, REACHES[ObjectType.PROJECT])
         self._same(ObjectType.PROJECT, [self._rows.project], {row.id: row.by for row in projects})
 
     async def compare_tasks(self, connection: Connection, holders: Holders, tasks_of: Mapping[UUID, ObjectKey]) -> None:
@@ -185,14 +185,14 @@ _Fetch = Callable[[tuple[str, UUID] | None], Awaitable[Sequence[Any]]]
 
 
 def _tabulars_of(connection: Connection, holders: Holders, reach: Reach, on: ObjectKey, type: ObjectType) -> _Fetch:
-    return lambda after: candidates.tabulars(
+    return lambda after: list_candidates.tabulars(
         connection, holders, reach, namespace_id=UUID(on.id), kind=type.value, after=after, limit=1
     )
 
 
 def _children_of(connection: Connection, holders: Holders, warehouse: ObjectKey, at: tuple[UUID, int] | None) -> _Fetch:
     reach = REACHES[ObjectType.NAMESPACE]
-    return lambda after: candidates.children(
+    return lambda after: list_candidates.children(
         connection, holders, reach, warehouse_id=UUID(warehouse.id), parent=at, after=after, limit=1
     )
 

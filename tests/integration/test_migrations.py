@@ -38,7 +38,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from gateway.access.outage import DatabaseUnavailable
+from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db import migrate
 from gateway.db.migrate import SchemaMismatch, require_current_schema, run_migrations
 from gateway.db.schema.whole import whole_schema

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from gateway.access.policy import PolicyAnswers, PolicyRequest
+from gateway.opa.cache import RememberedPolicies
 from gateway.opa.decider import OpaDecider
-from gateway.opa.remembered import RememberedPolicies
 from tests.integration.test_opa_real import (
     CONTRACTORS,
     GATEWAY,

@@ -14,9 +14,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.policy import (
-    Obligations,
     PolicyActor,
     PolicyContext,
     PolicyQuestion,
@@ -24,6 +23,8 @@ from gateway.access.policy import (
     PolicyResource,
     Reason,
 )
+from gateway.obligations.kinds import CredentialLife, NoVending
+from gateway.obligations.merging import Obligations
 from gateway.opa.decider import OpaDecider
 from tests.clock import quickest
 from tests.integration.parts import closed_port
@@ -201,7 +202,7 @@ async def test_a_whole_answer_is_read_in_order() -> None:
         first, second = await decider.decide(request(2))
         held = await decider.ask(request(2))
     assert first.allow is True
-    assert first.obligations == Obligations(max_credential_seconds=900, no_vending=True)
+    assert first.obligations == Obligations.of(CredentialLife(900), NoVending())
     assert second.allow is False
     assert second.reasons == (Reason(code="c", message="m"),)
     assert held.valid_until is not None

@@ -18,9 +18,8 @@ from typing import Any
 
 import pytest
 
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.policy import (
-    Obligations,
     PolicyActor,
     PolicyAnswer,
     PolicyContext,
@@ -28,6 +27,8 @@ from gateway.access.policy import (
     PolicyRequest,
     PolicyResource,
 )
+from gateway.obligations.kinds import AppendOnly, CredentialLife, NoVending
+from gateway.obligations.merging import Obligations
 from gateway.opa.decider import OpaDecider
 from tests.integration.parts import free_port
 
@@ -181,8 +182,8 @@ async def test_rules_for_credentials_become_obligations_of_their_questions(decid
     )
     assert [answer.obligations for answer in answers] == [
         Obligations(),
-        Obligations(max_credential_seconds=900, no_vending=True),
-        Obligations(max_credential_seconds=1800, append_only=True),
+        Obligations.of(CredentialLife(900), NoVending()),
+        Obligations.of(CredentialLife(1800), AppendOnly()),
     ]
 
 
@@ -206,7 +207,9 @@ async def test_a_thousand_questions_are_answered_in_order(decider: OpaDecider, e
     rules = [{"table": "*7", "ask": {"no_vending": True}}]
     assert call(endpoint, "PUT", CREDENTIALS, {"rules": rules}, OPERATOR) == 204
     answers = await decider.decide(request(*[table(f"t{number}") for number in range(1000)]))
-    assert [answer.obligations.no_vending for answer in answers] == [number % 10 == 7 for number in range(1000)]
+    assert [answer.obligations == Obligations.of(NoVending()) for answer in answers] == [
+        number % 10 == 7 for number in range(1000)
+    ]
 
 
 async def test_an_unknown_kind_of_caller_is_denied(decider: OpaDecider) -> None:

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
+from gateway.access.dependency_errors import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
 from gateway.fga.client import FgaClient
 from gateway.fga.wire import FgaTuple, TuplesRefused
 from tests.clock import quickest

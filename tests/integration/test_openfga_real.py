@@ -19,7 +19,7 @@ import aiohttp
 import pytest
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.outage import ConditionConflict, DecisionEngineUnavailable
+from gateway.access.dependency_errors import ConditionConflict, DecisionEngineUnavailable
 from gateway.access.ports import Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
@@ -27,8 +27,8 @@ from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.fga.client import FgaClient
 from gateway.fga.compiled import actions_of, compiled_model
 from gateway.fga.model import ModelNotReady, StoreAndModel, find_model, push_model
+from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.names import role_members, user_object
-from gateway.fga.reach import FollowedReaches
 from gateway.fga.relationships import FgaRelationships, rfc3339, to_wire
 from gateway.fga.wire import Condition, FgaTuple, TuplesRefused
 from tests.clock import quickest

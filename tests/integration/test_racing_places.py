@@ -20,7 +20,7 @@ from tests.contract.world import SCHEMA, World, error_of, unique
 from tests.integration.appends import client
 
 # The stack that the contract tests use: nothing here breaks it.
-stack, world, ns = shared.stack, shared.world, shared.ns
+stack, world, ns, people = shared.stack, shared.world, shared.ns, shared.people
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 

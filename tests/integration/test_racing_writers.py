@@ -34,7 +34,7 @@ from tests.integration.appends import (
 )
 
 # The stack that the contract tests use: nothing here breaks it.
-stack, world, ns = shared.stack, shared.world, shared.ns
+stack, world, ns, people = shared.stack, shared.world, shared.ns, shared.people
 
 WRITERS = 16
 

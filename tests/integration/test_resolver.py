@@ -16,10 +16,11 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.resolved import ResolvedNamespace, Whereabouts
-from gateway.db.absent import NAMED
-from gateway.db.direct import DirectRead
+from gateway.db.absent import says_where
+from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
+from gateway.db.resolver_statements import lookup_of
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from tests.integration.parts import Rows, add_table, running_parts
 from tests.integration.toxic import Toxic
@@ -51,14 +52,17 @@ def _asked(rows: Rows, generic: UUID) -> list[refs.Ref]:
         ]
         asked += [refs.NamespaceIdRef(rows.outer, warehouse), refs.NamespaceIdRef(rows.other, warehouse)]
         for id in (rows.table, rows.view, generic, uuid4()):
-            asked += [refs.TableIdRef(warehouse, id), refs.ViewIdRef(warehouse, id)]
-            asked += [refs.GenericTableIdRef(warehouse, id)]
+            asked += [refs.TabularRef(refs.Table, warehouse, id), refs.TabularRef(refs.View, warehouse, id)]
+            asked += [refs.TabularRef(refs.GenericTable, warehouse, id)]
             for namespace in (outer, Namespace((*outer.levels, str(rows.inner)))):
                 identifier = TableIdentifier(namespace, str(id))
-                asked += [refs.TableRef(warehouse, identifier), refs.ViewRef(warehouse, identifier)]
-                asked += [refs.GenericTableRef(warehouse, identifier)]
+                asked += [
+                    refs.TabularRef(refs.Table, warehouse, identifier),
+                    refs.TabularRef(refs.View, warehouse, identifier),
+                ]
+                asked += [refs.TabularRef(refs.GenericTable, warehouse, identifier)]
                 shouted = TableIdentifier(namespace, str(id).upper())
-                asked += [refs.TableRef(warehouse, shouted)]
+                asked += [refs.TabularRef(refs.Table, warehouse, shouted)]
     asked += [refs.NamespaceIdRef(rows.inner), refs.NamespaceIdRef(uuid4())]
     asked += [refs.WarehouseNameRef(rows.project, name) for name in ("w0", "W1", "w2")]
     asked += [refs.WarehouseNameRef("none", "w0")]
@@ -80,9 +84,12 @@ async def test_of_what_is_absent_it_is_told_where_it_would_lie(database: Databas
     levels, warehouse = outer.namespace.levels, outer.warehouse_id
     project = row.warehouse.project_id
     cases: list[tuple[refs.Ref, Whereabouts | None]] = [
-        (refs.TableRef(warehouse, TableIdentifier(outer.namespace, "no such")), Whereabouts(project, (row.id,))),
         (
-            refs.ViewRef(warehouse, TableIdentifier(Namespace((*levels, "no", "such")), "x")),
+            refs.TabularRef(refs.Table, warehouse, TableIdentifier(outer.namespace, "no such")),
+            Whereabouts(project, (row.id,)),
+        ),
+        (
+            refs.TabularRef(refs.View, warehouse, TableIdentifier(Namespace((*levels, "no", "such")), "x")),
             Whereabouts(project, (row.id,)),
         ),
         (refs.NamespaceRef(warehouse, Namespace((levels[0].upper(), "no such"))), Whereabouts(project, (row.id,))),
@@ -104,7 +111,7 @@ async def test_many_references_are_the_same_rows_as_one_by_one_in_a_statement_fo
         await add_table(connection, generic, rows.warehouses[0], rows.inner, kind="generic_table")
     resolver, caller = DatabaseResolver(database), Actor.user(rows.users[0])
     asked = _asked(rows, generic)
-    kinds = {type(ref) for ref in asked}
+    kinds = {lookup_of(ref) for ref in asked}
     assert len(kinds) == 14, "a kind of reference is not tried"
     singly: dict[refs.Ref, object] = {}
     would_lie: dict[refs.Ref, Whereabouts] = {}
@@ -112,7 +119,7 @@ async def test_many_references_are_the_same_rows_as_one_by_one_in_a_statement_fo
         alone = await resolver.resolve([ref], caller)
         singly.update(alone.rows)
         would_lie.update(alone.absent)
-    assert {type(ref) for ref in singly} == kinds
+    assert {lookup_of(ref) for ref in singly} == kinds
     statements: list[str] = []
 
     def count(connection: object, cursor: object, statement: str, *_: object) -> None:
@@ -123,7 +130,8 @@ async def test_many_references_are_the_same_rows_as_one_by_one_in_a_statement_fo
     assert found.rows == singly
     # The server is one reference of its kind and goes another way.
     sent = [each for each in statements if each.startswith("WITH") or "SELECT" in each]
-    assert len(sent) == len(kinds) - 1 + len(NAMED), "and one for where what is named by path would lie"
+    named = {lookup_of(ref) for ref in asked if says_where(ref)}
+    assert len(sent) == len(kinds) - 1 + len(named), "and one for where what is named by path would lie"
     assert found.absent == {ref: where for ref, where in would_lie.items() if ref not in singly}
 
 

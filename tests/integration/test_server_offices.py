@@ -18,8 +18,8 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db import grants
 from gateway.db.engine import Database, Deadlocked
+from gateway.db.last_admin_guard import NobodyLeft, anybody, somebody_stays
 from gateway.db.role_nesting import leads_to_the_server
-from gateway.db.server_offices import NobodyLeft, anybody, somebody_stays
 from gateway.embedded.ready import Ready
 
 DIRECT = Principal(PrincipalType.USER, "oidc~direct")

@@ -12,10 +12,10 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
-from gateway.access.outage import DatabaseUnavailable
+from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db import pending_files
+from gateway.db.advisory_locks import SharedTurns
 from gateway.db.engine import Database
-from gateway.db.turns import SharedTurns
 from gateway.embedded.ready import Ready
 from tests.contract import conftest as shared
 

@@ -9,10 +9,10 @@ import pytest
 from alembic import command
 from sqlalchemy import Connection, text
 
-from gateway.db import attempts
-from gateway.db.attempts import Task
+from gateway.db import task_runs
 from gateway.db.engine import Database
 from gateway.db.migrate import _config, run_migrations
+from gateway.db.task_runs import Task
 from gateway.db.tasks import Queue
 from tests.integration.parts import Parts, running_parts
 
@@ -57,10 +57,10 @@ async def test_tasks_of_the_version_before_are_done_by_this_one(parts: Parts) ->
     await run_migrations(parts.database_url)
     found: list[Task] = []
     async with database.transaction() as connection:
-        while (task := await attempts.take(connection, list(Queue), stale_seconds=120)) is not None:
+        while (task := await task_runs.take(connection, list(Queue), stale_seconds=120)) is not None:
             found.append(task)
         for task in found:
-            await attempts.finish(connection, task)
+            await task_runs.finish(connection, task)
         rows = (await connection.execute(text("select queue, status, last_error from tasks"))).all()
         logged = (await connection.execute(text("select attempt, status from task_log order by attempt"))).all()
     await database.close()

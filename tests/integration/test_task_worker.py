@@ -21,12 +21,12 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
-from gateway.access.outage import DecisionEngineUnavailable
-from gateway.db import attempts, task_lists, task_queues, tasks
-from gateway.db.attempts import Task
+from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.db import task_lists, task_queues, task_runs, tasks
 from gateway.db.engine import Database
 from gateway.db.migrate import run_migrations
 from gateway.db.task_queues import QueueSettings
+from gateway.db.task_runs import Task
 from gateway.db.tasks import Queue, Status
 from gateway.embedded import account, postgres, secrets
 from gateway.embedded.children import Children
@@ -87,7 +87,7 @@ class Place:
 
     async def done(self, task: Task) -> None:
         async with self.database.transaction() as connection:
-            await attempts.finish(connection, task)
+            await task_runs.finish(connection, task)
 
     def worker(self, handlers: Mapping[Queue, Handler], **named: Any) -> Worker:
         return Worker(self.database, handlers, observer=self.told, every=0.05, **named)
@@ -319,9 +319,9 @@ async def test_every_project_cleans_up_once_however_many_processes_see_to_it(pla
     assert ("task_log_cleanup", "scheduled") in place.told.counts
 
     async with place.database.transaction() as connection:
-        task = await attempts.take(connection, [Queue.TASK_LOG_CLEANUP], stale_seconds=120)
+        task = await task_runs.take(connection, [Queue.TASK_LOG_CLEANUP], stale_seconds=120)
         assert task is not None and task.project_id == place.rows.project
-        await attempts.finish(connection, task)
+        await task_runs.finish(connection, task)
         await task_queues.schedule_cleanups(connection, project_id=place.rows.project)
     await asyncio.gather(*(see_to_it() for _ in range(8)))
     [ended, later] = await place.sql("select * from tasks where queue = 'task_log_cleanup' order by created_at")

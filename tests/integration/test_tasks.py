@@ -11,9 +11,9 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
-from gateway.db import attempts, tasks
-from gateway.db.attempts import Task, TaskLost
+from gateway.db import task_runs, tasks
 from gateway.db.engine import Database
+from gateway.db.task_runs import Task, TaskLost
 from gateway.db.tasks import Cancellation, Queue, Status
 from tests.contract.world import Loop
 from tests.integration.parts import Parts, Rows, running_parts
@@ -67,7 +67,7 @@ class Tasks:
         return added
 
     def take(self, *queues: Queue, stale: float = 120) -> Task | None:
-        taken: Task | None = self.do(attempts.take, queues or tuple(Queue), stale_seconds=stale)
+        taken: Task | None = self.do(task_runs.take, queues or tuple(Queue), stale_seconds=stale)
         return taken
 
     def row(self, id: UUID) -> Any:
@@ -110,7 +110,7 @@ def test_an_entity_has_one_active_task_of_a_queue(there: Tasks) -> None:
     there.add(entity=table)
     again = {"warehouse_id": there.rows.warehouses[0], "entity_id": table, "payload": {}}
     assert there.do(tasks.add, Queue.TABULAR_PURGE, **again) is None
-    there.do(attempts.finish, taken(there.take()))
+    there.do(task_runs.finish, taken(there.take()))
     assert there.do(tasks.add, Queue.TABULAR_PURGE, **again) is not None
 
 
@@ -150,8 +150,8 @@ def test_each_attempt_is_in_the_log_and_the_fifth_failure_is_the_last(there: Tas
     for attempt in range(1, 6):
         task = taken(there.take())
         assert task.attempt == attempt
-        there.do(attempts.report, task, progress=attempt / 10, details={"deleted": attempt})
-        assert there.do(attempts.fail, task, f"error {attempt}") is (attempt == 5)
+        there.do(task_runs.report, task, progress=attempt / 10, details={"deleted": attempt})
+        assert there.do(task_runs.fail, task, f"error {attempt}") is (attempt == 5)
         [pause] = there.sql(
             "select extract(epoch from scheduled_for - updated_at) as s from tasks where id = :id", id=id
         )
@@ -172,10 +172,10 @@ def test_each_attempt_is_in_the_log_and_the_fifth_failure_is_the_last(there: Tas
 def test_an_interrupted_attempt_is_logged_and_not_counted(there: Tasks) -> None:
     id = there.add()
     for _ in range(7):
-        there.do(attempts.interrupt, taken(there.take()), "the database was away", in_seconds=0)
+        there.do(task_runs.interrupt, taken(there.take()), "the database was away", in_seconds=0)
     task = taken(there.take())
     assert (task.attempt, task.tries) == (8, 1)
-    there.do(attempts.finish, task)
+    there.do(task_runs.finish, task)
     assert [each.status for each in there.log(id)] == ["failed"] * 7 + ["succeeded"]
 
 
@@ -186,12 +186,12 @@ def test_a_silent_worker_loses_its_task_and_can_end_it_no_more(there: Tasks) -> 
     there.silent_for(id, 121)
     second = taken(there.take())
     assert (second.id, second.attempt) == (id, 2)
-    for late in (attempts.finish, attempts.beat):
+    for late in (task_runs.finish, task_runs.beat):
         with pytest.raises(TaskLost):
             there.do(late, first)
     with pytest.raises(TaskLost):
-        there.do(attempts.fail, first, "too late")
-    there.do(attempts.finish, second)
+        there.do(task_runs.fail, first, "too late")
+    there.do(task_runs.finish, second)
     assert [(each.attempt, each.status, each.message) for each in there.log(id)] == [
         (1, "failed", "its worker died"),
         (2, "succeeded", None),
@@ -229,13 +229,13 @@ def test_a_task_that_was_asked_to_stop_is_begun_again_at_the_time_that_was_set(t
     task = taken(there.take())
     later = datetime.now(UTC) + timedelta(hours=3)
     there.sql("update tasks set status = 'stopping', scheduled_for = :at where id = :id", id=id, at=later)
-    assert there.do(attempts.beat, task) is True
+    assert there.do(task_runs.beat, task) is True
     if end == "die":
-        assert there.do(attempts.release, stale_seconds=120) == 0
+        assert there.do(task_runs.release, stale_seconds=120) == 0
         there.silent_for(id, 121)
-        assert there.do(attempts.release, stale_seconds=120) == 1
+        assert there.do(task_runs.release, stale_seconds=120) == 1
     else:
-        there.do(attempts.fail if end == "fail" else attempts.interrupt, task, "broken")
+        there.do(task_runs.fail if end == "fail" else task_runs.interrupt, task, "broken")
     assert there.take() is None
     assert (there.row(id).status, there.row(id).scheduled_for) == ("scheduled", later)
     assert [each.status for each in there.log(id)] == ["failed"]
@@ -248,7 +248,7 @@ def test_a_running_task_can_be_taken_away_from_its_worker(there: Tasks) -> None:
     told = there.do(tasks.cancel, Queue.SOFT_DELETION, table, reason="undropped", even_running=True)
     assert told is Cancellation.CANCELLED
     with pytest.raises(TaskLost):
-        there.do(attempts.finish, task)
+        there.do(task_runs.finish, task)
     assert there.row(id).status == "cancelled"
     assert [(each.attempt, each.status, each.message) for each in there.log(id)] == [(1, "cancelled", "undropped")]
 
@@ -264,6 +264,6 @@ def test_a_task_of_the_version_before_is_stored_under_the_queues_new_name(there:
 
 def test_a_finished_task_may_be_ended_otherwise_than_well(there: Tasks) -> None:
     id = there.add()
-    there.do(attempts.finish, taken(there.take()), status=Status.CANCELLED, reason="needless")
+    there.do(task_runs.finish, taken(there.take()), status=Status.CANCELLED, reason="needless")
     assert (there.row(id).status, there.row(id).last_error) == ("cancelled", "needless")
     assert [(each.status, each.message) for each in there.log(id)] == [("cancelled", "needless")]

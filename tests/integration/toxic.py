@@ -238,9 +238,28 @@ class Shaky:
 def second_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[tuple[str, psutil.Process]]:
     """Start another gateway on the same stack, on ports of its own; yield its address and its main process.
 
-    It has a single worker process unless `WORKERS` says otherwise: each one costs seconds to start.
+    It has a single worker process unless `WORKERS` says otherwise: each one costs seconds to start. Another stack may
+    take a port between the choice and the start; then other ports are chosen.
     """
+    for _ in range(_PORT_CHOICES):
+        with contextlib.suppress(_PortTaken), _second_gateway(ready, log, settings) as started:
+            yield started
+            return
+    pytest.fail(f"no port was free to start a gateway:\n{log.read_text()[-3000:]}", pytrace=False)
+
+
+#: Times that ports are chosen for one gateway.
+_PORT_CHOICES = 4
+
+
+class _PortTaken(Exception):
+    """Another process listens on the chosen port by now."""
+
+
+@contextmanager
+def _second_gateway(ready: Ready, log: Path, settings: dict[str, str]) -> Iterator[tuple[str, psutil.Process]]:
     main = psutil.Process(ready.pids["gateway"][0])
+    before = log.stat().st_size if log.exists() else 0
     port, metrics = free_port(), free_port()
     base = f"http://127.0.0.1:{port}"
     changed = {"LISTEN_PORT": str(port), "METRICS__PORT": str(metrics), "BASE_URI": base, "WORKERS": "1", **settings}
@@ -261,6 +280,8 @@ def second_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[tuple[s
             with contextlib.suppress(httpx.TransportError):
                 if httpx.get(f"{base}/health", timeout=5, trust_env=False).status_code == 200:
                     break
+            if child.poll() is not None and b"Address already in use" in log.read_bytes()[before:]:
+                raise _PortTaken
             if child.poll() is not None or time.monotonic() > deadline:
                 pytest.fail(f"the gateway did not come up:\n{log.read_text()[-3000:]}", pytrace=False)
             time.sleep(0.1)

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from gateway.access.policy import Obligations
 from gateway.cli import main
 from gateway.embedded.children import Children
 from gateway.embedded.errors import StackError
 from gateway.embedded.guardrails import check_guardrails
 from gateway.embedded.opa import Opa
 from gateway.embedded.secrets import Secrets
+from gateway.obligations.guardrails import StatedObligations
 from gateway.opa.schema import OUTPUT_MODULE, OUTPUT_SCHEMA_FILE, obligation_types, output_module, output_schema
 from tests.policies.conftest import Run
 
@@ -197,4 +197,4 @@ def test_the_committed_output_schema_is_what_the_gateway_reads() -> None:
 
 
 def test_every_obligation_is_in_the_output_schema() -> None:
-    assert obligation_types().keys() == {field.name for field in msgspec.structs.fields(Obligations)}
+    assert obligation_types().keys() == {field.name for field in msgspec.structs.fields(StatedObligations)}

@@ -267,7 +267,7 @@ def test_grantable_relations_are_those_of_the_reference(model: Model) -> None:
     }
 
 
-#: The actions that access checks of the reference system know (`lakekeeper.md` 3.5), by type.
+#: The actions that access checks of the reference system know, by type.
 PUBLISHED = {
     "server": "create_project update_users delete_users list_users provision_users read_grants",
     "project": "create_warehouse delete rename get_metadata list_warehouses include_in_list create_role list_roles "

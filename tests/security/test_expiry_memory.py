@@ -13,13 +13,13 @@ from sqlalchemy import text
 
 from gateway.access.actor import Actor
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType, TableIdRef
+from gateway.access.refs import ObjectKey, ObjectType, Table, TabularRef
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, ResolvedTable
 from gateway.db.caller import CLOCK, caller_of
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
-from gateway.fga.remembered import RememberedRelationships
+from gateway.fga.cache import RememberedRelationships
 from tests.contract.world import World
 from tests.security.test_revocation import assign, make_role
 
@@ -84,7 +84,7 @@ def test_an_allow_by_a_role_joined_while_it_was_decided_ends_with_the_roles_gran
         database, asked = _database(world), Asked(world)
         resolver = DatabaseResolver(database)
         memory = RememberedRelationships(asked, model_id=lambda: "model", entries=100, seconds=60, observer=Counted())
-        ref, actor = TableIdRef(UUID(world.warehouse), UUID(row["id"])), Actor.user(bob.id)
+        ref, actor = TabularRef(Table, UUID(world.warehouse), UUID(row["id"])), Actor.user(bob.id)
 
         async def once() -> bool:
             found: Resolution = await resolver.resolve([ref], actor)

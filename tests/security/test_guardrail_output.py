@@ -7,6 +7,7 @@ guardrail.
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.contract.test_views import create as create_view
 from tests.contract.world import Person, Table, World, asked_again, error_of
 from tests.integration.parts import free_port
 from tests.integration.toxic import second_gateway
@@ -130,3 +132,50 @@ def test_a_valid_guardrail_allows_with_its_obligation(house: House, table: Table
     assert free.status_code == bound.status_code == 200, (free.text, bound.text)
     assert free.json().get("storage-credentials")
     assert not bound.json().get("storage-credentials")
+
+
+_OF_TABLES = (
+    "obligations[index] contains {ENTRY} if {\n\tsome index, question in input.questions\n"
+    '\tquestion.resource.type in {"table", "view"}\n}\n'
+)
+UNENFORCED = {
+    "row filters": '"row_filters": ["region = \'EU\'"]',
+    "masks": '"column_masks": ["id: sha-256-global"]',
+}
+
+
+@pytest.mark.threat("LG-DEC-30")
+@pytest.mark.parametrize("name", UNENFORCED)
+def test_what_no_enforcer_holds_back_is_not_read_at_all(world: World, house: House, name: str) -> None:
+    """A row filter or a mask of a guardrail closes every way to the data, and the audit says that it was there."""
+    table, asking = world.table(world.namespace()), {"X-Iceberg-Access-Delegation": "vended-credentials"}
+    read = {"operation": {"table": {"warehouse-id": world.warehouse, "table-id": table.uuid, "action": "read_data"}}}
+    commit = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+    view = create_view(world, table.namespace)["path"]
+    with house.guarded(_OF_TABLES.replace("ENTRY", UNENFORCED[name])):
+        load = asked_again(lambda: house.admin.get(table.path, headers=asking))
+        refused = {
+            "load": load,
+            "load without keys": house.admin.get(table.path),
+            "vend": house.admin.get(f"{table.path}/credentials"),
+            "sign": house.admin.post(f"{table.path}/sign", {}),
+            "commit": house.admin.post(table.path, commit),
+            "load of a view": house.admin.get(view),
+        }
+        checked = house.admin.post("/management/v1/action/batch-check", {"checks": [read]})
+        drop = house.admin.delete(f"{table.path}?purgeRequested=false")
+    for place, answer in refused.items():
+        assert answer.status_code == 403, (place, answer.text)
+        assert "nothing here enforces" in error_of(answer)["message"], place
+        assert "s3" not in answer.text, place
+    assert [each["allowed"] for each in checked.json()["results"]] == [False]
+    assert drop.status_code == 204, "nothing of the data leaves with a drop"
+    record = "convert_from(record, 'UTF8')"
+    kept = f"select {record} as r from audit_log where {record} like '%' || $1 || '%'"
+    deadline = time.monotonic() + 30
+    while not (rows := world.sql(kept, load.headers["x-request-id"])) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    (decision,) = (each for each in json.loads(rows[0]["r"])["decisions"] if each["operation"] == "load_table")
+    field = UNENFORCED[name].split('"')[1]
+    assert decision["failure"] == "ObligationWithoutEnforcer"
+    assert decision["obligations"] == {field: 1}

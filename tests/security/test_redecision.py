@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was admitted and then waited is decided again before anything is committed or handed out, if rights were taken
-away meanwhile (section 5 of the design, "Cache").
+away meanwhile.
 
 The waiting is made by hand: a row that a commit has to change is locked, or the table that a warehouse's secret is in.
 """
@@ -196,10 +196,10 @@ def test_a_key_lives_no_longer_than_a_grant_that_was_shortened_before_it_was_mad
 
 
 @pytest.mark.parametrize(
-    ("left", "told_as"), [("describe", (403, "TableActionForbidden")), (None, (404, "TaskNotFound"))]
+    ("left", "expected"), [("describe", (403, "TableActionForbidden")), (None, (404, "TaskNotFound"))]
 )
 def test_steering_a_task_that_waited_while_the_right_to_its_table_was_revoked_is_refused(
-    world: World, ns: str, analyst: Person, left: str | None, told_as: tuple[int, str]
+    world: World, ns: str, analyst: Person, left: str | None, expected: tuple[int, str]
 ) -> None:
     table, kept = world.table(ns), world.table(ns)
     for privilege in ("describe", "modify"):
@@ -224,7 +224,7 @@ def test_steering_a_task_that_waited_while_the_right_to_its_table_was_revoked_is
             lambda: analyst.post(f"/management/v1/warehouse/{world.warehouse}/task/control", body),
             revoke,
         )
-        assert told(answer)[:2] == told_as, answer.text
+        assert told(answer)[:2] == expected, answer.text
         assert table.uuid not in answer.text
         [after] = world.sql("select status from tasks where id = $1", row["id"])
         assert after["status"] == "scheduled"

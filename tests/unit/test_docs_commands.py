@@ -15,7 +15,7 @@ import yaml
 
 from gateway import settings
 from gateway.cli import main
-from gateway.variables import PREFIX
+from gateway.settings.env import PREFIX
 from tests.docs_commands import ROOT, Block, blocks, commands, inline
 
 _SCRIPTS = [block for block in blocks() if block.script]

@@ -14,9 +14,9 @@ from gateway import settings
 from gateway.embedded import guide
 from gateway.pipeline.config import PipelineConfig, RestCatalog, parse_config
 from gateway.pipeline.session import catalog_options
+from gateway.settings.env import PREFIX
 from gateway.storage.registry import decode_profile
 from gateway.storage.s3.profile import S3Profile
-from gateway.variables import PREFIX
 from tests.docs_commands import Block, block, blocks
 from tests.e2e import trino
 

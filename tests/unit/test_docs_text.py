@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,21 @@ def _written(page: str) -> str:
 
 
 _BY_HAND = [page for page in pages() if page not in _GENERATED]
+
+
+#: Documents that no reader of the source has, as the source would name them.
+_UNREADABLE = re.compile(
+    r"\b(?:code-style|lakekeeper|infrastructure|iceberg-rest|design|plain-english)\.md\b"
+    r"|\b(?:section|decision) \d+ of the design\b",
+    re.I,
+)
+
+
+def test_the_source_cites_nothing_that_a_reader_cannot_open() -> None:
+    own = Path(__file__)
+    files = [each for room in ("gateway", "tests") for each in (ROOT / room).rglob("*.py") if each != own]
+    assert len(files) > 900
+    assert {each.name: found for each in files if (found := _UNREADABLE.findall(each.read_text()))} == {}
 
 
 @pytest.mark.parametrize("page", _BY_HAND)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gateway import settings
-from gateway.postgres_url import asyncpg_url
 from gateway.settings import Secret, SettingsError
+from gateway.settings.postgres_url import asyncpg_url
 
 _ROOT = Path(__file__).parents[2]
 
@@ -126,12 +126,31 @@ def test_a_database_url_is_made_of_its_parts_with_special_characters_escaped() -
         }
     )
     assert read.write_url().reveal() == "postgresql://u%40x:p%3A%2F%3F%23@db.example:5432/lake%20gate"
-    assert read.read_url() == read.write_url()
+    assert read.read_url() is None
 
 
 def test_the_replica_is_read_from_only_when_it_is_named() -> None:
-    read = settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_READ": "postgresql://u:p@replica/lakegate"})
-    assert read.read_url() != read.write_url()
+    assert settings.load(_SERVING).read_url() is None
+    url = "postgresql://u:p@replica/lakegate"
+    read = settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_READ": url}).read_url()
+    assert read is not None and read.reveal() == url
+    parts = {"PG_HOST_R": "replica", "PG_USER": "u", "PG_DATABASE": "lakegate", "PG_PASSWORD": "p"}
+    read = settings.load(_SERVING | {f"LAKEGATE__{name}": value for name, value in parts.items()}).read_url()
+    assert read is not None and read.reveal() == "postgresql://u:p@replica:5432/lakegate"
+
+
+def test_a_replica_that_is_half_named_or_names_tls_in_its_url_keeps_the_gateway_from_starting() -> None:
+    with pytest.raises(SettingsError, match="LAKEGATE__PG_DATABASE_URL_READ, or else LAKEGATE__PG_USER"):
+        settings.load(_SERVING | {"LAKEGATE__PG_HOST_R": "replica"}).require_serving()
+    url = "postgresql://u:hidden@replica/lakegate?sslmode=disable"
+    with pytest.raises(SettingsError, match="PG_SSL_MODE"):
+        settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_READ": url}).require_serving()
+
+
+def test_a_remote_replica_beside_a_local_primary_is_reached_by_verified_tls() -> None:
+    local = {**_SERVING, "LAKEGATE__PG_DATABASE_URL_WRITE": "postgresql://u:p@127.0.0.1/lakegate"}
+    read = settings.load(local | {"LAKEGATE__PG_DATABASE_URL_READ": "postgresql://u:p@replica/lakegate"})
+    assert (read.postgres_tls_mode(), read.postgres_tls_mode(read.read_url())) == ("prefer", "verify-full")
 
 
 @pytest.mark.parametrize("given", ["postgres://u@h/d", "postgresql://u@h/d", "postgresql+asyncpg://u@h/d"])
@@ -199,7 +218,7 @@ def test_nothing_but_the_settings_reads_the_environment() -> None:
             names = {"environ", "getenv", "environb", "putenv"}
             if isinstance(node, ast.Attribute) and node.attr in names and ast.unparse(node.value) == "os":
                 readers.append(str(path.relative_to(_ROOT)))
-    assert set(readers) <= {"gateway/settings.py"}
+    assert set(readers) <= {"gateway/settings/__init__.py"}
 
 
 _ENTRA = {

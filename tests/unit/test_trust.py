@@ -17,7 +17,7 @@ from tests.integration.certificates import authority
 _TELL = """
 import os
 import sys
-from gateway.trust import trusted
+from gateway.tls import trusted
 bundle = trusted(None, sys.argv[1]).bundle
 print(bundle)
 print(open(bundle).read(), flush=True)

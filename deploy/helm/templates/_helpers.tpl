@@ -47,12 +47,14 @@ env:
         name: {{ $.Values.secretName }}
         key: {{ . }}
 {{- end }}
-  - name: LAKEGATE__PG_ENCRYPTION_KEY_OTHER
+{{- range list "PG_ENCRYPTION_KEY_OTHER" "PG_DATABASE_URL_READ" }}
+  - name: LAKEGATE__{{ . }}
     valueFrom:
       secretKeyRef:
-        name: {{ .Values.secretName }}
-        key: PG_ENCRYPTION_KEY_OTHER
+        name: {{ $.Values.secretName }}
+        key: {{ . }}
         optional: true
+{{- end }}
 {{- if .Values.certificates.configMapName }}
   - name: SSL_CERT_DIR
     value: /etc/lakegate/certificates

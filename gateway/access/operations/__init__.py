@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that can be asked of Lakegate, one frozen class each, one file per noun.
+"""The operations of Lakegate, a frozen class each, a file for each noun.
 
-With `fga_model/`, `policies/` and the golden matrix this is the whole policy. Adding an operation here obliges: a
-handler under `@serves`, a row in the golden matrix, and relations that exist in the model; tests refuse the build
-otherwise.
+With `fga_model/`, `policies/` and the golden matrix they are the whole policy. A new operation needs an endpoint under
+`serve` or `@serves`, a row in the golden matrix, and relations that exist in the model. Tests fail otherwise.
 """

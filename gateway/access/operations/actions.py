@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking which catalog actions somebody is allowed on an object (`lakekeeper.md` 3.1 to 3.4, `…/actions`).
+"""Operations that return the catalog actions a principal may take on an object.
 
-They are the actions that `batch-check` knows; those of the relationship model alone (handing out rights) are asked for
-in `rights.py`. About oneself everybody asks who finds the object in a list; about others who may read its assignments.
+They are the actions of `batch-check`; those of the relationship model alone are in `rights.py`. Callers may ask about
+themselves if they find the object in a list, and about other principals if they may read the assignments.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ASKED_BY: dict[ObjectType, Can] = {
 
 @dataclass(frozen=True)
 class AskActions(ReadOperation, abstract=True):
-    """Which actions a principal (the caller when None) is allowed on an object."""
+    """Return the catalog actions that a principal (the caller when None) may take on an object."""
 
     on: Ref
     principal: About = None
@@ -60,7 +60,7 @@ _ACTIONS = partial(
     AskActions,
     name="Get{noun}Actions",
     endpoint="GET /management/v1/{path}/actions",
-    doc="Which actions somebody is allowed on {words}.",
+    doc="Return the catalog actions that a principal may take on {words}.",
 )
 ASK_ACTIONS: tuple[type[AskActions], ...] = (
     *_ACTIONS(
@@ -72,9 +72,10 @@ ASK_ACTIONS: tuple[type[AskActions], ...] = (
 
 @dataclass(frozen=True)
 class GetUserActions(ReadOperation):
-    """What somebody may do with the record of a user.
+    """Return which actions a principal may take on a user's record.
 
-    The relationship model has no rights on single users: they are rights on the server, or the record is one's own.
+    The relationship model has no rights on single users: they are rights on the server, or the record is the caller's
+    own.
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/actions"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking what somebody may do, without doing it."""
+"""Checks of permissions, without taking the action."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ import msgspec
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Audience, OpenTo, QuestionOperation
 from gateway.access.refs import (
-    GenericTableRef,
     NamespaceRef,
     ProjectRef,
     Ref,
-    TableRef,
-    ViewRef,
+    TabularRef,
     WarehouseRef,
 )
 from gateway.access.relations import ACTIONS, VISIBLE_BY, Can
@@ -61,15 +59,15 @@ class Check:
 
     @property
     def may_mean(self) -> tuple[Ref, ...]:
-        """What the question may be about: one thing, or the two that could have the name."""
+        """The objects that the check may be about: one, or the two that could have the name."""
         return (self.on,) if self.or_on is None else (self.on, self.or_on)
 
 
 @dataclass(frozen=True)
 class CheckPermission(QuestionOperation):
-    """One check.
+    """Check one permission of the caller, or of another principal.
 
-    About oneself anybody may ask; about others only who may read the assignments of the object.
+    Callers may check themselves. A check of another principal needs the right to read the assignments of the object.
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/permissions/check"
@@ -91,11 +89,11 @@ class CheckPermission(QuestionOperation):
 
 @dataclass(frozen=True)
 class BatchCheck(QuestionOperation):
-    """Many checks in one request, each about the caller or about somebody else.
+    """Check many permissions in one request, each of the caller or of another principal.
 
-    A `delegated` batch is asked by an engine in the name of its users: it is answered about anybody to who holds
-    can_inspect on the warehouse or project that a question lies in. The demands are optional, because one check that
-    may not be asked is told of one by one: see `gateway.governance.checks`.
+    An engine sends a `delegated` batch in the name of its users: it is answered about every principal if the engine
+    holds can_inspect on the warehouse or project of the check. The demands are optional, because a check that the
+    caller may not make is refused alone: see `gateway.governance.checks`.
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/action/batch-check"
@@ -143,10 +141,10 @@ class BatchCheck(QuestionOperation):
         return max(1, len(self.checks) + len(self.demands()))
 
     def lists(self) -> dict[tuple[Principal | None, NamespaceRef], list[int]]:
-        """(about whom, namespace) -> the checks that together ask what somebody sees in a list of that namespace."""
+        """Return the checks that together ask for a list, by (principal, namespace)."""
         found: dict[tuple[Principal | None, NamespaceRef], list[int]] = {}
         for index, check in enumerate(self.checks):
-            if check.relation is Can.INCLUDE_IN_LIST and isinstance(check.on, (TableRef, ViewRef, GenericTableRef)):
+            if check.relation is Can.INCLUDE_IN_LIST and isinstance(check.on, TabularRef) and check.on.named:
                 namespace = NamespaceRef(check.on.warehouse_id, check.on.identifier.namespace)
                 found.setdefault((check.principal, namespace), []).append(index)
         return {of: indexes for of, indexes in found.items() if len(indexes) >= _A_LIST}
@@ -159,13 +157,13 @@ class BatchCheck(QuestionOperation):
 
 
 def _about(checks: Sequence[Check]) -> Mapping[str, str]:
-    """About whom else somebody asked: a JSON list, because a subject may hold any character between two."""
+    """Return the other principals of the checks as a JSON list, because a subject may hold any separator."""
     others = {f"{each.principal.type}:{each.principal.id}" for each in checks if each.principal is not None}
     return {"asked_about": msgspec.json.encode(sorted(others)).decode()} if others else {}
 
 
 def hub_of(ref: Ref) -> WarehouseRef | ProjectRef | None:
-    """On what somebody has to be an inspector to be told of rights on `ref`; None where nobody can be one."""
+    """Return the object on which an inspector of rights on `ref` needs can_inspect; None if there is none."""
     if isinstance(ref, ProjectRef):
         return ref
     warehouse: UUID | None = getattr(ref, "warehouse_id", None)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about grants on single columns of a table, in the words of the assignments and of the grants API.
+"""Operations on grants on single columns of a table, in the forms of the assignments API and of the grants API.
 
-It demands of the table what the same would demand there: who may give `select` on all of it may give it on a column.
-Columns are named as the current schema spells them; the grant is on the field id behind the name.
+They demand of the table what the same operation demands there: the right to grant `select` on the table is the right to
+grant it on a column. Columns are named as in the current schema; the grant is on the field id behind the name.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.operations.grant_lists import ListingGrants
 from gateway.access.operations.grants import ReadingGrants, WritingGrants
 from gateway.access.privileges import Privilege
-from gateway.access.refs import KeptTableRef
-from gateway.access.request import InPath
+from gateway.access.refs import TableRef
+from gateway.access.request import InPath, InPathDropped
 
 _AT = "warehouse/{warehouse_id}/table/{table_id}/columns"
 
 
 @dataclass(frozen=True)
 class ReadColumnAssignments(ReadingGrants, ReadOperation):
-    """Who holds what on a column; `privileges` narrows what is told, empty is all."""
+    """Return the assignments on a column; `privileges` selects some, empty selects all."""
 
     endpoint: ClassVar[str] = f"GET /management/v1/permissions/{_AT}/{{column}}/assignments"
-    on: InPath[KeptTableRef]
+    on: InPathDropped[TableRef]
     column: InPath[str]
     privileges: tuple[Privilege, ...] = ()
 
@@ -37,9 +37,9 @@ class ReadColumnAssignments(ReadingGrants, ReadOperation):
 
 @dataclass(frozen=True)
 class WritingColumnGrants(WritingGrants):
-    """Part of operations that give and take privileges on a column; policies are told its name beside the rest."""
+    """Mixin of operations that grant and revoke privileges on a column. Policies also receive its name."""
 
-    on: InPath[KeptTableRef]
+    on: InPathDropped[TableRef]
     column: InPath[str]
 
     def facts(self) -> Facts:
@@ -51,23 +51,23 @@ class WritingColumnGrants(WritingGrants):
 
 @dataclass(frozen=True)
 class WriteColumnAssignments(WritingColumnGrants, ChangeOperation):
-    """Give and take privileges on a column."""
+    """Grant and revoke privileges on a column."""
 
     endpoint: ClassVar[str] = f"POST /management/v1/permissions/{_AT}/{{column}}/assignments"
 
 
 @dataclass(frozen=True)
 class ChangeColumnGrants(WritingColumnGrants, ChangeOperation):
-    """Give and take privileges on a column; what is so already stays so."""
+    """Grant and revoke privileges on a column. Existing grants stay as they are."""
 
     endpoint: ClassVar[str] = f"POST /management/v1/{_AT}/{{column}}/grants"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListingColumnGrants(ListingGrants):
-    """Part of operations that list the grants on a column, live or ended."""
+    """Mixin of operations that list the grants on a column, live or ended."""
 
-    on: InPath[KeptTableRef]
+    on: InPathDropped[TableRef]
     column: InPath[str]
 
     def told(self) -> Mapping[str, str]:
@@ -76,27 +76,26 @@ class ListingColumnGrants(ListingGrants):
 
 @dataclass(frozen=True, kw_only=True)
 class ListColumnGrants(ListingColumnGrants, ReadOperation):
-    """The live grants on a column."""
+    """List the live grants on a column."""
 
     endpoint: ClassVar[str] = f"GET /management/v1/{_AT}/{{column}}/grants"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListColumnGrantHistory(ListingColumnGrants, ReadOperation):
-    """The grants on a column that ended, and why."""
+    """List the ended grants on a column, with the reason."""
 
     endpoint: ClassVar[str] = f"GET /management/v1/{_AT}/{{column}}/grants/history"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListTableColumnGrants(ListingGrants, ReadOperation):
-    """The live grants on all columns of a table, those that were dropped too."""
+    """List the live grants on all columns of a table, dropped ones included."""
 
     endpoint: ClassVar[str] = f"GET /management/v1/{_AT}/grants"
-    on: InPath[KeptTableRef]
+    on: InPathDropped[TableRef]
 
 
-WriteColumns = WriteColumnAssignments | ChangeColumnGrants
 OfColumn = (
     ReadColumnAssignments | WriteColumnAssignments | ChangeColumnGrants | ListColumnGrants | ListColumnGrantHistory
 )

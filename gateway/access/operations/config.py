@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking a warehouse for its configuration: the first call of every Iceberg client."""
+"""The configuration of a warehouse: the first request of every Iceberg client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.access.relations import Can
 
 @dataclass(frozen=True)
 class GetConfig(ReadOperation):
-    """Defaults, overrides and the endpoints this caller may use in a warehouse."""
+    """Return defaults, overrides and the endpoints that the caller may use in a warehouse."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/config"
     warehouse: WarehouseNameRef

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about storage credentials: vending keys for a table, and signing requests."""
+"""Operations on storage credentials: vending them for a table, and signing requests."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from gateway.access.operation import ChangeOperation, QuestionOperation, Vending
 from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.relations import Can
 from gateway.access.request import InPath
+from gateway.obligations.application import Place
 
 
 @dataclass(frozen=True)
 class VendCredentials(VendingOperation):
-    """Temporary keys for exactly the table's prefix: to read with `can_read_data`, to change with `can_write_data`."""
+    """Vend temporary credentials for the table's prefix: `can_read_data` reads, `can_write_data` also changes."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
+    place: ClassVar[Place | None] = Place.VEND
     table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -29,11 +31,10 @@ class VendCredentials(VendingOperation):
 
 @dataclass(frozen=True)
 class VendCreationCredentials(ChangeOperation):
-    """Keys for the table that is being created, for its creator: asked together with `CreateTable`, served by its
-    endpoint.
-    """
+    """Vend credentials for a table to its creator. `CreateTable` is decided with it, at the same endpoint."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables"
+    place: ClassVar[Place | None] = Place.VEND
     namespace: NamespaceRef
     table: str
 
@@ -43,11 +44,13 @@ class VendCreationCredentials(ChangeOperation):
 
 @dataclass(frozen=True)
 class SignRequest(QuestionOperation):
-    """Remote signing; not advertised, and answered with 406 until it exists. It demands already what reading demands,
-    so that the 406 tells nobody which tables there are.
+    """Sign a storage request. Not supported: the answer is 406, and the configuration does not offer it.
+
+    The right to read is demanded before the 406, so the answer does not tell which tables exist.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/sign"
+    place: ClassVar[Place | None] = Place.SIGN
     # Changes nothing: it does nothing yet.
     table: InPath[TableRef]
 

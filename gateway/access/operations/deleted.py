@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about tables and views that were dropped and are kept."""
+"""Operations on dropped tables and views that can be restored."""
 
 from __future__ import annotations
 
@@ -9,16 +9,43 @@ from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, ReadOperation
-from gateway.access.refs import KeptGenericTableRef, KeptTableRef, KeptViewRef, Ref, WarehouseRef
+from gateway.access.refs import (
+    GenericTable,
+    GenericTableRef,
+    ObjectType,
+    Ref,
+    Table,
+    TableRef,
+    TabularRef,
+    View,
+    ViewRef,
+    WarehouseRef,
+)
 from gateway.access.relations import Can
 from gateway.access.request import InPath, PageSize, PageToken, Query
 
-Kept = KeptTableRef | KeptViewRef | KeptGenericTableRef
+Kept = TableRef | ViewRef | GenericTableRef
+
+
+def kept(type: ObjectType, warehouse_id: UUID, id: UUID) -> Kept:
+    """Return a reference to a table, view or generic table that is found although it was dropped.
+
+    Raises LookupError for another type.
+    """
+    match type:
+        case ObjectType.TABLE:
+            return TabularRef(Table, warehouse_id, id, dropped=True)
+        case ObjectType.VIEW:
+            return TabularRef(View, warehouse_id, id, dropped=True)
+        case ObjectType.GENERIC_TABLE:
+            return TabularRef(GenericTable, warehouse_id, id, dropped=True)
+        case _:
+            raise LookupError(f"a {type} is never dropped and kept")
 
 
 @dataclass(frozen=True)
 class ListDeletedTabulars(ReadOperation):
-    """What was dropped in a warehouse, or in one namespace of it, as far as the caller sees it."""
+    """List dropped tables and views of a warehouse, or of one namespace, that the caller sees and can be restored."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/deleted-tabulars"
     warehouse: InPath[WarehouseRef]
@@ -36,7 +63,7 @@ class ListDeletedTabulars(ReadOperation):
 
 @dataclass(frozen=True)
 class UndropTabulars(ChangeOperation):
-    """Tables and views come back as they were, all of them or none. Each is decided as if it came alone."""
+    """Restore dropped tables and views, all of them or none. Each is decided by itself."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/deleted-tabulars/undrop"
     returns: ClassVar[int] = 204
@@ -47,7 +74,7 @@ class UndropTabulars(ChangeOperation):
         return tuple(Demand(Can.UNDROP, target) for target in self.targets)
 
     def parts(self) -> tuple[UndropTabulars, ...]:
-        """One for each, in the order of the request."""
+        """Return one operation for each target, in the order of the request."""
         return tuple(UndropTabulars(self.warehouse, (target,)) for target in self.targets)
 
     def looks_up(self) -> tuple[Ref, ...]:

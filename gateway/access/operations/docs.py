@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about the interface itself: its OpenAPI documents, and the page that shows them.
+"""Operations on the API documentation: its OpenAPI documents, and the page that shows them.
 
-All of it is the same for everybody and is in the package that everybody can have, so no token is asked for.
+They need no token: the content is part of the published package, and the same for every caller.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gateway.access.operation import Audience, OpenTo, ReadOperation
 
 @dataclass(frozen=True)
 class ShowApi(ReadOperation):
-    """The page on which the interface can be read and tried (Swagger UI)."""
+    """Show the API documentation (Swagger UI)."""
 
     endpoint: ClassVar[str] = "GET /swagger-ui"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
@@ -22,7 +22,7 @@ class ShowApi(ReadOperation):
 
 @dataclass(frozen=True)
 class GetApiAsset(ReadOperation):
-    """A script or a style of that page."""
+    """Return a script or a style of the API documentation."""
 
     endpoint: ClassVar[str] = "GET /swagger-ui/{asset}"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
@@ -30,7 +30,7 @@ class GetApiAsset(ReadOperation):
 
 @dataclass(frozen=True)
 class GetApiDocument(ReadOperation):
-    """The OpenAPI document of the catalog (`catalog`) or of all the rest (`management`)."""
+    """Return the OpenAPI document of the catalog (`catalog`) or of everything else (`management`)."""
 
     endpoint: ClassVar[str] = "GET /api-docs/{api}/v1/openapi.json"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about generic tables, at the reference system's paths (`lakekeeper.md` 1.5).
+"""Operations on generic tables, at the paths of Lakekeeper.
 
-The catalog keeps what their creators tell and commits nothing to them; who may write writes to their place with keys.
+The catalog stores the properties that creators state, and commits nothing to a generic table. Writers write to its
+location with credentials.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from gateway.access.relations import Can
 from gateway.access.request import Body, InBody, InPath, PageSize, PageToken, Query
 from gateway.iceberg.generic_tables import CreateGenericTableRequest, RenameGenericTableRequest
 from gateway.iceberg.identifiers import TableIdentifier
+from gateway.obligations.application import Place
 
 _ALL = "/lakekeeper/v1/{prefix}/namespaces/{namespace}/generic-tables"
 
 
 @dataclass(frozen=True)
 class ListGenericTables(ReadOperation):
-    """The generic tables of a namespace that the caller sees."""
+    """List the generic tables of a namespace that the caller sees."""
 
     endpoint: ClassVar[str] = f"GET {_ALL}"
     namespace: InPath[NamespaceRef]
@@ -40,7 +42,7 @@ class ListGenericTables(ReadOperation):
 
 @dataclass(frozen=True)
 class CreateGenericTable(ChangeOperation):
-    """A new generic table at an empty place; the creator owns it."""
+    """Create a generic table at an empty location. The creator owns it."""
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
     namespace: InPath[NamespaceRef]
@@ -55,9 +57,10 @@ class CreateGenericTable(ChangeOperation):
 
 @dataclass(frozen=True)
 class AdoptGenericTable(ChangeOperation):
-    """A new generic table at a place that may hold files; the creator owns it and gets keys for whatever lies there.
+    """Create a generic table at a location that may hold files. The creator owns it and gets credentials for those
+    files.
 
-    It is what the header `X-Lakegate-Adopt: true` makes of a creation.
+    The header `X-Lakegate-Adopt: true` makes a creation this operation.
     """
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
@@ -76,11 +79,12 @@ class AdoptGenericTable(ChangeOperation):
 
 @dataclass(frozen=True)
 class VendGenericTableCreationCredentials(ChangeOperation):
-    """Keys for the generic table that is being created, for its creator: asked together with `CreateGenericTable`,
-    served by its endpoint.
+    """Vend credentials for a generic table to its creator. `CreateGenericTable` is decided with it, at the same
+    endpoint.
     """
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
+    place: ClassVar[Place | None] = Place.VEND
     namespace: NamespaceRef
     generic_table: str
 
@@ -90,9 +94,10 @@ class VendGenericTableCreationCredentials(ChangeOperation):
 
 @dataclass(frozen=True)
 class LoadGenericTable(ReadOperation):
-    """What is told of a generic table."""
+    """Load a generic table."""
 
     endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}"
+    place: ClassVar[Place | None] = Place.LOAD
     table: InPath[GenericTableRef]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -101,7 +106,7 @@ class LoadGenericTable(ReadOperation):
 
 @dataclass(frozen=True)
 class GenericTableExists(ReadOperation):
-    """Whether the caller sees a generic table."""
+    """Check that a generic table exists and the caller sees it."""
 
     endpoint: ClassVar[str] = f"HEAD {_ALL}/{{table}}"
     returns: ClassVar[int] = 204
@@ -113,11 +118,12 @@ class GenericTableExists(ReadOperation):
 
 @dataclass(frozen=True)
 class VendGenericTableCredentials(VendingOperation):
-    """Temporary keys for exactly the generic table's prefix: to read with `can_read_data`, to change with
+    """Vend temporary credentials for the generic table's prefix, to read with `can_read_data`, to change with
     `can_write_data`.
     """
 
     endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}/credentials"
+    place: ClassVar[Place | None] = Place.VEND
     table: InPath[GenericTableRef]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -129,7 +135,7 @@ class VendGenericTableCredentials(VendingOperation):
 
 @dataclass(frozen=True)
 class DropGenericTable(ChangeOperation):
-    """A generic table goes. `purge` says whether its files go too; None leaves it to where they came from."""
+    """Drop a generic table. `purge` says whether its files are deleted; without it, adopted files stay."""
 
     endpoint: ClassVar[str] = f"DELETE {_ALL}/{{table}}"
     returns: ClassVar[int] = 204

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked of the grants API (`lakekeeper.md` 3.7): grants with who gave them, when, why and until when.
+"""Operations of the grants API: grants with grantor, time, reason and expiry.
 
-It demands what the assignments API demands (`grants.py`); writing is idempotent here. Roles are an addition of ours,
-and so are the history and the list of all that one principal holds, which the reference system answers with 501.
+They demand what the assignments API demands (`grants.py`); a change is idempotent here. Grants on roles, the history,
+and the list of one principal's grants are additions; Lakekeeper answers the latter two with 501.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gateway.access.tuples import PrincipalType
 
 @dataclass(frozen=True)
 class Paged:
-    """Part of operations that answer by page: where to go on and how many at most (None for the largest page)."""
+    """Mixin of operations that answer by page: the token of the page, and its size (None for the largest)."""
 
     page_token: PageToken = None
     page_size: PageSize = None
@@ -39,12 +39,13 @@ class Paged:
 
 @dataclass(frozen=True)
 class ListingGrants(Paged, ReadingGrants):
-    """Part of operations that list grants, live or ended."""
+    """Mixin of operations that list grants, live or ended."""
 
 
 @dataclass(frozen=True)
 class ListPrivileges(ReadOperation, abstract=True):
-    """The privileges of an object type and which of them the caller may give, for callers that see the object or manage
+    """List the privileges of an object type and which of them the caller may grant, if the caller sees the object or
+    manages
     its grants.
     """
 
@@ -59,10 +60,10 @@ class ListPrivileges(ReadOperation, abstract=True):
 
 @dataclass(frozen=True)
 class ListPrincipalGrants(ReadOperation):
-    """Everything one principal (the caller when None) holds in a project and on the server.
+    """List all grants of one principal (the caller when None) in a project and on the server.
 
-    Of oneself everybody asks. What a user holds in the project is told to who may read its assignments, and on the
-    server to who may read those; what a role holds also to its members: it is theirs.
+    Callers may list their own. Grants of a user are listed for callers that may read the assignments of the project,
+    and of the server for those on it. Grants of a role are also listed for its members.
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/grants"
@@ -91,17 +92,17 @@ class ListPrincipalGrants(ReadOperation):
 
 @dataclass(frozen=True)
 class ListGrants(ListingGrants, ReadOperation, abstract=True):
-    """The live grants on an object."""
+    """List the live grants on an object."""
 
 
 @dataclass(frozen=True)
 class ListGrantHistory(ListingGrants, ReadOperation, abstract=True):
-    """The grants on an object that ended, and why."""
+    """List the ended grants on an object, with the reason."""
 
 
 @dataclass(frozen=True)
 class ChangeGrants(WritingGrants, ChangeOperation, abstract=True):
-    """Give and take privileges on an object; what is so already stays so."""
+    """Grant and revoke privileges on an object. Existing grants stay as they are."""
 
 
 _ALL = (SERVER, PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *KEPT_TABULARS, ROLE)
@@ -110,26 +111,26 @@ LIST_GRANTS: tuple[type[ListGrants], ...] = one_for_each(
     _ALL,
     name="List{noun}Grants",
     endpoint="GET /management/v1/{path}/grants",
-    doc="The live grants on {words}.",
+    doc="List the live grants on {words}.",
 )
 LIST_GRANT_HISTORY: tuple[type[ListGrantHistory], ...] = one_for_each(
     ListGrantHistory,
     _ALL,
     name="List{noun}GrantHistory",
     endpoint="GET /management/v1/{path}/grants/history",
-    doc="The grants on {words} that ended, and why.",
+    doc="List the ended grants on {words}, with the reason.",
 )
 LIST_PRIVILEGES: tuple[type[ListPrivileges], ...] = one_for_each(
     ListPrivileges,
     _ALL,
     name="List{noun}Privileges",
     endpoint="GET /management/v1/{path}/grants/grantable-privileges",
-    doc="The privileges that exist on {words}, and which of them the caller may give.",
+    doc="List the privileges on {words}, and which of them the caller may grant.",
 )
 CHANGE_GRANTS: tuple[type[ChangeGrants], ...] = one_for_each(
     ChangeGrants,
     _ALL,
     name="Change{noun}Grants",
     endpoint="POST /management/v1/{path}/grants",
-    doc="Give and take privileges on {words}; what is so already stays so.",
+    doc="Grant and revoke privileges on {words}. Existing grants stay as they are.",
 )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about grants: reading the assignments of an object and changing them (`lakekeeper.md` 3.6).
+"""Operations on the assignments of an object: reading and changing them.
 
-Each entry of a change needs the granting right of its own privilege on the object, so one request may be refused for
-one of its entries; then none is applied. The grants API (`grant_lists.py`) demands the same in other words.
+Each entry of a change needs the granting right of its own privilege on the object. If one entry is refused, none is
+applied. The grants API (`grant_lists.py`) demands the same.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Assignment:
 
     @property
     def key(self) -> tuple[Privilege, Principal]:
-        """What makes it the same grant."""
+        """The identity of the grant."""
         return self.privilege, self.principal
 
 
 def _to_grant(ref: Ref, entries: Iterable[Assignment]) -> tuple[Demand, ...]:
-    """The granting right of each privilege once; reading rights when the change is empty."""
+    """Demand the granting right of each privilege once, or the right to read for an empty change."""
     rights = dict.fromkeys(granting(entry.privilege) for entry in entries)
     return tuple(Demand(right, ref) for right in rights) or (Demand(Can.READ_ASSIGNMENTS, ref),)
 
@@ -57,7 +57,7 @@ def _told(entries: Iterable[Assignment]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ReadingGrants:
-    """Part of operations that tell who holds what on an object."""
+    """Mixin of operations that read the assignments of an object."""
 
     on: Ref
 
@@ -67,7 +67,7 @@ class ReadingGrants:
 
 @dataclass(frozen=True)
 class WritingGrants:
-    """Part of operations that give and take privileges on an object.
+    """Mixin of operations that grant and revoke privileges on an object.
 
     Policies are told, for each of `writes` and in its order, its end (RFC 3339) or an empty text, and whether a reason
     is given.
@@ -92,14 +92,14 @@ class WritingGrants:
 
 @dataclass(frozen=True)
 class ReadAssignments(ReadingGrants, ReadOperation, abstract=True):
-    """Who holds what on an object, as the assignments API reads: `privileges` narrows what is told, empty is all."""
+    """Return the assignments on an object; `privileges` selects some, empty selects all."""
 
     privileges: tuple[Privilege, ...] = ()
 
 
 @dataclass(frozen=True)
 class WriteAssignments(WritingGrants, ChangeOperation, abstract=True):
-    """Give and take privileges on an object, as the assignments API writes."""
+    """Grant and revoke privileges on an object, as the assignments API writes."""
 
 
 _ALL = (SERVER, DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *KEPT_TABULARS, ROLE)
@@ -108,12 +108,12 @@ READ_ASSIGNMENTS: tuple[type[ReadAssignments], ...] = one_for_each(
     _ALL,
     name="Read{noun}Assignments",
     endpoint="GET /management/v1/permissions/{path}/assignments",
-    doc="Who holds what on {words}.",
+    doc="Return the assignments on {words}.",
 )
 WRITE_ASSIGNMENTS: tuple[type[WriteAssignments], ...] = one_for_each(
     WriteAssignments,
     _ALL,
     name="Write{noun}Assignments",
     endpoint="POST /management/v1/permissions/{path}/assignments",
-    doc="Give and take privileges on {words}.",
+    doc="Grant and revoke privileges on {words}.",
 )

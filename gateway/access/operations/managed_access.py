@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Managed access: whether the owners of things below an object may hand out rights on them (`lakekeeper.md` 4.3)."""
+"""Managed access: whether owners of objects below may grant rights on them."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ GET_PERMISSIONS: tuple[type[GetPermissions], ...] = (
         (WAREHOUSE,),
         name="Get{noun}Permissions",
         endpoint="GET /management/v1/permissions/{path}",
-        doc="Whether access to what lies in {words} is managed.",
+        doc="Return whether access to the contents of {words} is managed.",
     ),
     *one_for_each(
         GetPermissions,
         (NAMESPACE,),
         name="Get{noun}Permissions",
         endpoint="GET /management/v1/permissions/{path}",
-        doc="Whether access to what lies in {words} is managed, by it or by something above.",
+        doc="Return whether access to the contents of {words} is managed, by it or by a container above.",
     ),
 )
 SET_MANAGED_ACCESS: tuple[type[SetManagedAccess], ...] = one_for_each(
@@ -60,5 +60,5 @@ SET_MANAGED_ACCESS: tuple[type[SetManagedAccess], ...] = one_for_each(
     (WAREHOUSE, NAMESPACE),
     name="Set{noun}ManagedAccess",
     endpoint="POST /management/v1/permissions/{path}/managed-access",
-    doc="Manage access to what lies in {words}, or no longer.",
+    doc="Manage access to the contents of {words}, or no longer.",
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about where namespaces lie (`lakekeeper.md` 1.5 and 3.3)."""
+"""The move of a namespace."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from gateway.protocol.namespaces import MoveNamespaceRequest
 
 @dataclass(frozen=True)
 class MoveNamespace(ChangeOperation):
-    """Another parent, another name or both for a namespace and all that lies in it; nothing moves in the store.
+    """Move a namespace with its contents to another parent, or rename it. No file moves.
 
-    Who moves it decides who sees what is in it. So it takes the rights to manage grants and to create where it goes,
-    also when that is where it lies already: a new name is taken there.
+    A move decides which principals see the contents. So it takes the rights to manage grants and to create at the
+    destination, also if that is the present parent.
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/move"
@@ -31,7 +31,7 @@ class MoveNamespace(ChangeOperation):
 
     @property
     def parent(self) -> WarehouseRef | NamespaceRef:
-        """What it is to lie in: a namespace, or the warehouse for the top level."""
+        """The new parent: a namespace, or the warehouse for the top level."""
         above = self.destination.parent
         return self.warehouse if above is None else NamespaceRef(self.warehouse.warehouse_id, above)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about namespaces through the catalog protocol."""
+"""Operations on namespaces in the catalog protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.iceberg.wire import CreateNamespaceRequest, UpdateNamespaceProperti
 
 @dataclass(frozen=True)
 class ListNamespaces(ReadOperation):
-    """The direct children of a namespace, or the top level of a warehouse, as far as the caller sees them."""
+    """List the children of a namespace, or the top level of a warehouse, that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces"
     parent: WarehouseRef | NamespaceRef
@@ -35,7 +35,7 @@ class ListNamespaces(ReadOperation):
 
 @dataclass(frozen=True)
 class CreateNamespace(ChangeOperation):
-    """A new namespace below an existing parent; the creator owns it."""
+    """Create a namespace below an existing parent. The creator owns it."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces"
     warehouse: InPath[WarehouseRef]
@@ -43,12 +43,12 @@ class CreateNamespace(ChangeOperation):
 
     @property
     def namespace(self) -> Namespace:
-        """The namespace to be made."""
+        """The namespace to create."""
         return self.request.identifier
 
     @property
     def parent(self) -> WarehouseRef | NamespaceRef:
-        """Where the right to create is asked: the parent namespace, or the warehouse for the top level."""
+        """The object on which the right to create is demanded: the parent, or the warehouse for the top level."""
         above = self.namespace.parent
         return self.warehouse if above is None else NamespaceRef(self.warehouse.warehouse_id, above)
 
@@ -61,7 +61,7 @@ class CreateNamespace(ChangeOperation):
 
 @dataclass(frozen=True)
 class LoadNamespace(ReadOperation):
-    """A namespace's properties."""
+    """Load a namespace's properties."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}"
     namespace: InPath[NamespaceRef]
@@ -72,7 +72,7 @@ class LoadNamespace(ReadOperation):
 
 @dataclass(frozen=True)
 class NamespaceExists(ReadOperation):
-    """Whether the caller sees a namespace."""
+    """Check that a namespace exists and the caller sees it."""
 
     endpoint: ClassVar[str] = "HEAD /catalog/v1/{prefix}/namespaces/{namespace}"
     returns: ClassVar[int] = 204
@@ -84,8 +84,9 @@ class NamespaceExists(ReadOperation):
 
 @dataclass(frozen=True)
 class DropNamespace(ChangeOperation):
-    """A namespace goes: an empty one, or with `recursive` one with all that lies in it. `force` ignores protection and
-    that the warehouse keeps what is dropped, `purge` says whether files go too.
+    """Drop an empty namespace, or with `recursive` one with its contents.
+
+    `force` overrides protection and the warehouse's soft deletion; `purge` says whether files are deleted.
     """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about projects."""
+"""Operations on projects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.protocol.projects import CreateProjectRequest, RenameProjectRequest
 
 @dataclass(frozen=True)
 class CreateProject(ChangeOperation):
-    """A new project; the creator administers it."""
+    """Create a project. The creator administers it."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project"
     returns: ClassVar[int] = 201
@@ -32,7 +32,7 @@ class CreateProject(ChangeOperation):
 
 @dataclass(frozen=True)
 class ListProjects(ReadOperation):
-    """The projects the caller sees."""
+    """List the projects that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project-list"
     open_to: ClassVar[OpenTo] = OpenTo(
@@ -42,7 +42,7 @@ class ListProjects(ReadOperation):
 
 @dataclass(frozen=True)
 class GetProject(ReadOperation):
-    """One project."""
+    """Return a project."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project"
     also_at: ClassVar[tuple[str, ...]] = ("/management/v1/project/{project_id}", "/management/v1/default-project")
@@ -54,7 +54,7 @@ class GetProject(ReadOperation):
 
 @dataclass(frozen=True)
 class RenameProject(ChangeOperation):
-    """Another name; ids and rights stay."""
+    """Rename a project. Its id and all rights stay."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/rename"
     also_at: ClassVar[tuple[str, ...]] = (
@@ -73,7 +73,7 @@ class RenameProject(ChangeOperation):
 
 @dataclass(frozen=True)
 class DeleteProject(ChangeOperation):
-    """An empty project goes, with every grant on it."""
+    """Delete an empty project with every grant on it."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/project"
     also_at: ClassVar[tuple[str, ...]] = ("/management/v1/project/{project_id}", "/management/v1/default-project")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protection: whether something can be dropped without `force` (`lakekeeper.md` 1.5 and 3.3)."""
+"""Protection: whether an object can be dropped without `force`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 from gateway.access.demand import Demand, Facts
 from gateway.access.families import NAMESPACE_IN_WAREHOUSE, TABULARS, one_for_each
 from gateway.access.operation import ChangeOperation, ReadOperation
-from gateway.access.refs import GenericTableIdRef, NamespaceIdRef, TableIdRef, ViewIdRef
+from gateway.access.refs import GenericTableRef, NamespaceIdRef, TableRef, ViewRef
 from gateway.access.relations import Can
 from gateway.access.request import Body
 from gateway.protocol.protection import SetProtectionRequest
@@ -19,7 +19,7 @@ from gateway.protocol.protection import SetProtectionRequest
 class GetProtection(ReadOperation, abstract=True):
     """Whether an object is protected, for callers that see it."""
 
-    on: NamespaceIdRef | TableIdRef | ViewIdRef | GenericTableIdRef
+    on: NamespaceIdRef | TableRef | ViewRef | GenericTableRef
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.on),)
@@ -29,7 +29,7 @@ class GetProtection(ReadOperation, abstract=True):
 class SetProtection(ChangeOperation, abstract=True):
     """Protect an object, or no longer."""
 
-    on: NamespaceIdRef | TableIdRef | ViewIdRef | GenericTableIdRef
+    on: NamespaceIdRef | TableRef | ViewRef | GenericTableRef
     protected: Annotated[bool, Body(SetProtectionRequest, "protected")]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -45,12 +45,12 @@ GET_PROTECTION: tuple[type[GetProtection], ...] = one_for_each(
     _ALL,
     name="Get{noun}Protection",
     endpoint="GET /management/v1/{path}/protection",
-    doc="Whether {words} is protected.",
+    doc="Return whether {words} is protected.",
 )
 SET_PROTECTION: tuple[type[SetProtection], ...] = one_for_each(
     SetProtection,
     _ALL,
     name="Set{noun}Protection",
     endpoint="POST /management/v1/{path}/protection",
-    doc="Protect {words}, or no longer.",
+    doc="Protect {words}, or end its protection.",
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about tables and views whose metadata files exist already: taking them in and letting them go."""
+"""Operations that register and unregister tables and views with existing metadata files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation
-from gateway.access.refs import NamespaceRef, TableRef, WarehouseRef
+from gateway.access.refs import NamespaceRef, Table, TableRef, TabularRef, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import RegisterTableRequest, RegisterViewRequest
+from gateway.obligations.application import Place
 
 
 def _manages_storage(namespace: NamespaceRef) -> Demand:
@@ -22,10 +23,11 @@ def _manages_storage(namespace: NamespaceRef) -> Demand:
 
 @dataclass(frozen=True)
 class RegisterTable(ChangeOperation):
-    """A table from a metadata file in a recorded location that the caller owned (`gateway.catalog.location_reuse`).
+    """Register a table from a metadata file at a recorded location that the caller owned.
 
-    With `overwrite` a table of this name goes, without its files. That takes a permit of its own (`DropTable`), asked
-    in the same round, so that whatever keeps somebody from dropping the table keeps it from being overwritten.
+    `gateway.catalog.location_reuse` checks the location. `overwrite` removes a table of this name without its files.
+    That takes a permit of its own (`DropTable`) in the same round, so every obstacle to the drop is one to the
+    overwrite.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"
@@ -34,8 +36,10 @@ class RegisterTable(ChangeOperation):
 
     @property
     def table(self) -> TableRef:
-        """The name the table is to have."""
-        return TableRef(self.namespace.warehouse_id, TableIdentifier(self.namespace.namespace, self.request.name))
+        """The name of the new table."""
+        return TabularRef(
+            Table, self.namespace.warehouse_id, TableIdentifier(self.namespace.namespace, self.request.name)
+        )
 
     def demands(self) -> tuple[Demand, ...]:
         return _demands_of_table(self.namespace, self.request, self.table)
@@ -46,10 +50,10 @@ class RegisterTable(ChangeOperation):
 
 @dataclass(frozen=True)
 class AdoptTable(ChangeOperation):
-    """A table from a metadata file anywhere below the warehouse's base; the caller owns it.
+    """Register a table from a metadata file anywhere below the warehouse's base. The caller owns it.
 
-    It is what the header `X-Lakegate-Adopt: true` makes of a registration: for files of other catalogs and for files
-    that no record knows. `overwrite` is as for `RegisterTable`.
+    The header `X-Lakegate-Adopt: true` makes a registration this operation: for files of other catalogs, and for files
+    without a record. `overwrite` is as for `RegisterTable`.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"
@@ -58,8 +62,10 @@ class AdoptTable(ChangeOperation):
 
     @property
     def table(self) -> TableRef:
-        """The name the table is to have."""
-        return TableRef(self.namespace.warehouse_id, TableIdentifier(self.namespace.namespace, self.request.name))
+        """The name of the new table."""
+        return TabularRef(
+            Table, self.namespace.warehouse_id, TableIdentifier(self.namespace.namespace, self.request.name)
+        )
 
     def demands(self) -> tuple[Demand, ...]:
         return (*_demands_of_table(self.namespace, self.request, self.table), _manages_storage(self.namespace))
@@ -77,6 +83,7 @@ class UnregisterTable(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister"
+    place: ClassVar[Place | None] = Place.LOAD
     table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -85,7 +92,7 @@ class UnregisterTable(ChangeOperation):
 
 @dataclass(frozen=True)
 class RegisterView(ChangeOperation):
-    """A view from a metadata file in a recorded location that the caller owned (`gateway.catalog.location_reuse`)."""
+    """Register a view from a metadata file at a recorded location that the caller owned."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register-view"
     namespace: InPath[NamespaceRef]
@@ -100,7 +107,7 @@ class RegisterView(ChangeOperation):
 
 @dataclass(frozen=True)
 class AdoptView(ChangeOperation):
-    """A view from a metadata file anywhere below the warehouse's base; the caller owns it. See `AdoptTable`."""
+    """Register a view from a metadata file anywhere below the base of the warehouse; see `AdoptTable`."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register-view"
     namespace: InPath[NamespaceRef]

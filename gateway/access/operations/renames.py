@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about the names of tables and views."""
+"""Operations on the names of tables and views."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ class RenameView(ChangeOperation):
         return _told(self.destination)
 
 
-def arrival(source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier) -> NamespaceRef | None:
+def destination_namespace(
+    source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier
+) -> NamespaceRef | None:
     """Return the namespace that `destination` names, None when it is the namespace of `source`.
 
     Namespaces are compared by the case-folded key that identifies their rows, not by their spelling.
@@ -65,7 +67,7 @@ def rename_demands(
     source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier, create: Can
 ) -> tuple[Demand, ...]:
     """Return the demands of a rename; `create` is the right to create such an object in the destination namespace."""
-    at = arrival(source, destination)
+    at = destination_namespace(source, destination)
     return (Demand(Can.RENAME, source),) if at is None else (Demand(Can.MOVE, source), Demand(create, at))
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking which actions somebody is allowed on an object (`lakekeeper.md` 3.6).
+"""Operations that return the actions a principal may take on an object.
 
-`access` tells all actions and is deprecated there; `authorizer-actions` those that only the relationship model knows:
-handing out rights, managed access, acting as a role. About oneself everybody asks who sees the object or manages its
-grants; about others who may read its assignments.
+`access` returns all actions and is deprecated in Lakekeeper. `authorizer-actions` returns those of the relationship
+model alone: granting rights, managed access, acting as a role. Callers may ask about themselves if they see the object
+or manage its grants, and about other principals if they may read its assignments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gateway.access.request import About
 
 @dataclass(frozen=True)
 class AskRights(ReadOperation, abstract=True):
-    """Which actions a principal (the caller when None) is allowed on an object."""
+    """Return the actions that a principal (the caller when None) may take on an object."""
 
     authorizer_only: ClassVar[bool]
     on: Ref
@@ -47,7 +47,7 @@ _ACCESS = partial(
     AskRights,
     name="Get{noun}Access",
     endpoint="GET /management/v1/permissions/{path}/access",
-    doc="Which of all actions somebody is allowed on {words}.",
+    doc="Return the actions that a principal may take on {words}.",
     authorizer_only=False,
 )
 _AUTHORIZER_ACTIONS = partial(
@@ -55,7 +55,7 @@ _AUTHORIZER_ACTIONS = partial(
     AskRights,
     name="Get{noun}AuthorizerActions",
     endpoint="GET /management/v1/permissions/{path}/authorizer-actions",
-    doc="Which of the actions of the relationship model somebody is allowed on {words}.",
+    doc="Return the actions of the relationship model alone that a principal may take on {words}.",
     authorizer_only=True,
 )
 ASK_RIGHTS: tuple[type[AskRights], ...] = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about roles and their members (`lakekeeper.md` 3.4)."""
+"""Operations on roles and their members."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.protocol.search import SearchRequest
 
 @dataclass(frozen=True)
 class CreateRole(ChangeOperation):
-    """A new role in a project; the creator owns it."""
+    """Create a role in a project. The creator owns it."""
 
     endpoint: ClassVar[str] = "POST /management/v1/role"
     returns: ClassVar[int] = 201
@@ -36,7 +36,7 @@ class CreateRole(ChangeOperation):
 
 @dataclass(frozen=True)
 class ListRoles(ReadOperation):
-    """The roles of a project; empty filters take all."""
+    """List the roles of a project. Empty filters match all."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role"
     project: OfRequest
@@ -52,7 +52,7 @@ class ListRoles(ReadOperation):
 
 @dataclass(frozen=True)
 class SearchRole(QuestionOperation):
-    """The roles of a project whose names are like a text, the best first."""
+    """Search the roles of a project by name, the best match first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/search/role"
     # Changes nothing: it searches.
@@ -65,7 +65,7 @@ class SearchRole(QuestionOperation):
 
 @dataclass(frozen=True)
 class _OfRole:
-    """Part of what is about one role and needs one relation on it."""
+    """Mixin of operations on one role that demand one relation on it."""
 
     needs: ClassVar[Can]
     role: InPath[RoleRef]
@@ -76,7 +76,7 @@ class _OfRole:
 
 @dataclass(frozen=True)
 class GetRole(_OfRole, ReadOperation):
-    """One role."""
+    """Return a role."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}"
     needs: ClassVar[Can] = Can.READ
@@ -84,9 +84,9 @@ class GetRole(_OfRole, ReadOperation):
 
 @dataclass(frozen=True)
 class GetRoleMetadata(_OfRole, ReadOperation):
-    """What one has to know of a role to name it: for its members too.
+    """Return what names a role, also for its members.
 
-    The reference system tells it to everybody with a token; ours to who may read the role or is in it.
+    Lakekeeper returns it for every token; here the caller must be able to read the role or be in it.
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/metadata"
@@ -95,7 +95,7 @@ class GetRoleMetadata(_OfRole, ReadOperation):
 
 @dataclass(frozen=True)
 class UpdateRole(_OfRole, ChangeOperation):
-    """Another name and description."""
+    """Change the name and description of a role."""
 
     endpoint: ClassVar[str] = "POST /management/v1/role/{role_id}"
     needs: ClassVar[Can] = Can.UPDATE
@@ -107,7 +107,7 @@ class UpdateRole(_OfRole, ChangeOperation):
 
 @dataclass(frozen=True)
 class UpdateRoleSourceSystem(_OfRole, ChangeOperation):
-    """Another provider and id there."""
+    """Change the provider of a role and its id there."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/role/{role_id}/source-system"
     needs: ClassVar[Can] = Can.UPDATE_SOURCE_SYSTEM
@@ -119,7 +119,7 @@ class UpdateRoleSourceSystem(_OfRole, ChangeOperation):
 
 @dataclass(frozen=True)
 class DeleteRole(_OfRole, ChangeOperation):
-    """The role goes, with every grant on it and to it."""
+    """Delete a role with every grant on it and to it."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/role/{role_id}"
     needs: ClassVar[Can] = Can.DELETE
@@ -128,7 +128,7 @@ class DeleteRole(_OfRole, ChangeOperation):
 
 @dataclass(frozen=True)
 class ListRoleMembers(_OfRole, ReadOperation):
-    """Who was made a member of a role, users and roles; one level."""
+    """List the direct members of a role, users and roles."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/members"
     needs: ClassVar[Can] = Can.READ_ROLE_ASSIGNMENTS
@@ -139,7 +139,7 @@ class ListRoleMembers(_OfRole, ReadOperation):
 
 @dataclass(frozen=True)
 class _ChangingMembers(WritingGrants):
-    """Membership is the grant of `assignee` on the role."""
+    """Mixin of changes of membership, which is the grant of `assignee` on the role."""
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.MANAGE_ROLE_ASSIGNMENTS, self.on),)
@@ -147,21 +147,21 @@ class _ChangingMembers(WritingGrants):
 
 @dataclass(frozen=True)
 class AddRoleMembers(_ChangingMembers, ChangeOperation):
-    """More members; who is one already stays one."""
+    """Add members to a role. Existing members stay."""
 
     endpoint: ClassVar[str] = "POST /management/v1/role/{role_id}/members"
 
 
 @dataclass(frozen=True)
 class RemoveRoleMember(_ChangingMembers, ChangeOperation):
-    """One member less; who is none stays none."""
+    """Remove a member from a role. Nothing changes if it is none."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/role/{role_id}/members/{member_type}/{member_id}"
 
 
 @dataclass(frozen=True)
 class ListRoleMemberOf(_OfRole, ReadOperation):
-    """The roles of its project that a role is a member of; one level."""
+    """List the roles of its project that a role is a direct member of."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/member-of"
     needs: ClassVar[Can] = Can.READ
@@ -169,7 +169,7 @@ class ListRoleMemberOf(_OfRole, ReadOperation):
 
 @dataclass(frozen=True)
 class ListAllRoleMembers(_OfRole, ReadOperation):
-    """Everybody who is in a role, also through other roles and by owning one."""
+    """List all members of a role, also through other roles and by owning one."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/members/transitive"
     needs: ClassVar[Can] = Can.READ_ROLE_ASSIGNMENTS
@@ -180,7 +180,7 @@ class ListAllRoleMembers(_OfRole, ReadOperation):
 
 @dataclass(frozen=True)
 class ListAllRoleMemberOf(_OfRole, ReadOperation):
-    """The roles of its project that a role is in, also through other roles and by owning one."""
+    """List the roles of its project that a role is in, also through other roles and by owning one."""
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/member-of/transitive"
     needs: ClassVar[Can] = Can.READ

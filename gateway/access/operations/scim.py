@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked by SCIM: the users of one identity provider, and its groups as roles of a project."""
+"""Operations of SCIM: the users of one identity provider, and its groups as roles of a project."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gateway.scim.wire import PatchRequest
 
 @dataclass(frozen=True)
 class _Synchronising:
-    """Part of all: the right to keep what a provider keeps here. Whose it is follows from who asks."""
+    """Mixin of all operations of SCIM: the right to synchronize. The caller's token determines the provider."""
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.SYNCHRONIZE_IDENTITIES, ServerRef()),)
@@ -26,42 +26,42 @@ class _Synchronising:
 
 @dataclass(frozen=True)
 class GetScimConfig(_Synchronising, ReadOperation):
-    """What of SCIM is supported."""
+    """Return the supported features of SCIM."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/ServiceProviderConfig"
 
 
 @dataclass(frozen=True)
 class ListScimResourceTypes(_Synchronising, ReadOperation):
-    """The kinds of resources."""
+    """List the resource types."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/ResourceTypes"
 
 
 @dataclass(frozen=True)
 class ListScimSchemas(_Synchronising, ReadOperation):
-    """The attributes that are kept."""
+    """List the schemas of stored attributes."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Schemas"
 
 
 @dataclass(frozen=True)
 class GetScimResourceType(_Synchronising, ReadOperation):
-    """One kind of resources."""
+    """Return a resource type."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/ResourceTypes/{resource_type}"
 
 
 @dataclass(frozen=True)
 class GetScimSchema(_Synchronising, ReadOperation):
-    """The attributes that are kept of one kind of resources."""
+    """Return the schema of one resource type."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Schemas/{schema_urn}"
 
 
 @dataclass(frozen=True)
 class _Listing(_Synchronising):
-    """Part of lists. `filter` is as it was sent; `start` counts from 1."""
+    """Mixin of lists. `filter` is as in the request; `start` counts from 1."""
 
     filter: str | None = None
     start: int = 1
@@ -70,7 +70,7 @@ class _Listing(_Synchronising):
 
 @dataclass(frozen=True)
 class _OfOne(_Synchronising):
-    """Part of what is about one user or group, by SCIM's id."""
+    """Mixin of operations on one user or group, by its SCIM id."""
 
     id: UUID
 
@@ -80,14 +80,14 @@ class _OfOne(_Synchronising):
 
 @dataclass(frozen=True)
 class _Conditional:
-    """Part of changes of one user or group: the change is made to a version that `if_match` names, if it is given."""
+    """Mixin of changes with a precondition: the change applies to the version that `if_match` names, if any."""
 
     if_match: Annotated[str | None, Header("if-match")] = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
 class _InProject(_Synchronising):
-    """Part of what is about the groups of one project."""
+    """Mixin of operations on the groups of one project."""
 
     project: OfRequest
 
@@ -97,12 +97,12 @@ class _InProject(_Synchronising):
 
 @dataclass(frozen=True)
 class _OfGroup(_OfOne, _InProject):
-    """Part of what is about one group."""
+    """Mixin of operations on one group."""
 
 
 @dataclass(frozen=True)
 class _ChangingGroup(_Conditional, _OfGroup):
-    """Part of what says what is to become of a group."""
+    """Mixin of operations that state the new content of a group."""
 
     group: Group
 
@@ -112,21 +112,21 @@ class _ChangingGroup(_Conditional, _OfGroup):
 
 @dataclass(frozen=True)
 class ListScimUsers(_Listing, ReadOperation):
-    """The provider's users that a filter takes."""
+    """List the provider's users that match a filter."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Users"
 
 
 @dataclass(frozen=True)
 class GetScimUser(_OfOne, ReadOperation):
-    """One of the provider's users."""
+    """Return one of the provider's users."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Users/{scim_id}"
 
 
 @dataclass(frozen=True)
 class CreateScimUser(_Synchronising, ChangeOperation):
-    """A user of the provider, before or after they first come. It gives no right."""
+    """Create a user of the provider, before or after their first request. It gives no right."""
 
     endpoint: ClassVar[str] = "POST /scim/v2/Users"
     returns: ClassVar[int] = 201
@@ -138,7 +138,7 @@ class CreateScimUser(_Synchronising, ChangeOperation):
 
 @dataclass(frozen=True)
 class ReplaceScimUser(_Conditional, _OfOne, ChangeOperation):
-    """All that is kept of a user; who is not `active` is refused from the next request on."""
+    """Replace all stored attributes of a user. A user who is not `active` is refused from the next request on."""
 
     endpoint: ClassVar[str] = "PUT /scim/v2/Users/{scim_id}"
     user: User
@@ -149,7 +149,7 @@ class ReplaceScimUser(_Conditional, _OfOne, ChangeOperation):
 
 @dataclass(frozen=True)
 class PatchScimUser(_Conditional, _OfOne, ChangeOperation):
-    """Some of what is kept of a user; who is not `active` is refused from the next request on."""
+    """Change attributes of a user. A user who is not `active` is refused from the next request on."""
 
     endpoint: ClassVar[str] = "PATCH /scim/v2/Users/{scim_id}"
     patch: PatchRequest
@@ -157,7 +157,7 @@ class PatchScimUser(_Conditional, _OfOne, ChangeOperation):
 
 @dataclass(frozen=True)
 class DeleteScimUser(_Conditional, _OfOne, ChangeOperation):
-    """The user's record goes, with every grant to the user."""
+    """Delete a user's record with every grant to the user."""
 
     endpoint: ClassVar[str] = "DELETE /scim/v2/Users/{scim_id}"
     returns: ClassVar[int] = 204
@@ -165,7 +165,7 @@ class DeleteScimUser(_Conditional, _OfOne, ChangeOperation):
 
 @dataclass(frozen=True)
 class ListScimGroups(_Listing, ReadOperation):
-    """The provider's groups in the project that a filter takes."""
+    """List the provider's groups in the project that match a filter."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Groups"
     project: OfRequest = ProjectRef("")
@@ -177,7 +177,7 @@ class ListScimGroups(_Listing, ReadOperation):
 
 @dataclass(frozen=True)
 class GetScimGroup(_OfGroup, ReadOperation):
-    """One of the provider's groups, with its members unless the request leaves them out."""
+    """Return one of the provider's groups, with its members unless the request excludes them."""
 
     endpoint: ClassVar[str] = "GET /scim/v2/Groups/{scim_id}"
     with_members: bool = True
@@ -185,7 +185,7 @@ class GetScimGroup(_OfGroup, ReadOperation):
 
 @dataclass(frozen=True)
 class CreateScimGroup(_InProject, ChangeOperation):
-    """A group of the provider: a new role, which has no right until somebody gives it one."""
+    """Create a group of the provider: a new role without rights."""
 
     endpoint: ClassVar[str] = "POST /scim/v2/Groups"
     returns: ClassVar[int] = 201
@@ -197,21 +197,21 @@ class CreateScimGroup(_InProject, ChangeOperation):
 
 @dataclass(frozen=True)
 class ReplaceScimGroup(_ChangingGroup, ChangeOperation):
-    """All of a group: its name and its members."""
+    """Replace a group's name and members."""
 
     endpoint: ClassVar[str] = "PUT /scim/v2/Groups/{scim_id}"
 
 
 @dataclass(frozen=True)
 class PatchScimGroup(_ChangingGroup, ChangeOperation):
-    """Some of a group: members come and go, or it gets another name. What `attributes` names is told of it."""
+    """Change members or the name of a group. The answer holds the attributes that `attributes` names."""
 
     endpoint: ClassVar[str] = "PATCH /scim/v2/Groups/{scim_id}"
 
 
 @dataclass(frozen=True)
 class DeleteScimGroup(_Conditional, _OfGroup, ChangeOperation):
-    """The role goes, with every grant on it and to it."""
+    """Delete a group: the role, with every grant on it and to it."""
 
     endpoint: ClassVar[str] = "DELETE /scim/v2/Groups/{scim_id}"
     returns: ClassVar[int] = 204

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searching for tables and views by name (`lakekeeper.md` 3.3)."""
+"""The search for tables and views by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.protocol.search import SearchRequest
 
 @dataclass(frozen=True)
 class SearchTabular(QuestionOperation):
-    """The tables and views of a warehouse whose names are like a text, as far as the caller sees them."""
+    """Search the tables and views of a warehouse by name, path or id, as far as the caller sees them."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/search-tabular"
     # Changes nothing: it searches.

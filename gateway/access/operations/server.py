@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked of the server as a whole."""
+"""Operations on the server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.protocol.server import BootstrapRequest
 
 @dataclass(frozen=True)
 class GetServerInfo(ReadOperation):
-    """Version, server id and whether the server was bootstrapped."""
+    """Return version, server id and whether the server was bootstrapped."""
 
     endpoint: ClassVar[str] = "GET /management/v1/info"
     open_to: ClassVar[OpenTo] = OpenTo(
@@ -23,7 +23,7 @@ class GetServerInfo(ReadOperation):
 
 @dataclass(frozen=True)
 class Bootstrap(ChangeOperation):
-    """Make the caller the first administrator; possible once."""
+    """Make the caller the first administrator. Possible once."""
 
     endpoint: ClassVar[str] = "POST /management/v1/bootstrap"
     returns: ClassVar[int] = 204

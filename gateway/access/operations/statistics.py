@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about use and growth (`lakekeeper.md` 3.2 and 3.3)."""
+"""Statistics of calls and of the number of tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.access.request import InPath, OfRequest, PageSizeOf, Query
 
 @dataclass(frozen=True)
 class _CountingCalls:
-    """Part of those that tell how often each endpoint was called in [start, end), by hour; empty statuses take all."""
+    """Mixin of counts of calls in [start, end), by hour. Empty statuses match all."""
 
     statuses: tuple[int, ...]
     start: datetime
@@ -28,7 +28,7 @@ class _CountingCalls:
 
 @dataclass(frozen=True)
 class GetProjectEndpointStatistics(_CountingCalls, QuestionOperation):
-    """How often endpoints were called in a project; with `unmapped`, only what was about none of its warehouses."""
+    """Count the calls of endpoints in a project; with `unmapped`, only those about none of its warehouses."""
 
     endpoint: ClassVar[str] = "POST /management/v1/endpoint-statistics"
     # Changes nothing: it tells numbers.
@@ -41,7 +41,7 @@ class GetProjectEndpointStatistics(_CountingCalls, QuestionOperation):
 
 @dataclass(frozen=True)
 class GetWarehouseEndpointStatistics(_CountingCalls, QuestionOperation):
-    """How often endpoints were called about one warehouse."""
+    """Count the calls of endpoints about one warehouse."""
 
     endpoint: ClassVar[str] = "POST /management/v1/endpoint-statistics"
     # Changes nothing: it tells numbers.
@@ -53,7 +53,7 @@ class GetWarehouseEndpointStatistics(_CountingCalls, QuestionOperation):
 
 @dataclass(frozen=True)
 class GetWarehouseStatistics(ReadOperation):
-    """How many tables and views a warehouse had, by hour; the latest first."""
+    """Count the tables and views of a warehouse by hour, the latest first."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/statistics"
     warehouse: InPath[WarehouseRef]

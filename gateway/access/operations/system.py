@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about the running system."""
+"""Operations on the running system."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from gateway.access.operation import Audience, OpenTo, ReadOperation
 
 @dataclass(frozen=True)
 class GetHealth(ReadOperation):
-    """The state of each dependency; it tells nothing about data or people, so load balancers may ask without a
-    token.
-    """
+    """Return the state of each dependency. It holds nothing about data or users, so load balancers need no token."""
 
     endpoint: ClassVar[str] = "GET /health"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about tables through the catalog protocol. Asking for keys is in `credentials.py`."""
+"""Operations on tables in the catalog protocol. Those on credentials are in `credentials.py`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from gateway.iceberg.wire import (
     ReportMetricsRequest,
     ScanReport,
 )
+from gateway.obligations.application import Place
 
 
 @dataclass(frozen=True)
 class ListTables(ReadOperation):
-    """The tables of a namespace that the caller sees."""
+    """List the tables of a namespace that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables"
     namespace: InPath[NamespaceRef]
@@ -43,7 +44,7 @@ class ListTables(ReadOperation):
 
 @dataclass(frozen=True)
 class CreateTable(ChangeOperation):
-    """A new table, at once or staged for a later commit; the creator owns it."""
+    """Create a table, or stage it for a later commit. The creator owns it."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables"
     namespace: InPath[NamespaceRef]
@@ -75,13 +76,15 @@ class LoadOptions:
 
 @dataclass(frozen=True)
 class LoadTable(ReadOperation):
-    """A table's metadata. Credentials are another operation: a permit for this one cannot vend keys.
+    """Load a table's metadata. Credentials are another operation: a permit for this one cannot vend them.
 
-    Whether the caller may read data is asked along, because only readers are told where the store is. Who may read some
-    columns gets it through an engine that holds back the others, and is told of them.
+    The door also decides whether the caller may read data, because only readers receive the address of the store. A
+    column grantee loads the table through an engine that enforces the restriction, and the answer names the other
+    columns.
     """
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    place: ClassVar[Place | None] = Place.LOAD
     table: InPath[TableRef]
     options: LoadOptions = LoadOptions()
 
@@ -94,7 +97,7 @@ class LoadTable(ReadOperation):
 
 @dataclass(frozen=True)
 class TableExists(ReadOperation):
-    """Whether the caller sees a table."""
+    """Check that a table exists and the caller sees it."""
 
     endpoint: ClassVar[str] = "HEAD /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     returns: ClassVar[int] = 204
@@ -106,9 +109,10 @@ class TableExists(ReadOperation):
 
 @dataclass(frozen=True)
 class CommitTable(ChangeOperation):
-    """A change of an existing table, told to policies by the kinds of updates it holds."""
+    """Commit updates to a table. Policies receive the kinds of the updates."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    place: ClassVar[Place | None] = Place.WRITE
     table: InPath[TableRef]
     request: InBody[CommitTableRequest]
 
@@ -121,7 +125,7 @@ class CommitTable(ChangeOperation):
 
 @dataclass(frozen=True)
 class CommitTableCreation(ChangeOperation):
-    """The commit that makes a staged table exist (`assert-create`): the right to create it is asked again."""
+    """Commit the creation of a staged table (`assert-create`). The right to create it is checked again."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     namespace: InPath[NamespaceRef]
@@ -137,7 +141,7 @@ class CommitTableCreation(ChangeOperation):
 
 @dataclass(frozen=True)
 class ReportMetrics(ChangeOperation):
-    """An engine tells how a scan or a commit went: only who may scan, or commit, has something to tell."""
+    """Report the metrics of a scan or a commit. The caller needs the right to read the table, or to write it."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
     returns: ClassVar[int] = 204
@@ -156,9 +160,7 @@ class ReportMetrics(ChangeOperation):
 
 @dataclass(frozen=True)
 class DropTable(ChangeOperation):
-    """A table goes; `purge` says whether its files go too, `force` that neither its protection nor the warehouse's
-    keeping of what is dropped counts.
-    """
+    """Drop a table. `purge` deletes its files; `force` overrides its protection and the warehouse's soft deletion."""
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     returns: ClassVar[int] = 204
@@ -174,7 +176,7 @@ class DropTable(ChangeOperation):
 
 
 def commit_facts(request: CommitTableRequest | CommitViewRequest) -> Facts:
-    """What policies may know of a commit: the kinds of its updates, the properties it touches, the refs it moves."""
+    """Return the facts of a commit: the kinds of its updates, the properties that it changes, the refs it moves."""
     return {
         "update_kinds": tuple(sorted(kind.value for kind in update_kinds(request.updates))),
         "updated_properties": tuple(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about background tasks: to see them and to steer them (`lakekeeper.md` 3.9).
+"""Operations on background tasks: listing, reading and controlling them.
 
-A task of a warehouse may be about one table or view in it. Who may see (or steer) all tasks of the warehouse is known
-at the door; for everybody else the thing of each task is asked about, and which thing that is stands in the task. So
-they are seen as lists are, filtered; and whoever steers them, or asks for one, comes to the door twice: to find the
-tasks, and then for what they are about.
+A task of a warehouse may be about one table or view in it. The door knows whether a caller may see (or control) all
+tasks of the warehouse. For other callers the right on the object of each task decides, and the task names its object.
+So lists are filtered, and a request for one task, or for control, passes the door twice: to find the tasks, and then
+for their objects.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 from uuid import UUID
 
+from gateway.access.authz_errors import no_task
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.operations.deleted import Kept
 from gateway.access.refs import Ref, WarehouseRef
-from gateway.access.refusals import no_task
 from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath, OfRequest, Query
 from gateway.iceberg.errors import CatalogError
@@ -30,7 +30,7 @@ MAX_ATTEMPTS = 1000
 
 @dataclass(frozen=True)
 class ListTasks(QuestionOperation):
-    """The tasks of a warehouse, the newest first, as far as the caller sees them."""
+    """List the tasks of a warehouse that the caller sees, the newest first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task/list"
     # Changes nothing: it lists.
@@ -59,7 +59,7 @@ _ONE = "GET /management/v1/warehouse/{warehouse_id}/task/by-id/{task_id}"
 
 @dataclass(frozen=True)
 class FindTask(ReadOperation):
-    """What the task is about that somebody wants to see: by that it is decided whether they may."""
+    """Find the object of a task that the caller asks for. The right on that object decides."""
 
     endpoint: ClassVar[str] = _ONE
     warehouse: InPath[WarehouseRef]
@@ -75,11 +75,10 @@ class FindTask(ReadOperation):
 
 @dataclass(frozen=True)
 class GetTask(ReadOperation):
-    """One task of a warehouse with its last attempts.
+    """Return a task of a warehouse with its last runs.
 
-    Policies are asked about the thing that it is about, so that what they say of a table binds what its tasks tell of
-    it. It takes the right on the thing; `by_all`, as `FindTask` found, and where the thing is gone, that on the
-    warehouse.
+    Policies decide about the object of the task, so a policy about a table binds its tasks. It takes the right on the
+    object, or with `by_all` the right on all tasks of the warehouse, which also counts for tasks without an object.
     """
 
     endpoint: ClassVar[str] = _ONE
@@ -107,7 +106,7 @@ _CONTROL = "POST /management/v1/warehouse/{warehouse_id}/task/control"
 
 @dataclass(frozen=True)
 class FindTasks(QuestionOperation):
-    """What the tasks are about that somebody wants to steer: by that it is decided whether they may."""
+    """Find the objects of tasks that the caller wants to control. The right on those objects decides."""
 
     endpoint: ClassVar[str] = _CONTROL
     returns: ClassVar[int] = 204
@@ -129,10 +128,10 @@ class FindTasks(QuestionOperation):
 
 @dataclass(frozen=True)
 class ControlTasks(ChangeOperation):
-    """Stop, cancel or begin tasks of a warehouse: all that are named, or none.
+    """Stop, cancel or start tasks of a warehouse: all that are named, or none.
 
-    What each thing's tasks may have done to them is decided by itself, with a question of its own to the policies. It
-    takes the right on the thing; `by_all`, as `FindTasks` found, and where the thing is gone, that on the warehouse.
+    Policies decide about each object by itself. It takes the right on the object, or with `by_all` the right on all
+    tasks of the warehouse, which also counts for tasks without an object.
     """
 
     endpoint: ClassVar[str] = _CONTROL
@@ -149,7 +148,7 @@ class ControlTasks(ChangeOperation):
         return (*of_things, Demand(Can.USE, self.warehouse), *of_all)
 
     def parts(self) -> tuple[ControlTasks, ...]:
-        """One for each thing, with all tasks that are about it."""
+        """Return one operation for each object, with all tasks about it."""
         about: dict[Kept | None, list[FoundTask]] = {}
         for each in self.tasks:
             about.setdefault(each.about, []).append(each)
@@ -159,14 +158,14 @@ class ControlTasks(ChangeOperation):
         return _control_facts(self.request.action, [each.id for each in self.tasks])
 
     def hidden(self, ref: Ref) -> CatalogError:
-        """Who does not see a thing learns nothing of it, not even its id: the task is not there."""
+        """Return TaskNotFound: a caller that does not see an object must not learn its id."""
         of_it = (each.id for each in self.tasks if each.about == ref)
         return next((no_task(id) for id in of_it), super().hidden(ref))
 
 
 @dataclass(frozen=True)
 class ListProjectTasks(QuestionOperation):
-    """The tasks of a project itself, the newest first."""
+    """List the tasks of a project itself, the newest first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/task/list"
     # Changes nothing: it lists.
@@ -179,7 +178,7 @@ class ListProjectTasks(QuestionOperation):
 
 @dataclass(frozen=True)
 class GetProjectTask(ReadOperation):
-    """One task of a project itself with its last attempts."""
+    """Return a task of a project itself with its last runs."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project/task/by-id/{task_id}"
     project: OfRequest
@@ -195,7 +194,7 @@ class GetProjectTask(ReadOperation):
 
 @dataclass(frozen=True)
 class ControlProjectTasks(ChangeOperation):
-    """Stop, cancel or begin tasks of a project itself: all that are named, or none."""
+    """Stop, cancel or start tasks of a project itself: all that are named, or none."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/task/control"
     returns: ClassVar[int] = 204

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about the queues of background tasks (`lakekeeper.md` 3.9)."""
+"""Operations on the queues of background tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.protocol.tasks import SetQueueConfigRequest
 
 @dataclass(frozen=True)
 class GetQueueConfig(ReadOperation):
-    """What is configured for a queue in a warehouse."""
+    """Return the configuration of a task queue in a warehouse."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/config"
     warehouse: InPath[WarehouseRef]
@@ -31,7 +31,7 @@ class GetQueueConfig(ReadOperation):
 
 @dataclass(frozen=True)
 class SetQueueConfig(ChangeOperation):
-    """Another configuration of a queue in a warehouse, in place of the one before."""
+    """Replace the configuration of a task queue in a warehouse."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/config"
     returns: ClassVar[int] = 204
@@ -48,7 +48,7 @@ class SetQueueConfig(ChangeOperation):
 
 @dataclass(frozen=True)
 class ScheduleTask(QuestionOperation):
-    """A task by hand. No queue of this server takes any: each task follows from a change, or recurs."""
+    """Refuse a task by hand: each task of this server follows from a change, or recurs."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/schedule"
     # Changes nothing: no queue takes tasks by hand, so it always ends in an error.
@@ -64,7 +64,7 @@ class ScheduleTask(QuestionOperation):
 
 @dataclass(frozen=True)
 class GetTaskLogCleanupConfig(ReadOperation):
-    """How often a project forgets its ended tasks, and how long it keeps them."""
+    """Return how often a project removes its ended tasks, and how long it keeps them."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project/task-queue/task_log_cleanup/config"
     project: OfRequest
@@ -75,7 +75,7 @@ class GetTaskLogCleanupConfig(ReadOperation):
 
 @dataclass(frozen=True)
 class SetTaskLogCleanupConfig(ChangeOperation):
-    """How often a project is to forget its ended tasks, and how long it is to keep them."""
+    """Set how often a project removes its ended tasks, and how long it keeps them."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/task-queue/task_log_cleanup/config"
     returns: ClassVar[int] = 204

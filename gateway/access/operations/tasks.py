@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the gateway does by itself, in the background: each the narrowest thing its task needs.
+"""Operations of the gateway's background tasks, each as narrow as its task needs.
 
-No relation is asked for, because the right to it was decided when the task was made; policies are asked, and every run
-is in the audit.
+They demand no relation, because the right was decided when the task was created. Policies decide about them, and every
+run is in the audit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gateway.access.refs import ProjectRef, Ref, WarehouseRef
 
 @dataclass(frozen=True)
 class _InWarehouse:
-    """Part of what changes something in one warehouse."""
+    """Mixin of tasks that change something in one warehouse."""
 
     warehouse: WarehouseRef
 
@@ -29,7 +29,7 @@ class _InWarehouse:
 
 @dataclass(frozen=True)
 class _OfTable(_InWarehouse):
-    """Part of what ends a table, or a view."""
+    """Mixin of tasks that remove a table or a view."""
 
     table_id: UUID
 

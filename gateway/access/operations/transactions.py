@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about several tables at once."""
+"""The commit to several tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uuid import UUID
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation
 from gateway.access.operations.tables import CommitTable, CommitTableCreation
-from gateway.access.refs import NamespaceRef, TableRef
+from gateway.access.refs import NamespaceRef, Table, TabularRef
 from gateway.access.request import InBody, Path
 from gateway.iceberg.errors import (
     BadRequestException,
@@ -52,7 +52,7 @@ class CommitTransaction(ChangeOperation):
             seen.add(key)
 
     def parts(self) -> tuple[CommitTable | CommitTableCreation, ...]:
-        """The commits, in the order of the request."""
+        """Return the commits, in the order of the request."""
         return tuple(self._part(change) for change in self.request.table_changes)
 
     def _part(self, change: CommitTableRequest) -> CommitTable | CommitTableCreation:
@@ -62,7 +62,7 @@ class CommitTransaction(ChangeOperation):
         if any(isinstance(requirement, AssertCreate) for requirement in change.requirements):
             namespace = NamespaceRef(self.warehouse_id, identifier.namespace)
             return CommitTableCreation(namespace, identifier.name, change)
-        return CommitTable(TableRef(self.warehouse_id, identifier), change)
+        return CommitTable(TabularRef(Table, self.warehouse_id, identifier), change)
 
     def demands(self) -> tuple[Demand, ...]:
         return tuple(dict.fromkeys(demand for part in self.parts() for demand in part.demands()))

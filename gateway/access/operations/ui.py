@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page on which people sign in with a browser.
+"""Operations on the page where users sign in with a browser.
 
-Who has no token yet must be able to open it, so it is open; it is the same for everybody and holds nothing but what the
-provider publishes. Everything it shows comes over the interface, with the token of whoever signed in.
+The page is public, because its users have no token yet. It is the same for every caller and holds nothing but what the
+provider publishes. Everything else on it comes over the API with the token of the user who signed in.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gateway.access.operation import Audience, OpenTo, ReadOperation
 
 @dataclass(frozen=True)
 class ShowUi(ReadOperation):
-    """The page on which people sign in and see who they are here and what they may see."""
+    """Show the page on which users sign in and see their identity and what they can see."""
 
     endpoint: ClassVar[str] = "GET /ui"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
@@ -23,7 +23,7 @@ class ShowUi(ReadOperation):
 
 @dataclass(frozen=True)
 class GetUiAsset(ReadOperation):
-    """The script or the style of that page."""
+    """Return the script or the style of the sign-in page."""
 
     endpoint: ClassVar[str] = "GET /ui/{asset}"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about users."""
+"""Operations on users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.protocol.search import SearchRequest
 
 @dataclass(frozen=True)
 class WhoAmI(ReadOperation):
-    """The caller's own user record."""
+    """Return the caller's own user record."""
 
     endpoint: ClassVar[str] = "GET /management/v1/whoami"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "it tells callers about themselves")
@@ -24,7 +24,7 @@ class WhoAmI(ReadOperation):
 
 @dataclass(frozen=True)
 class RegisterSelf(ChangeOperation):
-    """The caller's own user record comes into being; it gives no right."""
+    """Create the caller's own user record. It gives no right."""
 
     endpoint: ClassVar[str] = "POST /management/v1/user"
     returns: ClassVar[int] = 201
@@ -40,7 +40,7 @@ class RegisterSelf(ChangeOperation):
 
 @dataclass(frozen=True)
 class ProvisionUser(ChangeOperation):
-    """Somebody else's user record, before they first come."""
+    """Create the record of another user before their first request."""
 
     endpoint: ClassVar[str] = "POST /management/v1/user"
     returns: ClassVar[int] = 201
@@ -56,7 +56,7 @@ class ProvisionUser(ChangeOperation):
 
 @dataclass(frozen=True)
 class ListUsers(ReadOperation):
-    """All users of the server."""
+    """List all users of the server."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user"
     name_contains: Annotated[str | None, Query("name")] = None
@@ -69,7 +69,7 @@ class ListUsers(ReadOperation):
 
 @dataclass(frozen=True)
 class GetUser(ReadOperation):
-    """One user's record; any verified caller may read it, as in the reference system."""
+    """Return a user's record. Every verified caller may read it, as in Lakekeeper."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}"
     open_to: ClassVar[OpenTo] = OpenTo(
@@ -83,7 +83,7 @@ class GetUser(ReadOperation):
 
 @dataclass(frozen=True)
 class SearchUser(QuestionOperation):
-    """Users whose names, verified addresses or ids are like a text; any verified caller may, as for one user."""
+    """Search users by name, verified address or id. Every verified caller may."""
 
     endpoint: ClassVar[str] = "POST /management/v1/search/user"
     open_to: ClassVar[OpenTo] = OpenTo(
@@ -95,7 +95,7 @@ class SearchUser(QuestionOperation):
 
 @dataclass(frozen=True)
 class _OfUser:
-    """Part of operations on one user's record."""
+    """Mixin of operations on one user's record."""
 
     user: InPath[UserRef]
 
@@ -111,7 +111,7 @@ class _OfUser:
 
 @dataclass(frozen=True)
 class _ChangingUser(_OfUser):
-    """Part of those that write another name and kind."""
+    """Mixin of operations that change name and kind."""
 
     display_name: str
     user_type: str
@@ -119,7 +119,7 @@ class _ChangingUser(_OfUser):
 
 @dataclass(frozen=True)
 class UpdateSelf(_ChangingUser, ChangeOperation):
-    """What the caller is called."""
+    """Change the caller's own name and kind."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "what one is called is one's own; it gives no right")
@@ -127,7 +127,7 @@ class UpdateSelf(_ChangingUser, ChangeOperation):
 
 @dataclass(frozen=True)
 class UpdateUser(_ChangingUser, ChangeOperation):
-    """Write the name and the address of another user."""
+    """Change the name, kind and address of another user."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
     email: str | None = None
@@ -138,14 +138,14 @@ class UpdateUser(_ChangingUser, ChangeOperation):
 
 @dataclass(frozen=True)
 class _DeletingUser(_OfUser):
-    """Part of those that remove a record with every grant to the user."""
+    """Mixin of operations that delete a record with every grant to the user."""
 
     returns: ClassVar[int] = 204
 
 
 @dataclass(frozen=True)
 class DeleteSelf(_DeletingUser, ChangeOperation):
-    """The caller's own record goes, with every grant to the caller."""
+    """Delete the caller's own record with every grant to the caller."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/user/{user_id}"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "everybody may give up what they have")
@@ -153,7 +153,7 @@ class DeleteSelf(_DeletingUser, ChangeOperation):
 
 @dataclass(frozen=True)
 class DeleteUser(_DeletingUser, ChangeOperation):
-    """Somebody's record goes, with every grant to them."""
+    """Delete another user's record with every grant to that user."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/user/{user_id}"
 
@@ -163,7 +163,7 @@ class DeleteUser(_DeletingUser, ChangeOperation):
 
 @dataclass(frozen=True)
 class ListOwnRoles(_OfUser, ReadOperation):
-    """The roles the caller was put into."""
+    """List the roles that the caller is a direct member of."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "it tells callers about themselves")
@@ -171,7 +171,7 @@ class ListOwnRoles(_OfUser, ReadOperation):
 
 @dataclass(frozen=True)
 class ListUserRoles(_OfUser, ReadOperation):
-    """The roles somebody else was put into."""
+    """List the roles that another user is a direct member of."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
 
@@ -181,7 +181,7 @@ class ListUserRoles(_OfUser, ReadOperation):
 
 @dataclass(frozen=True)
 class ListAllOwnRoles(_OfUser, ReadOperation):
-    """The roles the caller is in, also through other roles."""
+    """List the roles that the caller is in, also through other roles."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles/transitive"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "it tells callers about themselves")
@@ -189,7 +189,7 @@ class ListAllOwnRoles(_OfUser, ReadOperation):
 
 @dataclass(frozen=True)
 class ListAllUserRoles(_OfUser, ReadOperation):
-    """The roles somebody else is in, also through other roles."""
+    """List the roles that another user is in, also through other roles."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles/transitive"
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about views through the catalog protocol.
+"""Operations on views in the catalog protocol.
 
 No operation vends credentials for a view: the protocol's `LoadViewResult` has no member for them (August 2026), and a
-view has no data of its own. What it reads is vended table by table.
+view has no data of its own. Credentials are vended for the tables that it reads.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from gateway.access.refs import NamespaceRef, ViewRef
 from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath, PageSize, PageToken, Query
 from gateway.iceberg.wire import CommitViewRequest, CreateViewRequest
+from gateway.obligations.application import Place
 
 
 @dataclass(frozen=True)
 class ListViews(ReadOperation):
-    """The views of a namespace that the caller sees."""
+    """List the views of a namespace that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views"
     namespace: InPath[NamespaceRef]
@@ -39,7 +40,7 @@ class ListViews(ReadOperation):
 
 @dataclass(frozen=True)
 class CreateView(ChangeOperation):
-    """A new view; the creator owns it."""
+    """Create a view. The creator owns it."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/views"
     namespace: InPath[NamespaceRef]
@@ -58,9 +59,11 @@ class CreateView(ChangeOperation):
 
 @dataclass(frozen=True)
 class LoadView(ReadOperation):
-    """A view's metadata, its SQL included."""
+    """Load a view's metadata, its SQL included."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
+    # An engine that has the definition reads what it names: a filter on the view would not be applied.
+    place: ClassVar[Place | None] = Place.LOAD
     view: InPath[ViewRef]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -69,7 +72,7 @@ class LoadView(ReadOperation):
 
 @dataclass(frozen=True)
 class ViewExists(ReadOperation):
-    """Whether the caller sees a view."""
+    """Check that a view exists and the caller sees it."""
 
     endpoint: ClassVar[str] = "HEAD /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
     returns: ClassVar[int] = 204
@@ -81,7 +84,7 @@ class ViewExists(ReadOperation):
 
 @dataclass(frozen=True)
 class CommitView(ChangeOperation):
-    """A change of an existing view: another definition, other properties, another place."""
+    """Commit a change of a view: its definition, properties or location."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
     view: InPath[ViewRef]
@@ -96,9 +99,10 @@ class CommitView(ChangeOperation):
 
 @dataclass(frozen=True)
 class DropView(ChangeOperation):
-    """A view goes. `purge` says whether its metadata files go at once (true), stay (false), or go when the clean-up
-    window is over (None, the protocol's own drop): until then it can be registered again, as with files that stay.
-    `force` as of a table.
+    """Drop a view; `force` overrides its protection.
+
+    `purge` deletes its metadata files at once (true), keeps them (false), or deletes them after the clean-up window
+    (None, the protocol's own drop). While the files exist, the view can be registered again.
     """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"

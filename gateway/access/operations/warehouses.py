@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked about warehouses."""
+"""Operations on warehouses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def parse_states(given: Sequence[str]) -> tuple[bool, ...]:
 
 @dataclass(frozen=True)
 class CreateWarehouse(ChangeOperation):
-    """A new warehouse in a project, after its storage was validated; the creator owns it."""
+    """Create a warehouse in a project after its storage was validated. The creator owns it."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse"
     returns: ClassVar[int] = 201
@@ -54,7 +54,7 @@ class CreateWarehouse(ChangeOperation):
 
 @dataclass(frozen=True)
 class ValidateWarehouseCreation(QuestionOperation):
-    """The checks a creation would make, reported one by one; nothing is created."""
+    """Run the checks of a creation and report each. Nothing is created."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse-creation-validation"
     # Changes nothing: it only tries the store, and takes its trial file away again.
@@ -67,7 +67,7 @@ class ValidateWarehouseCreation(QuestionOperation):
 
 @dataclass(frozen=True)
 class ListWarehouses(ReadOperation):
-    """The warehouses of a project that the caller sees."""
+    """List the warehouses of a project that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse"
     project: OfRequest
@@ -79,7 +79,7 @@ class ListWarehouses(ReadOperation):
 
 @dataclass(frozen=True)
 class GetWarehouse(ReadOperation):
-    """One warehouse, without its secrets."""
+    """Return a warehouse without its secrets."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}"
     warehouse: InPath[WarehouseRef]
@@ -90,14 +90,14 @@ class GetWarehouse(ReadOperation):
 
 @dataclass(frozen=True)
 class _Changing:
-    """A change of one warehouse that is not about what lies in it."""
+    """Mixin of changes of a warehouse itself."""
 
     warehouse: InPath[WarehouseRef]
 
 
 @dataclass(frozen=True)
 class RenameWarehouse(_Changing, ChangeOperation):
-    """Another name; the prefix, which is the id, stays."""
+    """Rename a warehouse. The prefix, which is its id, stays."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/rename"
     new_name: Annotated[str, Body(RenameWarehouseRequest, "new_name")]
@@ -111,7 +111,7 @@ class RenameWarehouse(_Changing, ChangeOperation):
 
 @dataclass(frozen=True)
 class ActivateWarehouse(_Changing, ChangeOperation):
-    """The catalog serves it again."""
+    """Let the catalog serve a warehouse again."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/activate"
 
@@ -121,7 +121,7 @@ class ActivateWarehouse(_Changing, ChangeOperation):
 
 @dataclass(frozen=True)
 class DeactivateWarehouse(_Changing, ChangeOperation):
-    """The catalog answers as if it were not there, for every request that begins afterwards."""
+    """Hide a warehouse from the catalog, for every request that begins afterwards."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/deactivate"
 
@@ -131,8 +131,10 @@ class DeactivateWarehouse(_Changing, ChangeOperation):
 
 @dataclass(frozen=True)
 class DeleteWarehouse(_Changing, ChangeOperation):
-    """An empty warehouse goes, with every grant on it; no file of its storage does. `force` passes over protection,
-    `abandon_files` over files that still wait for their removal, which somebody may have asked for: they stay for good.
+    """Delete an empty warehouse with every grant on it. No file of its storage is deleted.
+
+    `force` overrides protection. `abandon_files` also deletes a warehouse whose files wait for their removal: they stay
+    for good.
     """
 
     endpoint: ClassVar[str] = "DELETE /management/v1/warehouse/{warehouse_id}"
@@ -149,7 +151,7 @@ class DeleteWarehouse(_Changing, ChangeOperation):
 
 @dataclass(frozen=True)
 class SetWarehouseProtection(_Changing, ChangeOperation):
-    """Whether deleting it takes force."""
+    """Set whether a deletion needs `force`."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/protection"
     protected: Annotated[bool, Body(SetProtectionRequest, "protected")]
@@ -163,8 +165,10 @@ class SetWarehouseProtection(_Changing, ChangeOperation):
 
 @dataclass(frozen=True)
 class SetWarehouseManagedBy(_Changing, ChangeOperation):
-    """Whether only instance admins may change it. They alone may say so, of warehouses they see: who is one is a
-    setting and no relation, and the use case refuses everybody else.
+    """Set whether only instance administrators may change a warehouse.
+
+    Only they may set it, on warehouses that they see. A setting names them, no relation does, so the use case checks
+    it.
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/managed-by"
@@ -179,7 +183,7 @@ class SetWarehouseManagedBy(_Changing, ChangeOperation):
 
 @dataclass(frozen=True)
 class SetWarehouseDeleteProfile(_Changing, ChangeOperation):
-    """Whether what is dropped from now on can be brought back, and for how long."""
+    """Set whether tables and views that are dropped from now on can be restored, and for how long."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/delete-profile"
     profile: Annotated[HardDelete | SoftDelete, Body(DeleteProfileRequest, "delete_profile")]
@@ -194,7 +198,7 @@ class SetWarehouseDeleteProfile(_Changing, ChangeOperation):
 
 @dataclass(frozen=True)
 class SetWarehouseFormatVersionPolicy(_Changing, ChangeOperation):
-    """Which format versions tables may be created in, registered with and upgraded to."""
+    """Set the format versions that tables may be created in, registered with and upgraded to."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/format-version-policy"
     request: InBody[FormatVersionPolicyRequest]
@@ -208,7 +212,7 @@ class SetWarehouseFormatVersionPolicy(_Changing, ChangeOperation):
 
 @dataclass(frozen=True)
 class _OfStorage:
-    """Where a warehouse keeps its files, and with which keys."""
+    """Mixin of operations on the storage of a warehouse."""
 
     warehouse: InPath[WarehouseRef]
 
@@ -218,7 +222,7 @@ class _OfStorage:
 
 @dataclass(frozen=True)
 class UpdateWarehouseStorage(_OfStorage, ChangeOperation):
-    """Another profile of the same place, and another credential, after both were tried."""
+    """Change the storage profile of the same location, and the credential, after both were validated."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage"
     request: InBody[UpdateStorageRequest]
@@ -226,7 +230,7 @@ class UpdateWarehouseStorage(_OfStorage, ChangeOperation):
 
 @dataclass(frozen=True)
 class UpdateWarehouseStorageCredential(_OfStorage, ChangeOperation):
-    """Another credential, after it was tried."""
+    """Change the storage credential after it was validated."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage-credential"
     request: InBody[UpdateCredentialRequest]
@@ -234,7 +238,7 @@ class UpdateWarehouseStorageCredential(_OfStorage, ChangeOperation):
 
 @dataclass(frozen=True)
 class ValidateWarehouseStorageProfile(_OfStorage, QuestionOperation):
-    """The checks an update of the storage would make, reported one by one; nothing is changed."""
+    """Run the checks of a storage update and report each. Nothing is changed."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-profile"
     # Changes nothing: it tries the storage, and removes what it wrote there.
@@ -243,7 +247,7 @@ class ValidateWarehouseStorageProfile(_OfStorage, QuestionOperation):
 
 @dataclass(frozen=True)
 class ValidateWarehouseStorageCredential(_OfStorage, QuestionOperation):
-    """The checks an update of the credential would make."""
+    """Run the checks of a credential update and report each. Nothing is changed."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-credential"
     # Changes nothing: it tries the storage, and removes what it wrote there.
@@ -252,7 +256,7 @@ class ValidateWarehouseStorageCredential(_OfStorage, QuestionOperation):
 
 @dataclass(frozen=True)
 class ValidateWarehouseStorageAccess(_OfStorage, QuestionOperation):
-    """Whether the storage does what it has to with the profile and the credential the warehouse has."""
+    """Validate the storage with the profile and the credential of the warehouse."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-access"
     # Changes nothing: it tries the storage, and removes what it wrote there.

@@ -39,8 +39,8 @@ grants = Table(
     Index(None, "object_type", "object_id", "id"),
     Index(None, "principal_type", "principal_id", "id"),
 )
-"""What was granted, to whom, by whom. OpenFGA's tuples are made from these rows (section 5 of the design): one tuple of
-all rows that agree but for `granted_by`.
+"""What was granted, to whom, by whom. OpenFGA's tuples are made from these rows: one tuple of all rows that agree but
+for `granted_by`.
 """
 
 Index(

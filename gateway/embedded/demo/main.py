@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
+import httpx2
 from rich.console import Console
 
 from gateway.embedded import bootstrap, jdk, spark_jars, stack, toolchain
@@ -85,7 +85,7 @@ async def demonstrate(scene: Scene, console: Console, *, pipeline: bool = True) 
     board = Board(console)
     started = time.monotonic()
     scene.spark.work_dir.mkdir(mode=0o700, exist_ok=True)
-    async with httpx.AsyncClient(timeout=CALL_SECONDS, trust_env=False) as http:
+    async with httpx2.AsyncClient(timeout=CALL_SECONDS, trust_env=False) as http:
         people = callers(scene.ready, http)
         lake = await _prepare(people, scene.ready)
         if pipeline:
@@ -109,7 +109,7 @@ async def _prepare(people: dict[str, Caller], ready: Ready) -> Lake:
     for name in ready.users:
         await register(people[name], ready.warehouse)
     reply = await register(people["admin"], ready.warehouse)
-    if reply.status != httpx.codes.OK:
+    if reply.status != httpx2.codes.OK:
         raise SetupRefused(f"admin cannot use the warehouse {ready.warehouse}: {reply} {reply.message}")
     settings = {**reply.body.get("defaults", {}), **reply.body.get("overrides", {})}
     lake = Lake(ready.warehouse, str(settings["prefix"]))
@@ -130,7 +130,7 @@ async def _grants(people: dict[str, Caller], lake: Lake) -> None:
 
 async def _give(lake: Lake, giver: Caller, kind: str, identity: str, relation: str, taker: Caller) -> None:
     reply = await lake.assign(giver, kind, identity, relation, taker)
-    if reply.status not in (httpx.codes.NO_CONTENT, _CONFLICT):  # a second demonstration finds the grant there
+    if reply.status not in (httpx2.codes.NO_CONTENT, _CONFLICT):  # a second demonstration finds the grant there
         raise SetupRefused(
             f"{giver.name} could not give {taker.name} {relation} on the {kind}: {reply} {reply.message}"
         )
@@ -182,7 +182,7 @@ def _judge_first(account: Account) -> Observation:
     return Observation(flights == FLIGHTS and not failed, text)
 
 
-async def _trials(board: Board, world: World, http: httpx.AsyncClient) -> None:
+async def _trials(board: Board, world: World, http: httpx2.AsyncClient) -> None:
     board.say("The door is tried ...")
     for paragraph in (story.strangers, story.one_gold_table, story.no_writing, story.foreign_places):
         await _make(board, paragraph(world))

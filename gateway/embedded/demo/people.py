@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-import httpx
+import httpx2
 
 from gateway.embedded.errors import StackError
 from gateway.embedded.ready import Ready
@@ -52,7 +52,7 @@ class Caller:
     name: str
     id: str
     token: str | None = field(repr=False)
-    http: httpx.AsyncClient = field(repr=False)
+    http: httpx2.AsyncClient = field(repr=False)
     base: str
 
     async def call(
@@ -80,7 +80,7 @@ class Caller:
         return reply.body
 
 
-def callers(ready: Ready, http: httpx.AsyncClient) -> dict[str, Caller]:
+def callers(ready: Ready, http: httpx2.AsyncClient) -> dict[str, Caller]:
     """Everybody the stack knows, by name, and ``nobody``, who has no token."""
     base = ready.catalog_uri.removesuffix("/catalog")
     known = {name: Caller(name, user.id, user.token, http, base) for name, user in ready.users.items()}

@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
+import httpx2
 
 from gateway.embedded.demo import keys
 from gateway.embedded.demo.board import Observation, Trial
@@ -244,7 +244,7 @@ async def steward(world: World) -> list[Trial]:
 class Hours:
     """The contractors' hours, which are data of the Rego policy and replaced at run time by OPA's operator."""
 
-    def __init__(self, opa: OpaAccess, http: httpx.AsyncClient, contractor: str) -> None:
+    def __init__(self, opa: OpaAccess, http: httpx2.AsyncClient, contractor: str) -> None:
         self._opa = opa
         self._http = http
         self._contractor = contractor
@@ -273,7 +273,7 @@ class Hours:
         hours = {"timezone": "UTC", "weekdays": days, "from": start, "until": end}
         await self._request("PUT", {"users": [self._contractor], "roles": [], "hours": hours})
 
-    async def _request(self, method: str, body: Any = None) -> httpx.Response:
+    async def _request(self, method: str, body: Any = None) -> httpx2.Response:
         answer = await self._http.request(
             method,
             f"{self._opa.url}/v1/data/policy_data/contractors",

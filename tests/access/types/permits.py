@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from gateway.access._mint import mint
 from gateway.access.door import Door
-from gateway.access.entrance import Entrance
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.grants import ReadAssignments, WriteAssignments
 from gateway.access.operations.tables import CommitTable, CreateTable, DropTable, LoadTable
 from gateway.access.permit import Permit
-from gateway.access.refs import NamespaceRef, TableIdRef, TableRef, WarehouseRef
+from gateway.access.refs import NamespaceRef, TableRef, WarehouseRef
 from gateway.access.relations import Can
+from gateway.access.request_context import RequestContext
 from gateway.iceberg.wire import CreateTableRequest
 
 
@@ -36,30 +36,30 @@ async def note(permit: Permit[Operation]) -> None:
     """A helper that takes any permit."""
 
 
-async def what_a_permit_is_for(door: Door, entrance: Entrance, table: TableRef) -> None:
-    await drop(await door.admit(entrance, DropTable(table)))
-    await drop(await door.admit(entrance, LoadTable(table)))  # refused
-    await vend(await door.admit(entrance, VendCredentials(table)))
-    await vend(await door.admit(entrance, LoadTable(table)))  # refused
-    await vend(await door.admit(entrance, CommitTable))  # refused
-    await note(await door.admit(entrance, LoadTable(table)))
+async def what_a_permit_is_for(door: Door, context: RequestContext, table: TableRef) -> None:
+    await drop(await door.admit(context, DropTable(table)))
+    await drop(await door.admit(context, LoadTable(table)))  # refused
+    await vend(await door.admit(context, VendCredentials(table)))
+    await vend(await door.admit(context, LoadTable(table)))  # refused
+    await vend(await door.admit(context, CommitTable))  # refused
+    await note(await door.admit(context, LoadTable(table)))
 
 
-async def an_operation_is_no_permit(door: Door, entrance: Entrance, table: TableRef) -> None:
+async def an_operation_is_no_permit(door: Door, context: RequestContext, table: TableRef) -> None:
     await drop(DropTable(table))  # refused
-    await drop(door.admit(entrance, DropTable(table)))  # refused
+    await drop(door.admit(context, DropTable(table)))  # refused
     await drop(None)  # refused
     await drop(Permit[DropTable])  # refused
 
 
 async def an_optional_permit_may_be_missing(
-    door: Door, entrance: Entrance, table: TableRef, namespace: NamespaceRef, request: CreateTableRequest
+    door: Door, context: RequestContext, table: TableRef, namespace: NamespaceRef, request: CreateTableRequest
 ) -> None:
     operation = CreateTable(namespace, request)
-    permit, keys = await door.admit_with(entrance, operation, VendCreationCredentials(namespace, "t"))
+    permit, keys = await door.admit_with(context, operation, VendCreationCredentials(namespace, "t"))
     await create(permit, keys)
     await create(keys, permit)  # refused
-    permit, read = await door.admit_with(entrance, operation, VendCredentials(table))
+    permit, read = await door.admit_with(context, operation, VendCredentials(table))
     await create(permit, read)  # refused
     await vend(read)  # refused
     if read is not None:
@@ -74,7 +74,7 @@ async def a_permit_is_not_widened(permit: Permit[Operation], reading: Permit[Rea
 
 
 async def a_permit_is_not_made_by_hand(
-    permit: Permit[LoadTable], table: TableRef, by_id: TableIdRef, warehouse: WarehouseRef
+    permit: Permit[LoadTable], table: TableRef, by_id: TableRef, warehouse: WarehouseRef
 ) -> None:
     permit.operation = DropTable(table)  # refused
     permit.actor = permit.actor  # refused
@@ -94,5 +94,9 @@ class NoOperation:
     """Not declared as an operation."""
 
 
-async def only_operations_are_admitted(door: Door, entrance: Entrance, permit: Permit[NoOperation]) -> None:  # refused
-    await door.admit(entrance, NoOperation())  # refused
+async def only_operations_are_admitted(
+    door: Door,
+    context: RequestContext,
+    permit: Permit[NoOperation],  # refused
+) -> None:
+    await door.admit(context, NoOperation())  # refused

@@ -21,11 +21,13 @@ from gateway.access.decision import (
 from gateway.access.demand import Demand
 from gateway.access.operation import Durability
 from gateway.access.operations.tables import LoadTable
+from gateway.access.pending_audit import PendingAudit
 from gateway.access.permit import Permit
-from gateway.access.policy import Obligations, PolicyAnswer, Reason
+from gateway.access.policy import PolicyAnswer, Reason
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution
-from gateway.access.trail import Trail
+from gateway.obligations.kinds import NoVending
+from gateway.obligations.merging import Obligations
 from tests.access import world
 
 demand_answers = st.builds(
@@ -44,7 +46,7 @@ policies = st.builds(
     PolicyAnswer,
     allow=st.booleans(),
     reasons=st.lists(st.builds(Reason, code=st.just("late"), message=st.text(max_size=5)), max_size=2).map(tuple),
-    obligations=st.builds(Obligations, no_vending=st.booleans()),
+    obligations=st.sampled_from([Obligations(), Obligations.of(NoVending())]),
 )
 
 
@@ -124,7 +126,7 @@ def test_undecided_is_no() -> None:
 # ---- permits ----
 
 
-def _trail() -> Trail:
+def _trail() -> PendingAudit:
     record = AuditRecord(
         id=world.TABLE_ID,
         format=1,
@@ -133,7 +135,7 @@ def _trail() -> Trail:
         actor=AuditedActor(kind="user", id="oidc~alice"),
         decisions=(AuditedDecision(operation="load_table", outcome="allowed", determined_by="both"),),
     )
-    return Trail(record, Durability.WITH_CHANGE, world.MemoryAudit())
+    return PendingAudit(record, Durability.WITH_CHANGE, world.MemoryAudit())
 
 
 def _minted(decision: Decision) -> Permit[LoadTable]:

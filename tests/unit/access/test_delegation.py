@@ -11,20 +11,20 @@ from uuid import uuid4
 import pytest
 
 from gateway.access.actor import Actor
+from gateway.access.authz_errors import DelegationForbidden, ServerActionForbidden
 from gateway.access.operation import OPERATIONS
 from gateway.access.operations.credentials import VendCredentials
-from gateway.access.operations.exchanging import ExchangeToken, Subject
 from gateway.access.operations.server import GetServerInfo
 from gateway.access.operations.tables import DropTable, LoadTable
+from gateway.access.operations.token_exchange import ExchangeToken, Subject
 from gateway.access.operations.users import WhoAmI
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import RoleRef
-from gateway.access.refusals import DelegationForbidden, ServerActionForbidden
 from gateway.access.relations import Can
 from gateway.iceberg.errors import NoSuchTableException, TableActionForbidden
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import NOW, House, Judge, entrance
+from tests.access.world import NOW, House, Judge, request_context
 
 ENGINE = "oidc~trino"
 FOR_ALICE = Actor.user(world.ALICE.id, engine=ENGINE)
@@ -56,7 +56,7 @@ def house(judge: ByActor) -> House:
 
 async def test_both_are_asked_and_both_must_hold() -> None:
     judge = ByActor()
-    permit = await house(judge).door.admit(entrance(FOR_ALICE), LoadTable(world.TABLE))
+    permit = await house(judge).door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
     assert permit.actor.engine == ENGINE
     assert [(each.relation, each.object) for each in judge.questions[ENGINE]] == [
         (Can.DELEGATE, world.warehouse_row.key)
@@ -68,7 +68,7 @@ async def test_without_delegate_there_is_nothing_whatever_the_user_may() -> None
     for user_has in (True, False):
         here = house(ByActor(user_has=user_has, engine_has=False))
         with pytest.raises(NoSuchTableException) as refused:
-            await here.door.admit(entrance(FOR_ALICE), DropTable(world.TABLE, purge=False))
+            await here.door.admit(request_context(FOR_ALICE), DropTable(world.TABLE, purge=False))
         told.append(refused.value.message)
         (record,) = here.audit.buffered
         assert (record.actor.id, record.actor.engine) == (world.ALICE.id, ENGINE)
@@ -78,7 +78,7 @@ async def test_without_delegate_there_is_nothing_whatever_the_user_may() -> None
 
 async def test_what_the_user_may_not_the_engine_may_not_for_them() -> None:
     with pytest.raises(TableActionForbidden):
-        await house(ByActor(user_has=False)).door.admit(entrance(FOR_ALICE), DropTable(world.TABLE, purge=False))
+        await house(ByActor(user_has=False)).door.admit(request_context(FOR_ALICE), DropTable(world.TABLE, purge=False))
 
 
 async def test_answers_about_the_engine_are_remembered_by_its_own_expiry() -> None:
@@ -86,7 +86,7 @@ async def test_answers_about_the_engine_are_remembered_by_its_own_expiry() -> No
     standing = {"revision": uuid4(), "time_boxes": uuid4(), "next_expiry": None, "engine_next_expiry": here}
     where = house(judge)
     where.resolver.standing = standing
-    await where.door.admit(entrance(FOR_ALICE), LoadTable(world.TABLE))
+    await where.door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
     assert [pin and pin.next_expiry for pin in judge.pins[ENGINE]] == [here]
     assert [pin and pin.next_expiry for pin in judge.pins[world.ALICE.id]] == [None]
 
@@ -110,18 +110,20 @@ async def test_a_credential_ends_with_the_engines_grant() -> None:
     where = house(Ending())
     where.resolver.ends = (end,)
     door = where.door
-    permit = await door.admit(entrance(FOR_ALICE), VendCredentials(world.TABLE))
+    permit = await door.admit(request_context(FOR_ALICE), VendCredentials(world.TABLE))
     assert await door.held_until(permit, NOW + timedelta(hours=1)) == end
-    own = await door.admit(entrance(), VendCredentials(world.TABLE))
+    own = await door.admit(request_context(), VendCredentials(world.TABLE))
     assert await door.held_until(own, NOW + timedelta(hours=1)) is None
 
 
 async def test_management_and_exchanging_are_not_done_in_somebodys_name() -> None:
     for operation in (WhoAmI(), GetServerInfo()):
         with pytest.raises(DelegationForbidden):
-            await house(ByActor()).door.admit(entrance(FOR_ALICE), operation)
+            await house(ByActor()).door.admit(request_context(FOR_ALICE), operation)
     with pytest.raises(ServerActionForbidden):
-        await house(ByActor()).door.admit(entrance(FOR_ALICE), ExchangeToken(Subject(user_id="oidc~bob"), proven=True))
+        await house(ByActor()).door.admit(
+            request_context(FOR_ALICE), ExchangeToken(Subject(user_id="oidc~bob"), proven=True)
+        )
 
 
 async def test_of_everything_that_can_be_asked_only_the_catalog_is_open_to_engines() -> None:
@@ -130,7 +132,7 @@ async def test_of_everything_that_can_be_asked_only_the_catalog_is_open_to_engin
         if example.operation.is_public():
             continue
         try:
-            await house(ByActor()).door.admit(entrance(FOR_ALICE), example.operation)
+            await house(ByActor()).door.admit(request_context(FOR_ALICE), example.operation)
         except (DelegationForbidden, ServerActionForbidden):
             continue
         allowed.add(type(example.operation).__name__)
@@ -140,7 +142,7 @@ async def test_of_everything_that_can_be_asked_only_the_catalog_is_open_to_engin
 
 async def test_who_acts_for_somebody_may_act_as_a_role_and_is_an_engine_still() -> None:
     judge = ByActor()
-    where, come = house(judge), entrance(FOR_ALICE)
+    where, come = house(judge), request_context(FOR_ALICE)
     await where.door.assume(come, RoleRef(world.ROLE_ID))
     assert (come.actor.assumed_role, come.actor.engine) == (world.ROLE_ID, ENGINE)
     judge.engine_has = False
@@ -169,14 +171,14 @@ async def test_an_engine_learns_by_no_role_to_act_as_who_is_in_it(case: str) -> 
             sees = {"not in the role": [Can.READ], "not seeing the role": []}.get(case, [Can.READ, Can.ASSUME])
             return [question.relation in sees or actor.id == ENGINE for question in questions]
 
-    where, come = house(Members()), entrance(FOR_ALICE)
+    where, come = house(Members()), request_context(FOR_ALICE)
     role = RoleRef(uuid4() if case == "in no such role" else world.ROLE_ID)
     await where.door.assume(come, role, project="another" if case == "in another project" else None)
     assert come.assumption is None
     assert come.actor.assumed_role not in (None, world.ROLE_ID)
     with pytest.raises(NoSuchTableException) as refused:
         await where.door.admit(come, LoadTable(world.TABLE))
-    member = entrance(FOR_ALICE)
+    member = request_context(FOR_ALICE)
     case = "in the role"
     await where.door.assume(member, RoleRef(world.ROLE_ID))
     assert member.actor.assumed_role == world.ROLE_ID
@@ -192,5 +194,5 @@ def test_an_engine_has_no_part_in_administration_and_a_guise_of_its_own() -> Non
 
 async def test_policies_are_told_of_the_engine() -> None:
     where = house(ByActor())
-    await where.door.admit(entrance(FOR_ALICE), LoadTable(world.TABLE))
+    await where.door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
     assert where.rules.asked[0].actor.engine == ENGINE

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from gateway.access.describe import describe_target
-from gateway.access.refs import NamespaceRef, TableRef
+from gateway.access.refs import NamespaceRef, Table, TabularRef
 from gateway.access.resolved import (
     FormerNames,
     Resolution,
@@ -58,7 +58,7 @@ def test_what_does_not_exist_has_no_ids_and_no_former_names() -> None:
 
 
 def test_a_list_of_former_names_that_was_cut_anywhere_is_not_complete() -> None:
-    ref = TableRef(W, TableIdentifier(SPACE, "t"))
+    ref = TabularRef(Table, W, TableIdentifier(SPACE, "t"))
     for own, above in ((True, True), (False, True), (True, False)):
         row = ResolvedTable(
             id=T,

@@ -14,22 +14,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
+from gateway.access.authz_errors import NotAuthenticated
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.grants import READ_ASSIGNMENTS
 from gateway.access.operations.system import GetHealth
 from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
-from gateway.access.outage import DecisionEngineUnavailable
-from gateway.access.policy import Obligations, PolicyAnswer, PolicyRequest
+from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType, TableIdRef
-from gateway.access.refusals import NotAuthenticated
+from gateway.access.refs import (
+    NOBODY_HAS_THIS_ID,
+    ObjectKey,
+    ObjectType,
+    Table,
+    TabularRef,
+)
 from gateway.access.relations import Can
 from gateway.iceberg.codec import decode
 from gateway.iceberg.errors import BadRequestException, CatalogError
 from gateway.iceberg.wire import CreateTableRequest
+from gateway.obligations.kinds import CredentialLife
+from gateway.obligations.merging import Obligations
 from tests.access import world
-from tests.access.world import DENIED, House, Judge, MemoryAudit, entrance
+from tests.access.world import DENIED, House, Judge, MemoryAudit, request_context
 
 (_READ_TABLE_ASSIGNMENTS,) = (each for each in READ_ASSIGNMENTS if each.__name__ == "ReadTableAssignments")
 
@@ -49,7 +57,7 @@ def only(*relations: Can) -> Judge:
 
 async def refusal(house: House, operation: Operation) -> CatalogError:
     """What `operation` is refused with; that it is refused, and that no permit and no trail are left of it."""
-    at = entrance()
+    at = request_context()
     with pytest.raises(CatalogError) as raised:
         await house.door.admit(at, operation)
     assert (at.admitted, at.trails) == (set(), [])
@@ -109,10 +117,10 @@ async def test_seeing_is_not_doing() -> None:
 
 
 async def test_who_holds_the_relation_itself_sees_the_object() -> None:
-    """`manage_grants` opens the grants of what is otherwise invisible (lakekeeper.md, appendix B)."""
+    """`manage_grants` opens the grants of what is otherwise invisible."""
     house = House(judge=only(Can.READ_ASSIGNMENTS))
-    operation = _READ_TABLE_ASSIGNMENTS(TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID))
-    await house.door.admit(entrance(), operation)
+    operation = _READ_TABLE_ASSIGNMENTS(TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID))
+    await house.door.admit(request_context(), operation)
     assert (await refusal(House(judge=only(Can.READ_ASSIGNMENTS)), LOAD)).code == 404
 
 
@@ -181,7 +189,7 @@ async def test_what_is_merely_truthy_is_no_yes(truthy: Any) -> None:
 async def test_an_unexpected_error_of_an_engine_is_no_yes_either() -> None:
     house = House()
     house.judge = Broken(ZeroDivisionError())  # type: ignore[assignment]  # as above
-    at = entrance()
+    at = request_context()
     with pytest.raises(BaseExceptionGroup) as raised:
         await house.door.admit(at, LOAD)
     assert raised.group_contains(ZeroDivisionError)
@@ -248,7 +256,7 @@ async def test_both_engines_are_asked_at_the_same_time() -> None:
     house = House()
     house.judge = house.rules = Meeting()  # type: ignore[assignment]  # it is both
     async with asyncio.timeout(30):
-        await house.door.admit(entrance(), LOAD)
+        await house.door.admit(request_context(), LOAD)
 
 
 # ---- the audit ----
@@ -270,7 +278,7 @@ async def test_a_refusal_that_cannot_be_recorded_tells_nothing_about_the_object(
 async def test_reads_are_buffered_and_settled_and_the_rest_is_not_until_it_is_durable() -> None:
     house = House()
     for operation, settled in ((LOAD, True), (VEND, False), (DROP, False)):
-        at = entrance()
+        at = request_context()
         permit = await house.door.admit(at, operation)
         assert permit.trail.settled is settled
         assert at.may_answer(frozenset({type(operation)})) is settled
@@ -279,12 +287,12 @@ async def test_reads_are_buffered_and_settled_and_the_rest_is_not_until_it_is_du
 
 async def test_the_strictest_durability_of_what_was_allowed_counts() -> None:
     house = House()
-    permit, keys = await house.door.admit_with(entrance(), LOAD, VEND)
+    permit, keys = await house.door.admit_with(request_context(), LOAD, VEND)
     assert keys is not None
     assert permit.trail is keys.trail
     assert not permit.trail.settled
     refused = House(judge=only(SEES, Can.GET_METADATA))
-    permit, keys = await refused.door.admit_with(entrance(), LOAD, VEND)
+    permit, keys = await refused.door.admit_with(request_context(), LOAD, VEND)
     assert keys is None
     assert permit.trail.settled, "no keys, no commit to wait for"
 
@@ -293,7 +301,7 @@ async def test_the_strictest_durability_of_what_was_allowed_counts() -> None:
 
 
 async def test_an_optional_operation_that_is_refused_grants_nothing_and_breaks_nothing() -> None:
-    house, at = House(judge=only(SEES, Can.GET_METADATA)), entrance()
+    house, at = House(judge=only(SEES, Can.GET_METADATA)), request_context()
     permit, keys = await house.door.admit_with(at, LOAD, VEND)
     assert permit.operation is LOAD
     assert keys is None
@@ -313,7 +321,7 @@ async def test_a_policy_may_refuse_the_keys_alone() -> None:
 
     house = House()
     house.rules = KeepKeys()  # type: ignore[assignment]  # another policy
-    permit, keys = await house.door.admit_with(entrance(), LOAD, VEND)
+    permit, keys = await house.door.admit_with(request_context(), LOAD, VEND)
     assert permit.operation is LOAD
     assert keys is None
 
@@ -321,13 +329,13 @@ async def test_a_policy_may_refuse_the_keys_alone() -> None:
 async def test_the_first_operation_decides_whatever_the_second_would_say() -> None:
     house = House(judge=only(Can.READ_DATA))
     with pytest.raises(CatalogError) as raised:
-        await house.door.admit_with(entrance(), LOAD, VEND)
+        await house.door.admit_with(request_context(), LOAD, VEND)
     assert raised.value.code == 404
 
 
 async def test_two_operations_cost_one_round() -> None:
     house = House()
-    await house.door.admit_with(entrance(), CREATE, KEYS)
+    await house.door.admit_with(request_context(), CREATE, KEYS)
     assert len(house.resolver.asked) == len(house.judge.asked) == len(house.rules.asked) == 1
     assert len(house.judge.asked[0]) == len(set(house.judge.asked[0])), "no question twice"
     assert [question.operation for question in house.rules.asked[0].questions] == [
@@ -340,23 +348,26 @@ async def test_obligations_stay_with_their_operation() -> None:
     class Shorten:
         async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
             return tuple(
-                PolicyAnswer(allow=True, obligations=Obligations(max_credential_seconds=900 + index))
+                PolicyAnswer(allow=True, obligations=Obligations.of(CredentialLife(900 + index)))
                 for index, _ in enumerate(request.questions)
             )
 
     house = House()
     house.rules = Shorten()  # type: ignore[assignment]  # another policy
-    permit, keys = await house.door.admit_with(entrance(), LOAD, VEND)
+    permit, keys = await house.door.admit_with(request_context(), LOAD, VEND)
     assert keys is not None
-    assert (permit.obligations.max_credential_seconds, keys.obligations.max_credential_seconds) == (900, 901)
+    assert (permit.obligations, keys.obligations) == (
+        Obligations.of(CredentialLife(900)),
+        Obligations.of(CredentialLife(901)),
+    )
 
 
 # ---- what a permit says ----
 
 
 async def test_optional_demands_decide_how_and_not_whether() -> None:
-    reader = await House(judge=only(SEES, Can.READ_DATA)).door.admit(entrance(), VEND)
-    writer = await House(judge=only(SEES, Can.READ_DATA, Can.WRITE_DATA)).door.admit(entrance(), VEND)
+    reader = await House(judge=only(SEES, Can.READ_DATA)).door.admit(request_context(), VEND)
+    writer = await House(judge=only(SEES, Can.READ_DATA, Can.WRITE_DATA)).door.admit(request_context(), VEND)
     assert not reader.holds(Can.WRITE_DATA, world.TABLE)
     assert writer.holds(Can.WRITE_DATA, world.TABLE)
     assert not writer.holds(Can.DROP, world.TABLE), "what was not asked is not held"
@@ -364,7 +375,7 @@ async def test_optional_demands_decide_how_and_not_whether() -> None:
 
 async def test_nobody_is_asked_about_what_is_open_to_all() -> None:
     house = House()
-    await house.door.admit(entrance(Actor.anonymous()), GetHealth())
+    await house.door.admit(request_context(Actor.anonymous()), GetHealth())
     assert (house.judge.asked, house.rules.asked) == ([], [])
 
 
@@ -372,9 +383,9 @@ async def test_without_a_token_nothing_is_looked_up() -> None:
     house = House()
     for operation in (LOAD, DROP):
         with pytest.raises(NotAuthenticated):
-            await house.door.admit(entrance(Actor.anonymous()), operation)
+            await house.door.admit(request_context(Actor.anonymous()), operation)
     with pytest.raises(NotAuthenticated):
-        await house.door.admit_with(entrance(Actor.anonymous()), GetHealth(), VEND)
+        await house.door.admit_with(request_context(Actor.anonymous()), GetHealth(), VEND)
     assert (house.resolver.asked, house.judge.asked, house.audit.buffered) == ([], [], [])
 
 
@@ -391,7 +402,7 @@ async def test_no_mixture_of_answers_opens_more_than_it_says(held: set[Can], the
         house.resolver.rows.clear()
     for operation, needs in ((LOAD, Can.GET_METADATA), (VEND, Can.READ_DATA), (DROP, Can.DROP)):
         try:
-            permit: object = await house.door.admit(entrance(), operation)
+            permit: object = await house.door.admit(request_context(), operation)
         except CatalogError:
             permit = None
         assert (permit is not None) is (there and allowed and needs in held)
@@ -404,7 +415,7 @@ async def test_no_mixture_of_answers_opens_more_than_it_says(held: set[Can], the
 async def test_a_list_is_filtered_in_order_and_complete_or_fails() -> None:
     keys = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(5)]
     house = House()
-    permit = await house.door.admit(entrance(), ListTables(world.NAMESPACE))
+    permit = await house.door.admit(request_context(), ListTables(world.NAMESPACE))
     house.judge.answer = lambda question: keys.index(question.object) % 2 == 0
     assert await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys) == [True, False, True, False, True]
     asked = len(house.judge.asked)
@@ -422,7 +433,7 @@ async def test_a_list_is_filtered_in_order_and_complete_or_fails() -> None:
 async def test_a_filter_takes_no_wrong_number_of_answers_and_nothing_merely_truthy(broken: Any) -> None:
     keys = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(3)]
     house = House()
-    permit = await house.door.admit(entrance(), ListTables(world.NAMESPACE))
+    permit = await house.door.admit(request_context(), ListTables(world.NAMESPACE))
     house.judge = Broken(broken)  # type: ignore[assignment]  # what a broken adapter gives
     try:
         seen = await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys)

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
+from gateway.access.authz_errors import TooManyGroups
 from gateway.access.operations.tables import LoadTable
 from gateway.access.operations.users import WhoAmI
-from gateway.access.refusals import TooManyGroups
 from tests.access import world
-from tests.access.world import House, entrance
+from tests.access.world import House, request_context
 
 GIL = Actor.user("corp~gil", groups=("readers", "writers"))
 ROLES = tuple((f"00000000-0000-4000-8000-{number:012d}", world.PROJECT_ID) for number in range(101))
@@ -25,14 +25,14 @@ def _house(*by_group: tuple[str, str]) -> House:
 
 async def test_the_permit_and_the_question_are_of_a_caller_in_the_roles_of_the_groups() -> None:
     house = _house(*ROLES[:2])
-    permit = await house.door.admit(entrance(GIL), LoadTable(world.TABLE))
+    permit = await house.door.admit(request_context(GIL), LoadTable(world.TABLE))
     assert permit.actor.group_roles == tuple(sorted(role for role, _ in ROLES[:2]))
     assert permit.actor.id == GIL.id
 
 
 async def test_who_acts_as_a_role_brings_no_group_along_and_may_be_in_that_role_by_a_group() -> None:
     house = _house(*ROLES[:2])
-    visit = entrance(GIL)
+    visit = request_context(GIL)
     await house.door.assume(visit, world.ROLE)
     assert visit.actor.group_roles, "being in the role may rest on a group, and is asked about again with it"
     resolution = await house.resolver.resolve((), GIL)
@@ -43,21 +43,21 @@ async def test_who_acts_as_a_role_brings_no_group_along_and_may_be_in_that_role_
 async def test_more_than_a_hundred_are_refused_whatever_is_asked_for_and_it_is_written_down() -> None:
     house = _house(*ROLES)
     with pytest.raises(TooManyGroups) as refused:
-        await house.door.admit(entrance(GIL), LoadTable(world.TABLE))
+        await house.door.admit(request_context(GIL), LoadTable(world.TABLE))
     assert refused.value.code == 403
     [record] = house.audit.buffered
     assert record.decisions[0].failure == "TooManyGroups"
     assert house.judge.asked == [], "nobody is asked a question that has no room"
-    assert (await _house(*ROLES[:100]).door.admit(entrance(GIL), LoadTable(world.TABLE))).actor.group_roles
+    assert (await _house(*ROLES[:100]).door.admit(request_context(GIL), LoadTable(world.TABLE))).actor.group_roles
 
 
 async def test_what_needs_no_relationship_minds_no_number_of_groups() -> None:
-    assert (await _house(*ROLES).door.admit(entrance(GIL), WhoAmI())).actor.id == GIL.id
+    assert (await _house(*ROLES).door.admit(request_context(GIL), WhoAmI())).actor.id == GIL.id
 
 
 async def test_a_caller_without_groups_has_none_whatever_the_resolver_says() -> None:
     house = _house(*ROLES)
-    permit = await house.door.admit(entrance(world.ALICE), LoadTable(world.TABLE))
+    permit = await house.door.admit(request_context(world.ALICE), LoadTable(world.TABLE))
     assert permit.actor.group_roles == ()
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from gateway.access.authz_errors import WarehouseNotActive
 from gateway.access.operation import Operation
 from gateway.access.operations.config import GetConfig
 from gateway.access.operations.credentials import VendCredentials
@@ -13,13 +14,12 @@ from gateway.access.operations.grants import READ_ASSIGNMENTS
 from gateway.access.operations.namespaces import ListNamespaces, LoadNamespace
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.access.operations.warehouses import ActivateWarehouse, DeleteWarehouse, GetWarehouse
-from gateway.access.refs import TableIdRef
-from gateway.access.refusals import WarehouseNotActive
+from gateway.access.refs import Table, TabularRef
 from gateway.access.relations import VISIBLE_BY
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
 from gateway.iceberg.errors import NoSuchTableException
 from tests.access import world
-from tests.access.world import DENIED, House, entrance
+from tests.access.world import DENIED, House, request_context
 
 (_READ_TABLE_ASSIGNMENTS,) = (each for each in READ_ASSIGNMENTS if each.__name__ == "ReadTableAssignments")
 
@@ -55,7 +55,7 @@ async def test_the_catalog_tells_who_may_see_it_and_the_audit_why(operation: Ope
     house = House()
     deactivate(house)
     with pytest.raises(WarehouseNotActive):
-        await house.door.admit(entrance(), operation)
+        await house.door.admit(request_context(), operation)
     [record] = house.audit.buffered
     assert record.decisions[0].failure == "WarehouseNotActive"
     assert record.outcome == "hidden"
@@ -66,17 +66,17 @@ async def test_who_sees_without_the_right_is_told_the_same_and_who_does_not_see_
     deactivate(house)
     house.judge.answer = lambda question: question.relation is VISIBLE_BY.get(question.object.type)
     with pytest.raises(WarehouseNotActive):
-        await house.door.admit(entrance(), DropTable(world.TABLE))
+        await house.door.admit(request_context(), DropTable(world.TABLE))
     house.rules.answer = DENIED
     with pytest.raises(WarehouseNotActive):
-        await house.door.admit(entrance(), LoadTable(world.TABLE))
+        await house.door.admit(request_context(), LoadTable(world.TABLE))
     house.judge.answer = lambda _: False
     with pytest.raises(NoSuchTableException) as hidden:
-        await house.door.admit(entrance(), LoadTable(world.TABLE))
+        await house.door.admit(request_context(), LoadTable(world.TABLE))
     absent = House()
     del absent.resolver.rows[world.TABLE]
     with pytest.raises(NoSuchTableException) as missing:
-        await absent.door.admit(entrance(), LoadTable(world.TABLE))
+        await absent.door.admit(request_context(), LoadTable(world.TABLE))
     assert hidden.value.message == missing.value.message
 
 
@@ -86,18 +86,18 @@ async def test_who_sees_without_the_right_is_told_the_same_and_who_does_not_see_
         GetWarehouse(world.WAREHOUSE),
         ActivateWarehouse(world.WAREHOUSE),
         DeleteWarehouse(world.WAREHOUSE),
-        _READ_TABLE_ASSIGNMENTS(TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)),
+        _READ_TABLE_ASSIGNMENTS(TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)),
     ],
 )
 async def test_management_goes_on(operation: Operation) -> None:
     house = House()
     deactivate(house)
-    assert (await house.door.admit(entrance(), operation)).operation is operation
+    assert (await house.door.admit(request_context(), operation)).operation is operation
 
 
 async def test_what_was_admitted_before_is_refused_when_it_is_decided_again() -> None:
     house = House()
-    permit = await house.door.admit(entrance(), DropTable(world.TABLE))
+    permit = await house.door.admit(request_context(), DropTable(world.TABLE))
     deactivate(house)
     with pytest.raises(WarehouseNotActive):
         await permit.decide_again()
@@ -107,4 +107,4 @@ async def test_keys_asked_for_beside_a_load_are_refused_with_it() -> None:
     house = House()
     deactivate(house)
     with pytest.raises(WarehouseNotActive):
-        await house.door.admit_with(entrance(), LoadTable(world.TABLE), VendCredentials(world.TABLE))
+        await house.door.admit_with(request_context(), LoadTable(world.TABLE), VendCredentials(world.TABLE))

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from gateway.access.operations.deleted import UndropTabulars
-from gateway.access.refs import KeptTableRef
+from gateway.access.refs import Table, TabularRef
 from tests.access import world
 from tests.access.examples import EXAMPLES, Example
 
@@ -20,5 +20,5 @@ def test_every_operation_has_a_number_of_questions(example: Example) -> None:
 
 def test_an_undrop_is_charged_with_its_targets() -> None:
     """Each part of an undrop is an undrop, with itself as its only part."""
-    targets = tuple(KeptTableRef(world.WAREHOUSE_ID, uuid4()) for _ in range(3))
+    targets = tuple(TabularRef(Table, world.WAREHOUSE_ID, uuid4(), dropped=True) for _ in range(3))
     assert UndropTabulars(world.WAREHOUSE, targets).questions() == 3

@@ -10,15 +10,15 @@ from uuid import UUID
 
 import pytest
 
+from gateway.access.authz_errors import TaskNotFound
 from gateway.access.decision import Decision as Verdict
 from gateway.access.decision import DeterminedBy, Failure, Outcome, all_of, undecided
 from gateway.access.operations.tables import CommitTable
 from gateway.access.operations.task_control import ControlTasks, FoundTask
 from gateway.access.operations.transactions import MAX_TABLES, CommitTransaction
-from gateway.access.policy import Obligations, PolicyAnswer, PolicyRequest, Reason, strictest
+from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
 from gateway.access.ports import Question
-from gateway.access.refs import KeptTableRef, KeptViewRef, ObjectType, TableRef
-from gateway.access.refusals import TaskNotFound
+from gateway.access.refs import ObjectType, Table, TableRef, TabularRef, View, ViewRef
 from gateway.access.relations import VISIBLE_BY, Can
 from gateway.iceberg.codec import decode
 from gateway.iceberg.errors import (
@@ -33,9 +33,11 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import CommitTransactionRequest
+from gateway.obligations.kinds import AppendOnly, CredentialLife, HiddenOperations, NoVending
+from gateway.obligations.merging import Obligations
 from gateway.protocol.tasks import ControlTasksRequest
 from tests.access import world
-from tests.access.world import House, Judge, TableResolver, entrance
+from tests.access.world import House, Judge, TableResolver, request_context
 
 
 def transaction(*names: str, create: Sequence[str] = ()) -> CommitTransaction:
@@ -59,7 +61,7 @@ def house(*names: str, judge: Judge | None = None) -> House:
         id = world.TABLE_ID.__class__(int=world.TABLE_ID.int + 100 + number)
         row: Any = world.table_row
         identifier = TableIdentifier(world.INNER, name)
-        resolver.rows[TableRef(world.WAREHOUSE_ID, identifier)] = type(row)(
+        resolver.rows[TabularRef(Table, world.WAREHOUSE_ID, identifier)] = type(row)(
             **{**{f: getattr(row, f) for f in row.__struct_fields__}, "id": id, "identifier": identifier}
         )
     return House(resolver=resolver, judge=judge or Judge())
@@ -82,7 +84,7 @@ class PerQuestion:
 
 async def test_one_round_asks_everything_about_all_tables() -> None:
     at = house("a", "b", "c")
-    await at.door.admit(entrance(), transaction("a", "b", "c", "new", create=["new"]))
+    await at.door.admit(request_context(), transaction("a", "b", "c", "new", create=["new"]))
     assert (len(at.resolver.asked), len(at.judge.asked), len(at.rules.asked)) == (1, 1, 1)
     questions = at.rules.asked[0].questions
     assert [(each.operation, each.resource.name) for each in questions] == [
@@ -100,7 +102,7 @@ async def test_one_forbidden_table_refuses_the_transaction_and_is_the_one_that_i
         return question.relation is not Can.COMMIT or not question.object.id.endswith(f"{0x6 + 101:x}")
 
     at = house("a", "b", "c", judge=Judge(all_but_b))
-    request = entrance()
+    request = request_context()
     with pytest.raises(TableActionForbidden):
         await at.door.admit(request, transaction("a", "b", "c"))
     assert (request.admitted, request.trails) == (set(), [])
@@ -115,18 +117,18 @@ async def test_one_forbidden_table_refuses_the_transaction_and_is_the_one_that_i
 
 async def test_one_absent_table_hides_the_transaction() -> None:
     with pytest.raises(NoSuchTableException, match=r"Table does not exist: sales\.eu\.b"):
-        await house("a").door.admit(entrance(), transaction("a", "b"))
+        await house("a").door.admit(request_context(), transaction("a", "b"))
 
 
 async def test_a_policy_against_one_table_refuses_the_transaction() -> None:
     at = house("a", "b")
     at.rules = PerQuestion("b")  # type: ignore[assignment]  # it is asked like the house's own
     with pytest.raises(CatalogError, match=r"commit_transaction is not allowed .*closed: Closed\."):
-        await at.door.admit(entrance(), transaction("a", "b"))
+        await at.door.admit(request_context(), transaction("a", "b"))
 
 
 async def test_an_allowed_transaction_admits_itself_and_is_told_with_its_parts() -> None:
-    at, request = house("a", "b"), entrance()
+    at, request = house("a", "b"), request_context()
     permit = await at.door.admit(request, transaction("a", "b"))
     assert request.admitted == {CommitTransaction}
     commits = [part for part in permit.operation.parts() if isinstance(part, CommitTable)]
@@ -151,7 +153,7 @@ def test_a_transaction_names_each_table_once() -> None:
 
 
 def test_all_of_several_verdicts_is_the_first_refusal() -> None:
-    yes = Verdict(Outcome.ALLOWED, DeterminedBy.BOTH, obligations=Obligations(no_vending=True))
+    yes = Verdict(Outcome.ALLOWED, DeterminedBy.BOTH, obligations=Obligations.of(NoVending()))
     no = Verdict(Outcome.FORBIDDEN, DeterminedBy.OPA, Failure.DENIED_BY_POLICY)
     hidden = Verdict(Outcome.HIDDEN, DeterminedBy.OPENFGA, Failure.RESOURCE_NOT_FOUND)
     assert all_of([yes, hidden, no]) is hidden
@@ -161,23 +163,21 @@ def test_all_of_several_verdicts_is_the_first_refusal() -> None:
 
 @pytest.mark.threat("LG-DEC-25")
 def test_of_several_obligations_the_strictest_hold() -> None:
-    both = strictest(
-        [
-            Obligations(max_credential_seconds=900, hide_operations=("a",)),
-            Obligations(max_credential_seconds=1800, append_only=True, hide_operations=("a", "b")),
-            Obligations(no_vending=True),
-        ]
+    both = Obligations().merged(
+        Obligations.of(CredentialLife(900), HiddenOperations(frozenset({"a"}))),
+        Obligations.of(CredentialLife(1800), AppendOnly(), HiddenOperations(frozenset({"a", "b"}))),
+        Obligations.of(NoVending()),
     )
-    assert both == Obligations(
-        max_credential_seconds=900, no_vending=True, append_only=True, hide_operations=("a", "b")
+    assert both == Obligations.of(
+        CredentialLife(900), NoVending(), AppendOnly(), HiddenOperations(frozenset({"a", "b"}))
     )
-    assert strictest([Obligations(), Obligations()]) == Obligations()
+    assert Obligations().merged(Obligations()) == Obligations()
 
 
 _TASKS = [UUID(int=number) for number in range(1, 5)]
 
 
-def steering(*about: KeptTableRef | KeptViewRef | None, by_all: bool = False) -> ControlTasks:
+def steering(*about: TableRef | ViewRef | None, by_all: bool = False) -> ControlTasks:
     """Cancelling tasks that are about these."""
     ids = _TASKS[: len(about)]
     body = {"action": {"action-type": "cancel"}, "task-ids": [str(id) for id in ids]}
@@ -185,14 +185,14 @@ def steering(*about: KeptTableRef | KeptViewRef | None, by_all: bool = False) ->
     return ControlTasks(world.WAREHOUSE, decode(json.dumps(body).encode(), ControlTasksRequest), found, by_all)
 
 
-_OF_TABLE = KeptTableRef(world.WAREHOUSE_ID, world.TABLE_ID)
-_OF_VIEW = KeptViewRef(world.WAREHOUSE_ID, world.VIEW_ID)
+_OF_TABLE = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID, dropped=True)
+_OF_VIEW = TabularRef(View, world.WAREHOUSE_ID, world.VIEW_ID, dropped=True)
 
 
 @pytest.mark.parametrize("by_all", [False, True])
 async def test_policies_see_what_each_task_is_about_and_one_refusal_keeps_all_from_being_steered(by_all: bool) -> None:
     at = House()
-    await at.door.admit(entrance(), steering(_OF_TABLE, None, _OF_VIEW, _OF_TABLE, by_all=by_all))
+    await at.door.admit(request_context(), steering(_OF_TABLE, None, _OF_VIEW, _OF_TABLE, by_all=by_all))
     asked = at.rules.asked[0].questions
     assert [(each.resource.type, each.resource.id, each.facts["task_ids"]) for each in asked] == [
         ("table", str(world.TABLE_ID), (str(_TASKS[0]), str(_TASKS[3]))),
@@ -202,7 +202,7 @@ async def test_policies_see_what_each_task_is_about_and_one_refusal_keeps_all_fr
     assert {each.facts["action"] for each in asked} == {"cancel"}
     closed: Any = PerQuestion("recent")
     with pytest.raises(ViewActionForbidden if not by_all else WarehouseActionForbidden, match="closed: Closed"):
-        await House(rules=closed).door.admit(entrance(), steering(_OF_TABLE, _OF_VIEW, by_all=by_all))
+        await House(rules=closed).door.admit(request_context(), steering(_OF_TABLE, _OF_VIEW, by_all=by_all))
 
 
 async def test_steering_takes_the_right_on_each_thing_or_on_all_tasks_and_on_what_is_gone_the_latter() -> None:
@@ -211,8 +211,8 @@ async def test_steering_takes_the_right_on_each_thing_or_on_all_tasks_and_on_wha
         return House(judge=Judge(answer=lambda question: question.relation in seen))
 
     of_things, of_all = holding(Can.CONTROL_TASKS), holding(Can.CONTROL_ALL_TASKS)
-    await of_things.door.admit(entrance(), steering(_OF_TABLE, _OF_VIEW))
-    await of_all.door.admit(entrance(), steering(_OF_TABLE, None, by_all=True))
+    await of_things.door.admit(request_context(), steering(_OF_TABLE, _OF_VIEW))
+    await of_all.door.admit(request_context(), steering(_OF_TABLE, None, by_all=True))
     for at, refused, kind in (
         (of_all, steering(_OF_TABLE), TableActionForbidden),
         (of_things, steering(_OF_TABLE, None), WarehouseActionForbidden),
@@ -220,11 +220,14 @@ async def test_steering_takes_the_right_on_each_thing_or_on_all_tasks_and_on_wha
         (holding(), steering(_OF_VIEW), ViewActionForbidden),
     ):
         with pytest.raises(kind):
-            await at.door.admit(entrance(), refused)
+            await at.door.admit(request_context(), refused)
 
 
 async def test_who_does_not_see_what_a_task_is_about_is_told_that_there_is_no_such_task() -> None:
     unseen = Judge(answer=lambda question: question.object.type is ObjectType.WAREHOUSE)
-    for at, about in ((House(judge=unseen), _OF_TABLE), (House(), KeptTableRef(world.WAREHOUSE_ID, UUID(int=99)))):
+    for at, about in (
+        (House(judge=unseen), _OF_TABLE),
+        (House(), TabularRef(Table, world.WAREHOUSE_ID, UUID(int=99), dropped=True)),
+    ):
         with pytest.raises(TaskNotFound, match=f"^Task does not exist: {_TASKS[1]}$"):
-            await at.door.admit(entrance(), steering(None, about))
+            await at.door.admit(request_context(), steering(None, about))

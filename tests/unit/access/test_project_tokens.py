@@ -6,18 +6,18 @@ from __future__ import annotations
 import pytest
 
 from gateway.access.actor import Actor
+from gateway.access.authz_errors import ProjectNotFound, ProjectTokenForbidden, ServerActionForbidden
 from gateway.access.operation import Operation
 from gateway.access.operations.projects import CreateProject, GetProject, ListProjects
 from gateway.access.operations.server import Bootstrap
 from gateway.access.operations.tables import LoadTable
 from gateway.access.operations.users import DeleteSelf, RegisterSelf, UpdateSelf, WhoAmI
 from gateway.access.refs import ProjectRef, UserRef
-from gateway.access.refusals import ProjectNotFound, ProjectTokenForbidden, ServerActionForbidden
 from gateway.access.resolved import ResolvedProject
 from gateway.iceberg.errors import NoSuchTableException
 from gateway.protocol.server import BootstrapRequest
 from tests.access import world
-from tests.access.world import House, entrance
+from tests.access.world import House, request_context
 
 HERE = Actor.user(world.ALICE.id, project=world.PROJECT_ID)
 ELSEWHERE = Actor.user(world.ALICE.id, project="another")
@@ -27,24 +27,24 @@ ELSEWHERE = Actor.user(world.ALICE.id, project="another")
     "operation", [GetProject(world.PROJECT), LoadTable(world.TABLE), ListProjects(), WhoAmI(), RegisterSelf()]
 )
 async def test_in_its_project_it_is_a_token_like_others(operation: Operation) -> None:
-    permit = await House().door.admit(entrance(HERE), operation)
+    permit = await House().door.admit(request_context(HERE), operation)
     assert permit.actor.within == world.PROJECT_ID
 
 
 async def test_nothing_of_another_project_is_there_whatever_the_user_may() -> None:
     house = House()
     with pytest.raises(NoSuchTableException):
-        await house.door.admit(entrance(ELSEWHERE), LoadTable(world.TABLE))
+        await house.door.admit(request_context(ELSEWHERE), LoadTable(world.TABLE))
     with pytest.raises(ProjectNotFound):
-        await house.door.admit(entrance(ELSEWHERE), GetProject(world.PROJECT))
+        await house.door.admit(request_context(ELSEWHERE), GetProject(world.PROJECT))
     other = ProjectRef("another")
     house.resolver.rows[other] = ResolvedProject(id="another", name="Another")
-    assert (await house.door.admit(entrance(ELSEWHERE), GetProject(other))).project(other).name == "Another"
+    assert (await house.door.admit(request_context(ELSEWHERE), GetProject(other))).project(other).name == "Another"
 
 
 async def test_the_server_is_out_of_its_reach() -> None:
     with pytest.raises(ServerActionForbidden):
-        await House().door.admit(entrance(HERE), CreateProject("new"))
+        await House().door.admit(request_context(HERE), CreateProject("new"))
 
 
 @pytest.mark.parametrize(
@@ -58,5 +58,5 @@ async def test_the_server_is_out_of_its_reach() -> None:
 async def test_what_is_open_to_everybody_and_about_no_project_is_refused(operation: Operation) -> None:
     house = House()
     with pytest.raises(ProjectTokenForbidden):
-        await house.door.admit(entrance(HERE), operation)
-    assert (await house.door.admit(entrance(), operation)).operation == operation
+        await house.door.admit(request_context(HERE), operation)
+    assert (await house.door.admit(request_context(), operation)).operation == operation

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
-from gateway.access.refusals import ShareExceeded
+from gateway.access.authz_errors import ShareExceeded
 from gateway.access.shares import Lane, ShareLimits, Shares, principal_key
 from gateway.access.token_buckets import TokenBuckets
 

@@ -15,8 +15,13 @@ from litestar.exceptions import (
     ValidationException,
 )
 
-from gateway.access.outage import AuditUnavailable, CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
-from gateway.access.refusals import NotAuthenticated, UserNotFound, unavailable
+from gateway.access.authz_errors import NotAuthenticated, UserNotFound, unavailable
+from gateway.access.dependency_errors import (
+    AuditUnavailable,
+    CommitUnknown,
+    DatabaseUnavailable,
+    DecisionEngineUnavailable,
+)
 from gateway.api.errors import body_of, told_error
 from gateway.governance.errors import RevocationPending
 from gateway.iceberg.errors import (

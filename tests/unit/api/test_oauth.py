@@ -48,7 +48,7 @@ async def _acts(engine: VerifiedToken, subject: VerifiedToken | None, text: str 
         return subject
 
     form = oauth.TokenRequest(grant_type=oauth.EXCHANGE, subject_token=text, subject_token_type=_JWT)
-    ctx = cast(Ctx, SimpleNamespace(parts=SimpleNamespace(verify=verify)))
+    ctx = cast(Ctx, SimpleNamespace(services=SimpleNamespace(verify=verify)))
     found, _ = await oauth._subject(ctx, form, engine)
     return found.user_id
 

@@ -172,7 +172,7 @@ async def test_nothing_else_of_the_machine_is_served(path: str) -> None:
 
 async def test_it_can_be_switched_off() -> None:
     async with running() as app:
-        app.app.state.parts = _without_page(app.app.state.parts)
+        app.app.state.services = _without_page(app.app.state.services)
         for path in ("/swagger-ui/", "/swagger-ui/start.js", "/api-docs/catalog/v1/openapi.json"):
             answer = await app.client.get(path)
             assert (answer.status_code, answer.json()["error"]["type"]) == (404, "NotFoundException")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.refusals import ShareExceeded
+from gateway.access.authz_errors import ShareExceeded
 from gateway.access.shares import ShareLimits, Shares
 from gateway.api.latch import LEASE, _Body
 

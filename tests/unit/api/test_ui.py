@@ -31,7 +31,7 @@ def _with(app: Running, sign_in: SignIn | None, **more: Any) -> None:
     async def place() -> SignIn | None:
         return sign_in
 
-    app.app.state.parts = replace(app.app.state.parts, sign_in=place, **more)
+    app.app.state.services = replace(app.app.state.services, sign_in=place, **more)
 
 
 def _told(page: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from gateway.access.audit_record import AuditedActor, AuditedDecision, AuditRecord
-from gateway.access.outage import AuditShareFull, AuditUnavailable
+from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable
 from gateway.audit.sink import BufferedAudit
 from tests.access.world import NOW
 

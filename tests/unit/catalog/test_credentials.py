@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.outage import AuditUnavailable, DatabaseUnavailable
-from gateway.access.policy import Obligations
+from gateway.access.dependency_errors import AuditUnavailable, DatabaseUnavailable
 from gateway.catalog.credentials import Credentials
 from gateway.iceberg.identifiers import Namespace
+from gateway.obligations.merging import Obligations
 from gateway.scope.errors import PolicyTooLarge
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.vending.vendor import NoCredentials
@@ -76,7 +76,6 @@ async def test_a_committed_creation_answers_without_credentials_whatever_fails_t
     vend = SimpleNamespace(
         operation=operation,
         obligations=Obligations(),
-        restrictions=(),
         trail=part,
         actor=Actor.user("oidc~a"),
         resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC)),

@@ -10,9 +10,10 @@ from uuid import UUID
 
 import pytest
 
-from gateway.access.policy import Obligations
 from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, Representation, parse_if_none_match
 from gateway.iceberg.referenced import SnapshotsMode
+from gateway.obligations.kinds import CredentialLife
+from gateway.obligations.merging import Obligations
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 ANSWER = Representation(
@@ -24,7 +25,7 @@ ANSWER = Representation(
     role="",
     access="read",
     profile="w/1",
-    verdict=(Obligations(),),
+    obligations=b"",
 )
 
 
@@ -68,8 +69,8 @@ def test_an_answer_without_credentials_does_not_age() -> None:
         {"role": "r"},
         {"access": "read-write-delete"},
         {"profile": "w/2"},
-        {"verdict": (Obligations(max_credential_seconds=900),)},
-        {"restrictions": b"{}"},
+        {"obligations": Obligations.of(CredentialLife(900)).fingerprint},
+        {"restricted": True},
         {"labels": b"{}"},
     ],
     ids=lambda change: next(iter(change)),
@@ -96,7 +97,7 @@ def test_a_star_confirms_only_answers_that_do_not_age() -> None:
 def test_a_star_confirms_no_answer_that_tells_what_to_hold_back() -> None:
     """The client may have been told before that nothing is."""
     for access in (METADATA_ONLY, CLIENT_MANAGED):
-        told = replace(ANSWER, access=access, restrictions=b"{}")
+        told = replace(ANSWER, access=access, restricted=True)
         assert told.confirmed(None, NOW) is None
         assert told.confirmed([told.tag(NOW, None)], NOW) is not None
 

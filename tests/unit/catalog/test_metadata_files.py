@@ -10,9 +10,9 @@ from uuid import UUID
 
 import pytest
 
-from gateway.access.outage import CommitUnknown
+from gateway.access.dependency_errors import CommitUnknown
+from gateway.catalog.commit_retry import LostRace
 from gateway.catalog.metadata_files import MetadataFiles, own_files
-from gateway.catalog.races import LostRace
 from gateway.iceberg.creation import new_table_metadata
 from gateway.iceberg.errors import CommitStateUnknownException, NotFoundException
 from gateway.iceberg.metadata import TableMetadata

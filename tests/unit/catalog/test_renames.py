@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.access.outage import DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.catalog.renames import Renames

@@ -16,7 +16,7 @@ import gateway.api.build  # noqa: F401 - importing it is what declares every ope
 from gateway import settings
 from gateway.access.operation import OPERATIONS
 from gateway.cli import main
-from gateway.variables import PREFIX
+from gateway.settings.env import PREFIX
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())

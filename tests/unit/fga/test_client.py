@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.fga.client import FgaClient
 from gateway.fga.wire import FgaTuple
 

@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.access.listing import TRAVERSE, Reaches, all_by_grants
+from gateway.access.list_visibility import TRAVERSE, Reaches, all_by_grants
 from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS
 from gateway.access.refs import ObjectType
 from gateway.access.relations import Can
 from gateway.access.tuples import READ_COLUMNS
 from gateway.fga.client import FgaClient
 from gateway.fga.compiled import compiled_model
-from gateway.fga.reach import FollowedReaches, inherited_of, reaches_of
+from gateway.fga.model_analysis import FollowedReaches, inherited_of, reaches_of
 
 T = ObjectType
 LISTED = (T.PROJECT, T.WAREHOUSE, T.NAMESPACE, T.TABLE, T.VIEW, T.GENERIC_TABLE)

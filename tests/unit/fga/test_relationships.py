@@ -16,7 +16,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.fga.client import FgaClient
-from gateway.fga.reach import FollowedReaches
+from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.relationships import FgaRelationships, rfc3339, subject_of, to_wire
 from gateway.fga.stored import read_back
 from gateway.fga.wire import Condition, FgaTuple

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is remembered of OpenFGA's answers, and above all what is not (section 5 of the design, "Cache")."""
+"""What is remembered of OpenFGA's answers, and above all what is not."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.fga.remembered import RememberedRelationships
+from gateway.fga.cache import RememberedRelationships
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 PIN = Pin(revision=UUID(int=1), time_boxes=UUID(int=2), next_expiry=None)

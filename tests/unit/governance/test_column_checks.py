@@ -14,12 +14,12 @@ import pytest
 from gateway.access.actor import Actor
 from gateway.access.operations.checks import BatchCheck, Check, CheckPermission
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectType, TableIdRef
+from gateway.access.refs import ObjectType, Table, TabularRef
 from gateway.access.relations import Can
 from gateway.governance.checks import Checks
 from tests.access import world
-from tests.access.world import House, entrance
-from tests.unit.access.test_restricted import DOCUMENT
+from tests.access.world import House, request_context
+from tests.unit.access.test_column_restrictions import DOCUMENT
 
 
 @dataclass
@@ -56,7 +56,7 @@ def house(judge: Reader, ids: Sequence[UUID], granted: dict[UUID, frozenset[int]
     made = House(judge=judge)  # type: ignore[arg-type]  # the same port
     for id in ids:
         row = msgspec.structs.replace(world.table_row, id=id)
-        made.resolver.rows[TableIdRef(world.WAREHOUSE_ID, id)] = row
+        made.resolver.rows[TabularRef(Table, world.WAREHOUSE_ID, id)] = row
         made.resolver.documents[id] = document
     made.resolver.granted = granted
     return made
@@ -64,8 +64,8 @@ def house(judge: Reader, ids: Sequence[UUID], granted: dict[UUID, frozenset[int]
 
 async def answers(house: House, ids: Sequence[UUID]) -> list[object]:
     """True for all columns, False for none, or the names."""
-    checks = tuple(Check(TableIdRef(world.WAREHOUSE_ID, id), Can.READ_COLUMNS) for id in ids)
-    permit = await house.door.admit(entrance(), BatchCheck(checks))
+    checks = tuple(Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS) for id in ids)
+    permit = await house.door.admit(request_context(), BatchCheck(checks))
     told = await Checks(door=house.door).batch(permit)
     return [(True if each.columns is None else each.columns) if each.allowed else False for each in told.results]
 
@@ -94,7 +94,7 @@ async def test_a_policy_that_forbids_reading_forbids_reading_a_part() -> None:
     [id] = tables(1)
     closed = house(Reader(partly=frozenset({str(id)})), [id], {id: frozenset({2})})
     permit = await closed.door.admit(
-        entrance(), BatchCheck((Check(TableIdRef(world.WAREHOUSE_ID, id), Can.READ_COLUMNS),))
+        request_context(), BatchCheck((Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS),))
     )
     closed.rules.answer = world.DENIED
     told = await Checks(door=closed.door).batch(permit)
@@ -126,6 +126,6 @@ async def test_a_single_check_is_a_yes_for_some_too() -> None:
     for fields, expected in ((frozenset({2}), True), (frozenset({4}), False)):
         made = house(Reader(partly=frozenset({str(id)})), [id], {id: fields})
         permit = await made.door.admit(
-            entrance(), CheckPermission(Check(TableIdRef(world.WAREHOUSE_ID, id), Can.READ_COLUMNS))
+            request_context(), CheckPermission(Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS))
         )
         assert (await Checks(door=made.door).check(permit)).allowed is expected

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.access.operations.checks import BatchCheck, Check
 from gateway.access.ports import Question
-from gateway.access.refs import ObjectType, Ref, TableIdRef, TableRef
+from gateway.access.refs import ObjectType, Ref, Table, TabularRef
 from gateway.access.relations import ACTIONS, Can
 from gateway.access.resolved import Whereabouts
 from gateway.fga.compiled import compiled_model
@@ -20,7 +20,7 @@ from gateway.governance.checks import Checks
 from gateway.governance.hidden_checks import openings
 from gateway.iceberg.identifiers import TableIdentifier
 from tests.access import world
-from tests.access.world import House, Judge, entrance
+from tests.access.world import House, Judge, request_context
 
 REFS: dict[ObjectType, Ref] = {
     ObjectType.NAMESPACE: world.NAMESPACE,
@@ -28,7 +28,7 @@ REFS: dict[ObjectType, Ref] = {
     ObjectType.VIEW: world.VIEW,
     ObjectType.GENERIC_TABLE: world.GENERIC_TABLE,
 }
-ABSENT = TableRef(world.WAREHOUSE_ID, TableIdentifier(world.INNER, "absent"))
+ABSENT = TabularRef(Table, world.WAREHOUSE_ID, TableIdentifier(world.INNER, "absent"))
 MANY = (Can.READ_DATA, Can.WRITE_DATA, Can.COMMIT, Can.DROP, Can.RENAME, Can.GET_METADATA, Can.READ_COLUMNS)
 
 Terms = frozenset[frozenset[str]]
@@ -81,7 +81,7 @@ def test_who_holds_a_relation_holds_one_of_its_openings_by_the_model_that_ships(
 
 async def _asked(house: House, checks: list[Check]) -> tuple[list[int], list[int], list[int]]:
     """(the number of questions in each call to OpenFGA, in each to OPA, of tables in each statement about columns)."""
-    permit = await house.door.admit(entrance(), BatchCheck(tuple(checks)))
+    permit = await house.door.admit(request_context(), BatchCheck(tuple(checks)))
     house.judge.asked.clear()
     house.rules.asked.clear()
     answer = await Checks(door=house.door).batch(permit)
@@ -120,7 +120,7 @@ async def test_many_questions_about_an_invisible_table_are_one_about_its_visibil
 
 async def test_a_list_of_absent_names_gets_the_same_calls_as_one_of_invisible_names() -> None:
     ids = [uuid4() for _ in range(12)]
-    names = [TableRef(world.WAREHOUSE_ID, TableIdentifier(world.INNER, str(id))) for id in ids]
+    names = [TabularRef(Table, world.WAREHOUSE_ID, TableIdentifier(world.INNER, str(id))) for id in ids]
     house = _house()
     for name in names:
         house.resolver.rows[name] = world.table_row
@@ -137,13 +137,13 @@ async def test_what_is_held_without_seeing_the_object_is_still_answered() -> Non
 
     house = House(judge=Judge(answer=holds))
     asked = [Check(world.TABLE, relation) for relation in (*MANY, *held)]
-    permit = await house.door.admit(entrance(), BatchCheck(tuple(asked)))
+    permit = await house.door.admit(request_context(), BatchCheck(tuple(asked)))
     found = (await Checks(door=house.door).batch(permit)).results
     assert {check.relation for check, each in zip(asked, found, strict=True) if each.allowed} == held
 
 
 async def test_a_visible_table_is_answered_as_before() -> None:
     house = House()
-    ref = TableIdRef(world.WAREHOUSE_ID, world.TABLE_ID)
-    permit = await house.door.admit(entrance(), BatchCheck(tuple(Check(ref, relation) for relation in MANY)))
+    ref = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
+    permit = await house.door.admit(request_context(), BatchCheck(tuple(Check(ref, relation) for relation in MANY)))
     assert all(each.allowed for each in (await Checks(door=house.door).batch(permit)).results)

@@ -7,7 +7,7 @@ import asyncio
 import json
 from typing import Any
 
-from gateway.governance.storage_reports import StorageTrials
+from gateway.governance.storage_reports import StorageValidator
 from gateway.governance.storage_validation import CheckStatus
 from gateway.scope.rules import STRICTEST
 from gateway.storage.registry import decode_profile
@@ -28,7 +28,7 @@ class _Silent:
 
 async def test_the_report_on_a_silent_store_is_there_before_the_request_is_cut_off() -> None:
     profile = decode_profile(json.dumps({"type": "s3", "bucket": "warehouse", "region": "eu-west-1"}).encode())
-    trials = StorageTrials(
+    trials = StorageValidator(
         clients=clients(files=_Silent()),
         rules=STRICTEST,
         skip=False,

@@ -36,7 +36,6 @@ def test_texts_of_taken_names_are_those_of_the_compatibility_kit() -> None:
     assert taken.namespace(NS).message == "Namespace already exists: a.b"
     assert taken.table(TABLE).message == "Table already exists: a.b.t"
     assert taken.view(TABLE).message == "View already exists: a.b.t"
-    assert taken.view_where_table_wanted(TABLE).message == "View with same name already exists: a.b.t"
     assert taken.table_where_view_wanted(TABLE).message == "Table with same name already exists: a.b.t"
     other = TableIdentifier(Namespace(("a",)), "u")
     assert taken.rename(TABLE, other, taken_by="View").message == "Cannot rename a.b.t to a.u. View already exists"

@@ -116,7 +116,7 @@ def test_an_early_version_1_table_can_be_upgraded_and_written(commit: Any, w: An
 @pytest.mark.parametrize("absent", [-1, None])
 def test_both_spellings_of_no_snapshot_are_read(absent: int | None) -> None:
     document = {**OLD_V1, "current-snapshot-id": absent, "snapshots": None}
-    assert decode_table_metadata(encoded(document)).current_snapshot is None
+    assert decode_table_metadata(encoded(document)).current_snapshot_id is None
 
 
 def test_duplicate_members_cannot_show_two_documents_to_two_readers(rich: dict[str, Any]) -> None:

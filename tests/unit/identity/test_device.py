@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
-import httpx
+import httpx2
 import pytest
 
-from gateway.identity.device import DEVICE, DeviceCode, DeviceLogin, LoginFailed, Tokens
+from gateway.identity.device import DEVICE, DeviceCode, DeviceLogin
+from gateway.identity.oauth_client import LoginFailed, OAuthClient, Tokens
 
 ISSUER = "https://id.example/realm"
 
@@ -29,7 +30,7 @@ class Provider:
     slept: list[float] = field(default_factory=list)
     now: float = 1000.0
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
         path = request.url.path
         if path.endswith("openid-configuration"):
             told = {
@@ -37,7 +38,7 @@ class Provider:
                 "token_endpoint": f"{ISSUER}/token",
                 "device_authorization_endpoint": f"{ISSUER}/device",
             }
-            return httpx.Response(200, json={**told, **self.discovery})
+            return httpx2.Response(200, json={**told, **self.discovery})
         self.forms.append({name: values[0] for name, values in parse_qs(request.content.decode()).items()})
         if path.endswith("/device"):
             code: dict[str, object] = {
@@ -46,21 +47,19 @@ class Provider:
                 "verification_uri": f"{ISSUER}/enter",
                 "expires_in": 600,
             }
-            return httpx.Response(self.code_status, json={**code, **self.code})
+            return httpx2.Response(self.code_status, json={**code, **self.code})
         status, body = self.answers.pop(0)
         if status == 0:
-            raise httpx.ReadTimeout("slow")
-        return httpx.Response(status, json=body)
+            raise httpx2.ReadTimeout("slow")
+        return httpx2.Response(status, json=body)
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.now += seconds
 
     def login(self) -> DeviceLogin:
-        http = httpx.AsyncClient(transport=httpx.MockTransport(self))
-        return DeviceLogin(
-            http, issuer=ISSUER, client_id="cli", scope="openid", sleep=self.sleep, clock=lambda: self.now
-        )
+        oauth = OAuthClient("cli", transport=httpx2.MockTransport(self), clock=lambda: self.now)
+        return DeviceLogin(oauth, issuer=ISSUER, scope="openid", sleep=self.sleep, clock=lambda: self.now)
 
 
 PENDING = (400, {"error": "authorization_pending"})

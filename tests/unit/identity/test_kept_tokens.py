@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.identity.device import Tokens
 from gateway.identity.kept_tokens import FileKeeper, KeptLogin, KeyringRefused
+from gateway.identity.oauth_client import Tokens
 
 ISSUER = "https://id.example/realm"
 TOKENS = Tokens("secret", 1.0, "again")

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable
 from gateway.identity.kubernetes import ApiServer, ClusterRules, ServiceAccounts
-from gateway.trust import trusted
+from gateway.tls import trusted
 
 from .conftest import NOW, Clock, Provider, b64
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from gateway.identity.cache import RememberedTokens
 from gateway.identity.errors import AuthenticationFailed
-from gateway.identity.remembered import RememberedTokens
 from gateway.identity.tokens import VerifiedToken
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.identity.turns import StillBusy, turn
+from gateway.identity.file_lock import StillBusy, turn
 
 _HOLDS = """
 import sys, time
 from pathlib import Path
-from gateway.identity.turns import turn
+from gateway.identity.file_lock import turn
 with turn(Path(sys.argv[1]), seconds=5):
     print("mine", flush=True)
     time.sleep(60)

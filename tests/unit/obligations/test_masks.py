@@ -7,7 +7,7 @@ import pytest
 
 from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
 from gateway.obligations.masks import Action, applies
-from gateway.obligations.merge import STRICTNESS, Projection, strictest
+from gateway.obligations.projections import STRICTNESS, Projection, strictest
 
 PRIMITIVES = (
     "boolean", "int", "long", "float", "double", "decimal(9,2)", "date", "time", "timestamp", "timestamptz",

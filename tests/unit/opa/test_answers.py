@@ -6,20 +6,46 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gateway.access.policy import Obligations, PolicyAnswer, PolicyAnswers
-from gateway.opa.answers import WireAnswer, WireAnswers, WireObligations
+from gateway.access.policy import PolicyAnswer, PolicyAnswers
+from gateway.obligations.guardrails import StatedObligations, understood
+from gateway.obligations.kinds import AppendOnly, ColumnMasks, CredentialLife, HiddenOperations, NoVending, RowFilters
+from gateway.obligations.merging import Obligations
+from gateway.opa.answers import WireAnswer, WireAnswers
 
 
-@pytest.mark.parametrize(
-    ("wire", "own"), [(WireObligations, Obligations), (WireAnswer, PolicyAnswer), (WireAnswers, PolicyAnswers)]
-)
+@pytest.mark.parametrize(("wire", "own"), [(WireAnswer, PolicyAnswer), (WireAnswers, PolicyAnswers)])
 def test_the_wire_form_has_the_same_fields(wire: type[msgspec.Struct], own: type[msgspec.Struct]) -> None:
     assert [each.name for each in msgspec.structs.fields(wire)] == [each.name for each in msgspec.structs.fields(own)]
 
 
-def test_every_obligation_reaches_the_door() -> None:
-    given = {"max_credential_seconds": 0, "no_vending": True, "append_only": True, "hide_operations": ["a"]}
-    assert set(given) == {each.name for each in msgspec.structs.fields(Obligations)}
-    received = msgspec.convert(given, WireObligations).understood()
-    assert received == Obligations(max_credential_seconds=0, no_vending=True, append_only=True, hide_operations=("a",))
-    assert WireObligations().understood() == Obligations()
+def test_every_obligation_that_guardrails_can_state_reaches_the_door() -> None:
+    given = {
+        "max_credential_seconds": 0,
+        "no_vending": True,
+        "append_only": True,
+        "hide_operations": ["a"],
+        "row_filters": ["region = 'EU'"],
+        "column_masks": ["email: sha-256-global"],
+    }
+    assert set(given) == {each.name for each in msgspec.structs.fields(StatedObligations)}
+    received = understood(msgspec.convert(given, StatedObligations))
+    assert received == Obligations.of(
+        CredentialLife(0),
+        NoVending(),
+        AppendOnly(),
+        HiddenOperations(frozenset({"a"})),
+        RowFilters(frozenset({"region = 'EU'"})),
+        ColumnMasks(frozenset({"email: sha-256-global"})),
+    )
+    assert understood(StatedObligations()) == Obligations()
+
+
+@pytest.mark.parametrize("given", [{"no_vending": False}, {"hide_operations": []}, {"row_filters": []}])
+def test_what_obliges_to_nothing_is_no_obligation(given: dict[str, object]) -> None:
+    assert understood(msgspec.convert(given, StatedObligations)) == Obligations()
+
+
+@pytest.mark.parametrize("mask", ["email", "email: blur", ": sha-256-global"])
+def test_a_mask_that_no_engine_knows_is_not_understood(mask: str) -> None:
+    with pytest.raises(ValueError, match="is not '<column>: <action>'"):
+        understood(msgspec.convert({"column_masks": [mask]}, StatedObligations))

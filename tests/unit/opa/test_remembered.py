@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.access.outage import DecisionEngineUnavailable
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.policy import (
     PolicyActor,
     PolicyAnswer,
@@ -21,7 +21,7 @@ from gateway.access.policy import (
     PolicyRequest,
     PolicyResource,
 )
-from gateway.opa.remembered import RememberedPolicies
+from gateway.opa.cache import RememberedPolicies
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 REQUEST = PolicyRequest(

@@ -11,7 +11,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from gateway.db.attempts import TaskLost
+from gateway.db.task_runs import TaskLost
 from gateway.scope.location import Location
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import S3Profile

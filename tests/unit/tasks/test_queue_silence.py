@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gateway.db.attempts import STALE_SECONDS
+from gateway.db.task_runs import STALE_SECONDS
 from gateway.protocol.tasks import SetQueueConfigRequest
 from gateway.storage.provider import TOTAL_SECONDS
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from gateway.db import attempts
+from gateway.db import task_runs
 from gateway.db.tasks import Queue
 from gateway.iceberg.errors import BadRequestException
 from gateway.tasks.worker import Worker
@@ -19,7 +19,7 @@ from gateway.tasks.worker import Worker
 
 async def _written(monkeypatch: pytest.MonkeyPatch, error: Exception) -> str:
     fail = AsyncMock(return_value=False)
-    monkeypatch.setattr(attempts, "fail", fail)
+    monkeypatch.setattr(task_runs, "fail", fail)
     worker = Worker(cast(Any, MagicMock()), {Queue.TABULAR_PURGE: AsyncMock(side_effect=error)})
     task = SimpleNamespace(id=uuid4(), queue=Queue.TABULAR_PURGE, attempt=1, stale_seconds=120.0)
     await worker._attempt(cast(Any, task))

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
-from gateway.identity.device import DEVICE, Tokens
+from gateway.identity.device import DEVICE
 from gateway.identity.kept_tokens import KeptLogin
+from gateway.identity.oauth_client import Tokens
 
 _SECONDS = 200.0
 

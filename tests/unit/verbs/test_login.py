@@ -17,9 +17,9 @@ from typing import Literal
 import pytest
 from click.testing import CliRunner
 
-from gateway.identity.device import Tokens
+from gateway.identity.file_lock import turn
 from gateway.identity.kept_tokens import KeptLogin
-from gateway.identity.turns import turn
+from gateway.identity.oauth_client import Tokens
 from gateway.verbs import login
 from tests.unit.verbs.at_a_terminal import Rotating, Terminal, rotating_provider
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
-import httpx
+import httpx2
 import pytest
 
 from gateway.embedded.demo import story
@@ -18,11 +18,11 @@ from gateway.embedded.demo.world import GOLD, World
 from gateway.embedded.ready import ObjectStoreAccess, OpaAccess, OpenFgaAccess, Ready
 
 PREFIX = "0198"
-Handler = Callable[[httpx.Request], httpx.Response]
+Handler = Callable[[httpx2.Request], httpx2.Response]
 
 
-def refusal(status: int, kind: str, message: str = "") -> httpx.Response:
-    return httpx.Response(status, json={"error": {"message": message, "type": kind, "code": status}})
+def refusal(status: int, kind: str, message: str = "") -> httpx2.Response:
+    return httpx2.Response(status, json={"error": {"message": message, "type": kind, "code": status}})
 
 
 class Engine:
@@ -58,10 +58,10 @@ def ready() -> Ready:
 
 @pytest.fixture
 async def world() -> AsyncIterator[Callable[[Handler, Answer | None], World]]:
-    clients: list[httpx.AsyncClient] = []
+    clients: list[httpx2.AsyncClient] = []
 
     def make(handler: Handler, answer: Answer | None = None) -> World:
-        http = httpx.AsyncClient(transport=httpx.MockTransport(handler))
+        http = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
         clients.append(http)
         names = ("nobody", "carol", "analyst", "etl", "steward", "contractor")
         people = {
@@ -82,7 +82,7 @@ async def outcome(trials: list[Trial], tried: str) -> Observation:
 
 
 async def test_a_config_without_a_token_is_a_leak(world: Any) -> None:
-    leaking = world(lambda request: httpx.Response(200, json={}))
+    leaking = world(lambda request: httpx2.Response(200, json={}))
     assert not (await outcome(story.strangers(leaking), "config without a token")).as_expected
     closed = world(lambda request: refusal(401, "MissingAuthorizationHeader"))
     assert (await outcome(story.strangers(closed), "config without a token")).as_expected
@@ -92,7 +92,7 @@ async def test_a_config_without_a_token_is_a_leak(world: Any) -> None:
 async def test_the_list_of_namespaces_must_be_gold_and_nothing_else(
     world: Any, names: list[list[str]], good: bool
 ) -> None:
-    there = world(lambda request: httpx.Response(200, json={"namespaces": names}))
+    there = world(lambda request: httpx2.Response(200, json={"namespaces": names}))
     assert (await outcome(story.one_gold_table(there), "list namespaces")).as_expected is good
 
 
@@ -102,12 +102,12 @@ async def test_the_list_of_namespaces_must_be_gold_and_nothing_else(
         (refusal(404, "NoSuchTableException", "Table silver.flights does not exist"), True),
         (refusal(404, "NoSuchTableException", "Table silver.flights is hidden"), False),
         (refusal(403, "TableActionForbidden", "Table silver.flights does not exist"), False),
-        (httpx.Response(200, json={}), False),
+        (httpx2.Response(200, json={}), False),
     ],
     ids=["the same", "other words", "forbidden", "there"],
 )
-async def test_a_hidden_table_must_answer_like_an_absent_one(world: Any, hidden: httpx.Response, good: bool) -> None:
-    def handler(request: httpx.Request) -> httpx.Response:
+async def test_a_hidden_table_must_answer_like_an_absent_one(world: Any, hidden: httpx2.Response, good: bool) -> None:
+    def handler(request: httpx2.Request) -> httpx2.Response:
         if request.url.path.endswith("/flights"):
             return hidden
         return refusal(404, "NoSuchTableException", "Table silver.no_such_table does not exist")
@@ -118,9 +118,9 @@ async def test_a_hidden_table_must_answer_like_an_absent_one(world: Any, hidden:
 async def test_a_refusal_after_which_the_table_has_changed_is_none(world: Any) -> None:
     files = iter(["s3://lake/t/metadata/1.json", "s3://lake/t/metadata/2.json"])
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx2.Request) -> httpx2.Response:
         if request.method == "GET":
-            return httpx.Response(200, json={"metadata-location": next(files)})
+            return httpx2.Response(200, json={"metadata-location": next(files)})
         return refusal(403, "TableActionForbidden")
 
     seen = await outcome(story.no_writing(world(handler)), f"commit to {GOLD} over REST")
@@ -138,16 +138,16 @@ async def test_a_refusal_after_which_the_table_has_changed_is_none(world: Any) -
     ids=["refused by the store", "written", "broken for another reason"],
 )
 async def test_an_insert_must_be_refused_by_the_store(world: Any, answer: Answer, good: bool) -> None:
-    there = world(lambda request: httpx.Response(200, json={"metadata-location": "s3://lake/t/metadata/1"}), answer)
+    there = world(lambda request: httpx2.Response(200, json={"metadata-location": "s3://lake/t/metadata/1"}), answer)
     seen = await outcome(story.no_writing(there), f"INSERT INTO {GOLD} with Spark")
     assert seen.as_expected is good
 
 
 async def test_a_refused_staged_create_that_hands_out_a_key_is_a_leak(world: Any) -> None:
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx2.Request) -> httpx2.Response:
         if request.method == "GET":
-            return httpx.Response(200, json={"identifiers": []})
-        return httpx.Response(400, json={"error": {"type": "x"}, "storage-credentials": [{}]})
+            return httpx2.Response(200, json={"identifiers": []})
+        return httpx2.Response(400, json={"error": {"type": "x"}, "storage-credentials": [{}]})
 
     seen = await outcome(story.foreign_places(world(handler)), "staged create in another bucket")
     assert not seen.as_expected
@@ -155,13 +155,13 @@ async def test_a_refused_staged_create_that_hands_out_a_key_is_a_leak(world: Any
 
 @pytest.mark.parametrize("load_after", [200, 404])
 async def test_a_load_after_the_revocation_must_be_refused(world: Any, load_after: int) -> None:
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx2.Request) -> httpx2.Response:
         if request.method == "POST":
-            return httpx.Response(204)
+            return httpx2.Response(204)
         if request.url.path.endswith("/tables"):
             identifiers = [{"namespace": ["silver"], "name": "weather"}]
-            return httpx.Response(200, json={"identifiers": identifiers, "table-uuids": ["t1"]})
-        return httpx.Response(200, json={}) if load_after == 200 else refusal(404, "NoSuchTableException")
+            return httpx2.Response(200, json={"identifiers": identifiers, "table-uuids": ["t1"]})
+        return httpx2.Response(200, json={}) if load_after == 200 else refusal(404, "NoSuchTableException")
 
     trials = await story.steward(world(handler))
     seen = await outcome(trials, "revoke it; analyst loads silver.weather")
@@ -172,14 +172,14 @@ async def test_the_hours_exclude_now_and_then_include_it_and_are_put_back() -> N
     sent: list[dict[str, Any]] = []
     original = {"users": ["oidc~x"], "roles": [], "hours": {}}
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx2.Request) -> httpx2.Response:
         assert request.headers["authorization"] == "Bearer operator"
         if request.method == "GET":
-            return httpx.Response(200, json={"result": original})
+            return httpx2.Response(200, json={"result": original})
         sent.append(json.loads(request.content))
-        return httpx.Response(204)
+        return httpx2.Response(204)
 
-    async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as http:
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(handler)) as http:
         hours = story.Hours(OpaAccess(url="http://opa", token="operator"), http, "oidc~contractor")
         await hours.remember()
         await hours.close()

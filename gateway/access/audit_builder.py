@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build the audit record of a decision: the caller, the operation, the outcome and its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from uuid_utils.compat import uuid7
+
+from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditedResource, AuditRecord
+from gateway.access.audit_size import bounded
+from gateway.access.decision import Decision
+from gateway.access.describe import describe_resource
+from gateway.access.operation import Operation
+from gateway.access.request_context import RequestContext
+from gateway.access.resolved import Resolution
+
+Judged = tuple[Operation, Decision]
+"""One operation, or one part of one, and how it was decided."""
+
+
+def told_of(
+    asked: Sequence[Operation], decisions: Sequence[Decision], groups: Sequence[Sequence[Judged]]
+) -> list[Judged]:
+    """Return the decisions to record: each operation, followed by its parts."""
+    told: list[Judged] = []
+    for operation, decision, group in zip(asked, decisions, groups, strict=True):
+        told.append((operation, decision))
+        if operation.parts():
+            told.extend(group)
+    return told
+
+
+def record_of(context: RequestContext, told: Sequence[Judged], resolution: Resolution) -> AuditRecord:
+    """The record of everything that was decided in one admission."""
+    actor = context.actor
+    record = AuditRecord(
+        id=uuid7(),
+        format=AUDIT_FORMAT,
+        at=resolution.now,
+        request_id=context.request_id,
+        actor=AuditedActor(
+            kind=actor.kind.value,
+            id=actor.id,
+            assumed_role=None if actor.assumed_role is None else str(actor.assumed_role),
+            engine=actor.engine,
+            subject_proven=actor.subject_proven,
+            asked_by=actor.asked_by,
+        ),
+        client_request_id=context.client_request_id,
+        user_agent=context.user_agent,
+        client_address=context.client_address,
+        decisions=tuple(_audited(operation, decision, resolution) for operation, decision in told),
+        detail={name: text for operation, _ in told for name, text in operation.told().items()},
+    )
+    # Cut before it waits in memory; a record of a few things is not large.
+    many = len(told) > 1 or len(record.decisions[0].resources) > 10 or bool(record.detail)
+    return bounded(record) if many else record
+
+
+def _audited(operation: Operation, decision: Decision, resolution: Resolution) -> AuditedDecision:
+    demands = operation.demands()
+    resources: dict[AuditedResource, None] = {}
+    for ref in (*(demand.on for demand in demands), *operation.looks_up()):
+        resources[describe_resource(ref, resolution)] = None
+    return AuditedDecision(
+        operation=operation.name(),
+        outcome=decision.outcome.value,
+        determined_by=decision.determined_by.value,
+        relations=tuple(
+            dict.fromkeys("|".join(each.value for each in demand.relations) for demand in demands if demand.required)
+        ),
+        resources=tuple(resources),
+        failure=None if decision.failure is None else decision.failure.value,
+        policy_reasons=decision.policy_reasons,
+        obligations={} if decision.obligations is None else decision.obligations.audited(),
+    )

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answers of refusals: absent and invisible objects get the same answer, visible ones another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final, assert_never
+from uuid import UUID
+
+from gateway.access import refs
+from gateway.access.actor import Actor
+from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable
+from gateway.access.relations import Can
+from gateway.iceberg.errors import (
+    CatalogError,
+    ForbiddenException,
+    GenericTableActionForbidden,
+    NamespaceActionForbidden,
+    NoSuchGenericTableException,
+    NoSuchNamespaceException,
+    NoSuchTableException,
+    NoSuchViewException,
+    NoSuchWarehouseException,
+    ServiceUnavailableException,
+    TableActionForbidden,
+    TooManyRequests,
+    ViewActionForbidden,
+    WarehouseActionForbidden,
+)
+
+#: Roles by groups of a token that can count for one question: OpenFGA's limit of contextual tuples.
+MAX_GROUP_ROLES = 100
+
+
+class NotAuthenticated(CatalogError, code=401, type="MissingAuthorizationHeader"):
+    """The operation needs a verified token and the request has none."""
+
+
+class DecisionUnavailable(ServiceUnavailableException, type="AuthorizationBackendError"):
+    """A decision engine or the audit is down; nothing was read or changed."""
+
+
+class DecisionUnavailableBeforeChange(TooManyRequests, type="AuthorizationBackendError"):
+    """As DecisionUnavailable, for catalog mutations: clients read 5xx there as "state unknown", 429 as "try again"."""
+
+
+_MAINTENANCE_SECONDS = 30
+
+
+class ShareExceeded(TooManyRequests, type="ShareExceeded"):
+    """The caller uses its whole share of a worker process (`shares.py`); nothing was done."""
+
+
+class InMaintenance(ServiceUnavailableException, type="MaintenanceMode"):
+    """Read-only maintenance: nothing is changed for a while."""
+
+
+class InMaintenanceBeforeChange(TooManyRequests, type="MaintenanceMode"):
+    """As InMaintenance, for catalog mutations (as DecisionUnavailableBeforeChange)."""
+
+
+class NotKeptInMaintenance(CatalogError, code=400, type="MaintenanceMode"):
+    """As InMaintenance, for a request that no client shall repeat."""
+
+
+class ProjectNotFound(CatalogError, code=404):
+    """No such project, or none the caller may see."""
+
+
+class WarehouseNotActive(CatalogError, code=404):
+    """The warehouse is deactivated, and the caller sees the object."""
+
+
+class UserNotFound(CatalogError, code=404):
+    """No such user, or none the caller may see."""
+
+
+class RoleNotFound(CatalogError, code=404, type="RoleIdNotFound"):
+    """No such role, or none the caller may see."""
+
+
+class TaskNotFound(CatalogError, code=404):
+    """No such task, or none the caller may see."""
+
+
+class InvalidAssumeRoleId(CatalogError, code=400):
+    """The role to act as is none, or none the caller may see."""
+
+
+class AssumeRoleForbidden(ForbiddenException):
+    """The caller is not in the role, or the request is about another project."""
+
+
+class ProjectTokenForbidden(ForbiddenException):
+    """The caller's token is valid for one project, and the operation is about none."""
+
+
+class DelegationForbidden(ForbiddenException):
+    """An engine acts for the caller, and the operation is for callers themselves alone."""
+
+
+class TooManyGroups(ForbiddenException):
+    """More groups in the caller's token stand for roles here than one question has room for."""
+
+
+class UserDeactivated(ForbiddenException):
+    """The caller, or the engine that acts for them, was deactivated where the company keeps its people."""
+
+
+class ServerActionForbidden(ForbiddenException):
+    """Refused on the server."""
+
+
+class ProjectActionForbidden(ForbiddenException):
+    """Refused on a project."""
+
+
+class UserActionForbidden(ForbiddenException):
+    """Refused on a user."""
+
+
+class RoleActionForbidden(ForbiddenException):
+    """Refused on a role."""
+
+
+_FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
+    refs.ObjectType.SERVER: ServerActionForbidden,
+    refs.ObjectType.PROJECT: ProjectActionForbidden,
+    refs.ObjectType.WAREHOUSE: WarehouseActionForbidden,
+    refs.ObjectType.NAMESPACE: NamespaceActionForbidden,
+    refs.ObjectType.TABLE: TableActionForbidden,
+    refs.ObjectType.VIEW: ViewActionForbidden,
+    refs.ObjectType.GENERIC_TABLE: GenericTableActionForbidden,
+    refs.ObjectType.USER: UserActionForbidden,
+    refs.ObjectType.ROLE: RoleActionForbidden,
+}
+
+
+_ABSENT_TABULARS: Final[Mapping[refs.ObjectType, tuple[type[CatalogError], str]]] = {
+    refs.ObjectType.TABLE: (NoSuchTableException, "Table"),
+    refs.ObjectType.VIEW: (NoSuchViewException, "View"),
+    refs.ObjectType.GENERIC_TABLE: (NoSuchGenericTableException, "Generic table"),
+}
+
+
+def not_found(ref: refs.Ref) -> CatalogError:
+    """Return the one answer for absent objects and for those that the caller may not see.
+
+    It is made from the request alone, so it cannot distinguish the two.
+    """
+    match ref:
+        case refs.TabularRef():
+            error, words = _ABSENT_TABULARS[ref.type]
+            return error(f"{words} does not exist: {ref.identifier.dotted if ref.named else ref.id}")
+        case refs.NamespaceRef(namespace=namespace):
+            return NoSuchNamespaceException(f"Namespace does not exist: {namespace.dotted}")
+        case refs.NamespaceIdRef(namespace_id=namespace_id):
+            return NoSuchNamespaceException(f"Namespace does not exist: {namespace_id}")
+        case refs.WarehouseRef(warehouse_id=warehouse_id):
+            return NoSuchWarehouseException(f"Warehouse does not exist: {warehouse_id}")
+        case refs.WarehouseNameRef(name=name):
+            return NoSuchWarehouseException(f"Warehouse does not exist: {name}")
+        case refs.ProjectRef(project_id=project_id):
+            return ProjectNotFound(f"Project does not exist: {project_id}")
+        case refs.UserRef(user_id=user_id):
+            return UserNotFound(f"User does not exist: {user_id}")
+        case refs.RoleRef(role_id=role_id):
+            return RoleNotFound(f"Role does not exist: {role_id}")
+        case refs.ServerRef():
+            return ServerActionForbidden("the server has not been bootstrapped, or the token is for one project only")
+        case _:
+            assert_never(ref)
+
+
+def no_task(id: UUID) -> TaskNotFound:
+    """The answer for a task that there is not, and for one that the caller may not see."""
+    return TaskNotFound(f"Task does not exist: {id}")
+
+
+def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:
+    """Return the answer for an action that the caller may not take on a visible object, with the policies' reasons."""
+    kind = _FORBIDDEN[ref.type] if ref is not None else ServerActionForbidden
+    why = f": {'; '.join(reasons)}" if reasons else ""
+    return kind(f"{operation} is not allowed for {_who(actor)}{why}")
+
+
+def right_ends(actor: Actor, operation: str, ref: refs.Ref, relation: Can, ends: datetime) -> ForbiddenException:
+    """Return the 403 for a change that outlives the right it rests on; `ends` is when the caller loses `relation`."""
+    reason = (
+        f"it changes rights for good, and {relation} ends at {ends.isoformat()}. It takes a grant, and a membership of "
+        "roles, without an end; principals with manage_grants can give one, or do it themselves"
+    )
+    return forbidden(actor, operation, ref, (reason,))
+
+
+def restricted(actor: Actor, operation: str) -> ForbiddenException:
+    """Return the answer to a column grantee whose request comes without an enforcer. It names the remedy, and neither
+    columns nor grantors.
+    """
+    return ForbiddenException(
+        f"{operation} is not allowed for {_who(actor)}: not all of this table may be read. Query it through an engine "
+        "that acts for you and is related to the warehouse as `enforcer`, or ask for `select` on the table."
+    )
+
+
+def unenforceable(actor: Actor, operation: str, reasons: Sequence[str]) -> ForbiddenException:
+    """Return the answer to an obligation that nothing enforces; `reasons` name it."""
+    return ForbiddenException(
+        f"{operation} is not allowed for {_who(actor)}: {'; '.join(reasons)}. Ask the authors of the policies to "
+        "exempt you, or use a copy of the data without the restriction."
+    )
+
+
+def _who(actor: Actor) -> str:
+    """Return the name of the principal that lacks a right. Below a view with an owner the caller does not learn that
+    name; the audit records it.
+    """
+    return actor.id if actor.asked_by is None else "the owner of the view that it is read through"
+
+
+def too_many_groups() -> TooManyGroups:
+    """Return the answer to a token with too many groups that stand for roles here."""
+    return TooManyGroups(
+        f"More than {MAX_GROUP_ROLES} groups in the token stand for roles here. Have the provider send fewer groups, "
+        "or put the user into the roles."
+    )
+
+
+def user_deactivated() -> UserDeactivated:
+    """Return the answer to every request of a deactivated user."""
+    return UserDeactivated(
+        "This user was deactivated by the company's directory (SCIM). Who keeps it there can activate the user again."
+    )
+
+
+def unavailable(catalog_mutation: bool) -> CatalogError:
+    """Return the answer for a decision that cannot be made: 503, or 429 where clients would take 503 for "state
+    unknown".
+    """
+    message = "The authorization of this request cannot be decided right now. Nothing was changed; try again later."
+    if catalog_mutation:
+        return DecisionUnavailableBeforeChange(message)
+    return DecisionUnavailable(message)
+
+
+def audit_unavailable(failed: AuditUnavailable, catalog_mutation: bool) -> CatalogError:
+    """Return the answer for a record that the audit does not take: 429 if the caller alone filled its share."""
+    if isinstance(failed, AuditShareFull):
+        return ShareExceeded(
+            "Your share of audit records that wait to be written is in use. Nothing was done. Retry after 1 s; the "
+            "operator can raise LAKEGATE__AUDIT__PRINCIPAL_SHARE."
+        )
+    return unavailable(catalog_mutation)
+
+
+def not_kept_in_maintenance(why: str) -> CatalogError:
+    """Return the answer of read-only maintenance to a request that is worthless later; no client repeats a 400."""
+    return NotKeptInMaintenance(f"This catalog is in read-only maintenance: {why}.")
+
+
+def in_maintenance(catalog_mutation: bool) -> CatalogError:
+    """The answer of read-only maintenance: 503, or 429 where clients would take 503 for "state unknown"."""
+    message = "The catalog is in read-only maintenance. Nothing was changed; reading goes on, try again later."
+    kind = InMaintenanceBeforeChange if catalog_mutation else InMaintenance
+    return kind(message, retry_after_s=_MAINTENANCE_SECONDS)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resolve column-level access and check that the engine can enforce it.
+
+Callers that may read all of a table, or nothing of it, cost nothing here. Enforcement is the engine's own work, so the
+engine must be proven: a token of the gateway names it beside the user, and it must hold `enforcer` at this moment. A
+header, or a bearer token that an engine passes on, proves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from gateway.access.actor import Actor
+from gateway.access.decision import DemandAnswer
+from gateway.access.engines import Engines
+from gateway.access.granted_columns import GrantedColumns
+from gateway.access.policy import PolicyAnswer
+from gateway.access.ports import Question
+from gateway.access.questions import engine_pin_of, pin_of
+from gateway.access.refs import Ref
+from gateway.access.relations import Can
+from gateway.access.resolved import Excerpt, Resolution, ResolvedTable
+from gateway.obligations.columns import Inexpressible, columns_of, held_back
+from gateway.obligations.kinds import ReadableColumns
+
+Judged = tuple[list[DemandAnswer], PolicyAnswer, bool]
+"""What both engines say of one operation, and whether who asks in the caller's name may."""
+
+#: From so many bytes on a document is taken apart beside the requests of others.
+_LARGE = 262_144
+
+
+class ColumnRestrictions:
+    """Settles demands that hold of some columns only."""
+
+    def __init__(self, engines: Engines, columns: GrantedColumns) -> None:
+        self._engines = engines
+        self._columns = columns
+
+    async def settle(self, actor: Actor, judged: Sequence[Judged], resolution: Resolution) -> list[Judged]:
+        """Return the answers, with a restriction on those that hold for some columns and whose engine is an enforcer.
+
+        Raises DecisionEngineUnavailable.
+        """
+        partly = {answer.demand.on for answers, _, _ in judged for answer in answers if answer.partly}
+        engine = actor.engine_itself()
+        if not partly or engine is None:
+            return list(judged)
+        rows = {ref: row for ref in partly if isinstance(row := resolution.get(ref), ResolvedTable)}
+        trusted = await self._trusted(engine, rows, resolution)
+        granted = await self._columns.confirmed(
+            resolution.acting(actor),
+            trusted,
+            await self._columns.recorded(actor, trusted) if trusted else {},
+            now=resolution.now,
+            pin=pin_of(resolution),
+        )
+        found: dict[Ref, ReadableColumns | None] = {}
+        refs_of_table: dict[UUID, list[Ref]] = {}
+        for ref in granted:
+            refs_of_table.setdefault(rows[ref].id, []).append(ref)
+        async for id, excerpt in self._columns.excerpts(list(refs_of_table)):
+            for ref in refs_of_table[id]:
+                found[ref] = await _restriction(id, excerpt, granted[ref])
+        return [
+            ([replace(a, restriction=found.get(a.demand.on)) if a.partly else a for a in answers], policy, delegated)
+            for answers, policy, delegated in judged
+        ]
+
+    async def _trusted(
+        self, engine: Actor, rows: dict[Ref, ResolvedTable], resolution: Resolution
+    ) -> dict[Ref, ResolvedTable]:
+        """Return the tables on which the engine is an enforcer."""
+        asked = {ref: enforcing(row) for ref, row in rows.items()}
+        ordered = list(dict.fromkeys(asked.values()))
+        if not ordered:
+            return {}
+        answers = await self._engines.check(engine, ordered, resolution.now, engine_pin_of(resolution))
+        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
+        return {ref: rows[ref] for ref, question in asked.items() if question in yes}
+
+
+def enforcing(row: ResolvedTable) -> Question:
+    """Return the relation that an engine needs to enforce restrictions on this table."""
+    return Question(Can.ENFORCE, row.warehouse.key, row.warehouse.revision)
+
+
+async def _restriction(table: UUID, excerpt: Excerpt, granted: frozenset[int]) -> ReadableColumns | None:
+    """Return the restriction to these columns of a table; None if it cannot be expressed, or no column is left."""
+    if not granted:
+        return None
+    if len(excerpt.text) > _LARGE:
+        return await asyncio.to_thread(restriction_under, table, excerpt, granted)
+    return restriction_under(table, excerpt, granted)
+
+
+def restriction_under(table: UUID, excerpt: Excerpt, granted: frozenset[int]) -> ReadableColumns | None:
+    """Return the restriction to these columns of the table that the excerpt, or a whole document, describes; None if it
+    cannot be expressed, or no column is left.
+    """
+    try:
+        columns = columns_of(excerpt.text)
+        readable = columns.readable(granted)
+        if not readable:
+            return None
+        return ReadableColumns(str(table), readable, held_back(readable, columns), excerpt.metadata_location)
+    except Inexpressible:
+        return None

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Determine whose rights count below a view. Pure.
+
+Engines that know definer views (Trino) read them with the rights of their owner, and keep the owner's name in a
+property of the view. The property counts only for engines that the settings trust, and only they may set it
+(`gateway/catalog/view_owners.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gateway.access.actor import Actor
+from gateway.access.principal_ids import fits_a_tuple
+from gateway.access.resolved import Excerpt, ResolvedView
+from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.excerpts import properties_in
+from gateway.iceberg.kinds import RUNS_AS
+
+
+class AmbiguousViewOwner(BadRequestException):
+    """A view names several owners, or an id that no user can have."""
+
+
+def owners_in(properties: Mapping[str, str], names: frozenset[str]) -> dict[str, str]:
+    """The owner properties among `properties`, as they are spelled; `names` are folded."""
+    return {name: value for name, value in properties.items() if name.casefold() in names}
+
+
+def runs_as(excerpt: Excerpt) -> str | None:
+    """Return the user that Trino reads the view's contents as, as the view spells it; None for a view without one.
+
+    Trino reads exactly this property, in this letter case, whether the settings trust an engine or not.
+    """
+    return properties_in(excerpt.text).get(RUNS_AS) or None
+
+
+def owner_of(view: ResolvedView, excerpt: Excerpt, caller: Actor) -> str | None:
+    """Return the user whose rights count below the view, of the caller's own provider; None if the view names none.
+
+    `excerpt` has the view's properties. Raises AmbiguousViewOwner for two owners, and for an owner that is no user id.
+    """
+    found = owners_in(properties_in(excerpt.text), frozenset(caller.owner_properties))
+    if not found:
+        return None
+    named = set(found.values())
+    if len(named) > 1:
+        raise AmbiguousViewOwner(f"View {view.identifier.dotted} names several owners")
+    (name,) = named
+    owner = f"{caller.id.partition('~')[0]}~{name}"
+    if name != name.strip() or not name or not name.isprintable() or not fits_a_tuple(owner):
+        raise AmbiguousViewOwner(f"View {view.identifier.dotted} names an owner that nobody can be")
+    return owner

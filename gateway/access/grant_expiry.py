@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compute the earliest time at which a permit's grants expire: of relations, role memberships, views on the way, and
+delegation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+import msgspec
+
+from gateway.access.actor import Actor
+from gateway.access.column_restrictions import enforcing
+from gateway.access.delegation import questions_to_engine
+from gateway.access.engines import Engines
+from gateway.access.operation import Operation
+from gateway.access.permit import Permit
+from gateway.access.ports import Question, Resolver
+from gateway.access.questions import key_of, refs_of
+from gateway.access.refs import ObjectKey, ObjectType, Ref, column_key
+from gateway.access.relations import Can
+from gateway.access.resolved import Resolution, ResolvedTable
+from gateway.obligations.kinds import ReadableColumns
+
+
+class GrantExpiry:
+    """Find expiries by bisection: while time passes, grants are only lost."""
+
+    def __init__(self, resolver: Resolver, engines: Engines) -> None:
+        self._resolver = resolver
+        self._engines = engines
+
+    async def first(
+        self,
+        permit: Permit[Operation],
+        until: datetime,
+        resolution: Resolution,
+        held: Collection[tuple[Can, Ref]] | None = None,
+    ) -> datetime | None:
+        """Return the first moment up to `until` at which the caller loses a relation of `permit`; None if there is
+        none.
+
+        `resolution` is that of the last decision. With `held`, only these relations of the permit count. Raises
+        DecisionEngineUnavailable.
+        """
+        actor = resolution.acting(permit.actor)
+        held = permit.held if held is None else held
+        questions = [Question(relation, key_of(on, resolution)) for relation, on in held]
+        # The columns that may be read end one by one, and whoever reads them with keys must end with the first.
+        restrictions = [each for each in permit.obligations if isinstance(each, ReadableColumns)]
+        questions += [
+            Question(Can.READ_DATA, column_key(each.table, field)) for each in restrictions for field in each.fields
+        ]
+        found = await self._of_passages(permit, until)
+        if resolution.next_expiry is not None and resolution.next_expiry <= until:
+            found.append(await self._first_loss(actor, questions, resolution.now, until))
+        found.append(await self._of_membership(actor, resolution.now, until))
+        engine = actor.engine_itself()
+        if engine is not None:
+            # Nor may it outlive that the engine acts for the caller.
+            places = questions_to_engine(permit.operation, resolution) or []
+            tables = {each.table for each in restrictions}
+            places = [
+                *places,
+                *(
+                    enforcing(row)
+                    for row in resolution.rows.values()
+                    if isinstance(row, ResolvedTable) and row.key.id in tables
+                ),
+            ]
+            found.append(await self._first_loss(engine, places, resolution.now, until))
+        return min((end for end in found if end is not None), default=None)
+
+    async def membership(self, permit: Permit[Operation], role_id: str, until: datetime) -> datetime | None:
+        """Return when the caller's membership of a role ends, up to `until`, or None.
+
+        Raises DecisionEngineUnavailable.
+        """
+        actor = permit.resolution.acting(permit.actor)
+        member = msgspec.structs.replace(actor, assumed_role=None, within=None)
+        question = Question(Can.ASSUME, ObjectKey(ObjectType.ROLE, role_id))
+        return await self._first_loss(member, [question], permit.resolution.now, until)
+
+    async def _of_passages(self, permit: Permit[Operation], until: datetime) -> list[datetime | None]:
+        """Return, for each passage, when its reader loses the view and when its reader's role membership ends."""
+        found = []
+        for passage in permit.passages:
+            resolution = await self._resolver.resolve(refs_of((passage.operation,)), passage.actor)
+            questions = [
+                Question(demand.relation, key_of(demand.on, resolution)) for demand in passage.operation.demands()
+            ]
+            reader = resolution.acting(passage.actor)
+            found.append(await self._first_loss(reader, questions, resolution.now, until))
+            found.append(await self._of_membership(reader, resolution.now, until))
+        return found
+
+    async def _of_membership(self, actor: Actor, now: datetime, until: datetime) -> datetime | None:
+        """Return when the membership in the role that `actor` assumed ends; None if it does not or there is no role.
+
+        The grants to the role do not include this membership.
+        """
+        if actor.assumed_role is None:
+            return None
+        member = msgspec.structs.replace(actor, assumed_role=None, within=None)
+        role = ObjectKey(ObjectType.ROLE, str(actor.assumed_role))
+        return await self._first_loss(member, [Question(Can.ASSUME, role)], now, until)
+
+    async def _first_loss(
+        self, actor: Actor, questions: Sequence[Question], now: datetime, until: datetime
+    ) -> datetime | None:
+        """The first end of a grant to `actor`, up to `until`, from which on not all of `questions` are a yes."""
+        ends = await self._resolver.endings(actor, after=now, until=until)
+        first, last = 0, len(ends)
+        while first < last:
+            middle = (first + last) // 2
+            if all(await self._engines.check(actor, questions, ends[middle], None)):
+                first = middle + 1
+            else:
+                last = middle
+        return ends[first] if first < len(ends) else None

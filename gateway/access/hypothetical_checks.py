@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluate what the door would decide for another principal or object: for lists, and for admitted checks.
+
+Nothing here mints permits. Only the door does (`door.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from uuid import UUID
+
+from gateway.access.actor import Actor
+from gateway.access.authz_errors import unavailable
+from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.engines import Engines
+from gateway.access.fair_slots import FairSlots
+from gateway.access.granted_columns import GrantedColumns
+from gateway.access.hypothetical_evaluation import AT_ONCE, AT_ONCE_EACH, HypotheticalCheck, questions_about, weigh
+from gateway.access.operation import Operation
+from gateway.access.operations.checks import BatchCheck
+from gateway.access.permit import Permit
+from gateway.access.ports import Pin, Question, Resolver
+from gateway.access.questions import only_warehouse, pin_of, revision_of
+from gateway.access.refs import ObjectKey, Ref
+from gateway.access.relations import Can
+from gateway.access.resolved import Excerpt, ResolvedTable
+from gateway.access.shares import Lane, principal_key
+
+
+class HypotheticalChecks:
+    """Answer checks with both engines, without admission. Each method raises the refusal for an outage."""
+
+    def __init__(self, resolver: Resolver, engines: Engines, columns: GrantedColumns) -> None:
+        self._resolver = resolver
+        self._engines = engines
+        self._columns = columns
+        self._slots = {
+            Lane.USER: FairSlots(AT_ONCE, each=AT_ONCE_EACH),
+            Lane.ENGINE: FairSlots(AT_ONCE, each=AT_ONCE),
+        }
+
+    async def related(
+        self,
+        permit: Permit[Operation],
+        actor: Actor,
+        relation: Can,
+        objects: Sequence[ObjectKey],
+        by: Sequence[str | None] = (),
+    ) -> list[bool]:
+        """As `Door.visible`, for another actor: only for operations that were admitted to ask about others."""
+        if not objects:
+            return []
+        within = only_warehouse(permit.resolution)
+        hints = by or [None] * len(objects)
+        questions = [
+            Question(relation, key, revision_of(key, within), hint) for key, hint in zip(objects, hints, strict=True)
+        ]
+        try:
+            return await self._engines.check(
+                actor, questions, permit.resolution.now, _pin(permit, actor), paced=_lane(permit) is Lane.USER
+            )
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def holds(self, permit: Permit[Operation], asked: Sequence[tuple[Can, Ref]]) -> list[bool]:
+        """Return OpenFGA's answers about the caller, in order; False for absent objects, which are checked as well.
+
+        A yes allows nothing: the policies are not part of it.
+        """
+        resolution = permit.resolution
+        supposed = [HypotheticalCheck(permit.actor, relation, on) for relation, on in asked]
+        try:
+            async with self._room(permit)():
+                answers = await self._engines.check(
+                    permit.actor,
+                    questions_about(supposed, resolution),
+                    resolution.now,
+                    pin_of(resolution),
+                    paced=_lane(permit) is Lane.USER,
+                )
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+        return [yes and resolution.get(on) is not None for yes, (_, on) in zip(answers, asked, strict=True)]
+
+    def _room(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
+        """The slots that questions of this request take."""
+        return partial(self._slots[_lane(permit)].slot, principal_key(permit.actor))
+
+    async def would(self, permit: Permit[Operation], supposed: Sequence[HypotheticalCheck]) -> list[bool]:
+        """Return what both engines would answer now, in order: only for operations that were admitted to ask it."""
+        try:
+            return await weigh(
+                supposed,
+                asked_by=permit.actor,
+                record=permit.trail.record,
+                resolution=permit.resolution,
+                resolver=self._resolver,
+                engines=self._engines,
+                pin=pin_of(permit.resolution),
+                room=self._room(permit),
+                # What an engine asks about a user blocks that user's statement, which the engine gives up soon.
+                paced=_lane(permit) is Lane.USER,
+            )
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def readable_columns(
+        self, permit: Permit[Operation], asked: Sequence[tuple[Actor, Ref]]
+    ) -> list[frozenset[int]]:
+        """Return the readable columns, by field id, of tables that an actor may read in part, in order.
+
+        Both engines must allow the table in part and the column; otherwise there are none. Only for operations that
+        were admitted to ask it. Each actor costs one statement, also if all tables are absent, and tables without
+        granted columns cost no check.
+        """
+        found: dict[tuple[Actor, Ref], frozenset[int]] = {}
+        for actor in dict.fromkeys(actor for actor, _ in asked):
+            refs = dict.fromkeys(ref for other, ref in asked if other == actor)
+            rows = {ref: row for ref in refs if isinstance(row := permit.resolution.get(ref), ResolvedTable)}
+            recorded = await self._columns.recorded(actor, rows)
+            supposed = [HypotheticalCheck(actor, Can.READ_COLUMNS, ref) for ref in recorded]
+            partly = await self.would(permit, supposed) if supposed else []
+            read = {ref: recorded[ref] for ref, yes in zip(list(recorded), partly, strict=True) if yes}
+            try:
+                confirmed = await self._columns.confirmed(
+                    actor, rows, read, now=permit.resolution.now, pin=_pin(permit, actor)
+                )
+            except DecisionEngineUnavailable as outage:
+                raise unavailable(permit.operation.is_catalog_mutation()) from outage
+            found |= {(actor, ref): fields for ref, fields in confirmed.items()}
+        return [found.get(each, frozenset()) for each in asked]
+
+    async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
+        """As `GrantedColumns.excerpts`: only for tables and views of which the question was answered with yes."""
+        async for each in self._columns.excerpts(ids):
+            yield each
+
+
+def _lane(permit: Permit[Operation]) -> Lane:
+    """Return where the questions of a request wait: the lane of engines is for those that are proven to be one."""
+    return Lane.ENGINE if _inspects(permit.operation) or permit.actor.engine is not None else Lane.USER
+
+
+def _inspects(operation: Operation) -> bool:
+    # Anybody may send `delegated` with questions about themselves. One about others is answered to inspectors alone,
+    # and comes this far only after that was decided.
+    return (
+        isinstance(operation, BatchCheck)
+        and operation.delegated
+        and any(each.principal is not None for each in operation.checks)
+    )
+
+
+def _pin(permit: Permit[Operation], actor: Actor) -> Pin | None:
+    """Return the pin for cached answers; None for other actors, because expiries are known of the caller alone."""
+    return pin_of(permit.resolution) if actor == permit.actor else None

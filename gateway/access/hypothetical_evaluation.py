@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluate hypothetical checks with both engines.
+
+The answer to "may Bob drop this table?" is the one that Bob would get. The relationship model judges Bob, and the
+policies receive Bob as the actor, in Bob's roles. Circumstances that do not exist (user agent, address) are sent as
+unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+
+from gateway.access.actor import Actor
+from gateway.access.audit_record import AuditRecord
+from gateway.access.demand import Facts
+from gateway.access.dependency_errors import first_of
+from gateway.access.describe import describe_target
+from gateway.access.engines import Engines
+from gateway.access.policy import PolicyActor, PolicyContext, PolicyQuestion, PolicyRequest
+from gateway.access.policy_operation_names import policy_operation_name
+from gateway.access.ports import Pin, Question, Resolver
+from gateway.access.questions import above_of, inside_of, key_of
+from gateway.access.refs import ObjectType, Ref
+from gateway.access.relations import Can
+from gateway.access.resolved import Resolution, warehouse_of
+from gateway.obligations.application import Place, unenforced
+
+#: Actors asked about at the same time in one process, for all requests of a lane together (`shares.py`). Each costs one
+#: call to OPA and few to OpenFGA, however many questions there are; more of them would slow down all other decisions.
+AT_ONCE = 4
+#: Of these, the most for one principal, so that it does not keep the others waiting.
+AT_ONCE_EACH = 1
+
+#: What the catalog does with a warehouse; the other actions on one are management.
+_OF_CATALOG = frozenset({Can.CREATE_NAMESPACE, Can.GET_CONFIG, Can.LIST_EVERYTHING, Can.LIST_NAMESPACES, Can.USE})
+
+#: What management does with things in a warehouse, active or not.
+_OF_MANAGEMENT = frozenset(
+    each
+    for each in Can
+    if each.name.startswith("GRANT_")
+    or each
+    in (
+        Can.CHANGE_OWNERSHIP,
+        Can.CONTROL_TASKS,
+        Can.GET_TASKS,
+        Can.MANAGE_TAGS,
+        Can.READ_ASSIGNMENTS,
+        Can.READ_GRANTS,
+        Can.SET_MANAGED_ACCESS,
+        Can.SET_PROTECTION,
+        Can.UNDROP,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HypotheticalCheck:
+    """If `actor` came to use `relation` on `on`, with these facts: would it be allowed? `on` is resolved already."""
+
+    actor: Actor
+    relation: Can
+    on: Ref
+    facts: Facts = field(default_factory=dict)
+
+
+async def weigh(
+    supposed: Sequence[HypotheticalCheck],
+    *,
+    asked_by: Actor,
+    record: AuditRecord,
+    resolution: Resolution,
+    resolver: Resolver,
+    engines: Engines,
+    pin: Pin | None,
+    room: Callable[[], AbstractAsyncContextManager[None]],
+    paced: bool,
+) -> list[bool]:
+    """Return one answer for each check, in order; a check on an absent object is a no.
+
+    Checks of one actor are one request to OPA, and each actor takes a slot of `room`. `pin` keys cached answers about
+    `asked_by`; expiries of other actors are unknown. `paced` is as for `Relationships.check`. Raises
+    DecisionEngineUnavailable rather than guess.
+    """
+    answers = [False] * len(supposed)
+    of_actor: dict[Actor, list[int]] = {}
+    for index, each in enumerate(supposed):
+        of_actor.setdefault(each.actor, []).append(index)
+
+    async def about(actor: Actor, indexes: Sequence[int]) -> None:
+        async with room():
+            same = actor == asked_by
+            known = resolution if same else await resolver.resolve((), actor)
+            some = [supposed[index] for index in indexes]
+            request = _policy_request(some, actor, known.caller_roles, record, resolution, visiting=same)
+            questions = questions_about(some, resolution)
+            async with asyncio.TaskGroup() as both:
+                allowing = both.create_task(engines.allowed(request))
+                relating = both.create_task(
+                    engines.check(actor, questions, resolution.now, pin if same else None, paced=paced)
+                )
+        for index, policy, holds in zip(indexes, allowing.result(), relating.result(), strict=True):
+            there = resolution.get(supposed[index].on) is not None
+            # Asked all the same: the time of an answer tells nobody of a warehouse they do not see.
+            there = there and not _shut(supposed[index], resolution)
+            # The door refuses who was deactivated, whatever tuples OpenFGA still has of them.
+            # What only an enforcer could hold back, nothing here does: a yes would show all of it.
+            allowed = policy.allow and unenforced(policy.obligations, Place.SCAN) is None
+            answers[index] = there and holds and allowed and not known.deactivated
+
+    try:
+        async with asyncio.TaskGroup() as everybody:
+            for actor, indexes in of_actor.items():
+                everybody.create_task(about(actor, indexes))
+    except ExceptionGroup as failed:
+        raise first_of(failed) from None
+    return answers
+
+
+def _shut(supposed: HypotheticalCheck, resolution: Resolution) -> bool:
+    """Return True if the warehouse is inactive and the check is about its catalog. Management goes on: rights can be
+    granted and read.
+    """
+    warehouse = warehouse_of(resolution.get(supposed.on))
+    if warehouse is None or warehouse.active:
+        return False
+    if supposed.on.type is ObjectType.WAREHOUSE:
+        return supposed.relation in _OF_CATALOG
+    return supposed.relation not in _OF_MANAGEMENT
+
+
+def questions_about(supposed: Sequence[HypotheticalCheck], resolution: Resolution) -> list[Question]:
+    """The question to OpenFGA behind each; an absent object has a stand-in where it would lie."""
+    questions = []
+    for each in supposed:
+        row = resolution.get(each.on)
+        warehouse = warehouse_of(row)
+        within = None if warehouse is None else warehouse.revision
+        key, above = key_of(each.on, resolution), above_of(each.on, resolution)
+        questions.append(Question(each.relation, key, within, above=above, inside=inside_of(row)))
+    return questions
+
+
+def _policy_request(
+    supposed: Sequence[HypotheticalCheck],
+    actor: Actor,
+    roles: tuple[str, ...],
+    record: AuditRecord,
+    resolution: Resolution,
+    *,
+    visiting: bool,
+) -> PolicyRequest:
+    return PolicyRequest(
+        actor=PolicyActor.of(actor, roles),
+        context=PolicyContext.at(
+            resolution.now,
+            request_id=record.request_id,
+            user_agent=record.user_agent if visiting else None,
+            client_address=record.client_address if visiting else None,
+        ),
+        questions=tuple(
+            PolicyQuestion(
+                operation=policy_operation_name(each.on.type, each.relation),
+                resource=describe_target(each.on, resolution),
+                facts=dict(each.facts),
+            )
+            for each in supposed
+        ),
+    )

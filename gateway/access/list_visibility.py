@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Select the rows of a list that the caller can possibly see, before OpenFGA is asked.
+
+If the caller does not see everything in the parent, a row is visible only by a live grant to the caller or to one of
+its roles, and PostgreSQL records all of those. So a list reads the rows with such a grant, and OpenFGA judges each. A
+row too many costs a check and never an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from gateway.access.actor import Actor
+from gateway.access.authz_errors import unavailable
+from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.refs import TABULARS, ObjectType
+from gateway.access.resolved import Resolution
+
+#: The derived relation by which a container is seen for the sake of something in it.
+TRAVERSE = "traverse"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Describe the grants that can make an object of one type visible in a list, as a model defines it.
+
+    - `own`: privileges on the object itself.
+    - `below`: whether grants on its contents count too (by `traverse`).
+    - `above`: privileges on its containers (a project, the server) that show every row.
+    - `certain`: relations of which each alone makes it visible; the others of `own` do so in some cases only.
+    - `inside`, of a namespace: privileges on it or on a namespace above it. Without one of them a caller sees
+      everything in the namespace only if it sees everything in the warehouse. None if there are other ways.
+    - `tasks`, of objects in a namespace: whether every caller that sees their tasks without seeing everything in the
+      warehouse does so by `own` on the object or by `inside` of its namespaces.
+    """
+
+    own: frozenset[str]
+    below: bool
+    above: frozenset[str]
+    certain: frozenset[str]
+    inside: frozenset[str] | None = None
+    tasks: bool = False
+
+
+#: By type of object. A type that is not in it has no such bounds: a list of them asks about every row.
+Reaches = Mapping[ObjectType, Reach]
+
+#: The reaches of the model that serves at this moment. Raises DecisionEngineUnavailable when it cannot be read.
+ReachesInUse = Callable[[], Awaitable[Reaches]]
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """The principals whose grants count for a caller: itself, unless it acts as a role, and its roles."""
+
+    user: str | None
+    roles: tuple[str, ...]
+
+
+def holders_of(actor: Actor, resolution: Resolution) -> Holders:
+    """Return the holders for a list of this caller, with the roles that the resolution of the parent read."""
+    return Holders(None if actor.assumed_role is not None else actor.id, resolution.caller_roles)
+
+
+async def reach_of(reaches: ReachesInUse, type: ObjectType) -> Reach | None:
+    """Return the reach for a list of this type; None if the list asks about every row. Raises the refusal for an
+    outage.
+    """
+    try:
+        return (await reaches()).get(type)
+    except DecisionEngineUnavailable as outage:
+        raise unavailable(False) from outage
+
+
+async def all_by_grants(reaches: ReachesInUse, *, tasks: bool = False) -> bool:
+    """Return True if callers that do not see everything in a warehouse see its objects, or the `tasks` about them, only
+    by grants on them or on their namespaces. Raises the refusal for an outage.
+    """
+    within = await reach_of(reaches, ObjectType.NAMESPACE)
+    if within is None or within.inside is None:
+        return False
+    things = [await reach_of(reaches, type) for type in sorted(TABULARS)]
+    return all(thing is not None and not thing.above and (thing.tasks or not tasks) for thing in things)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exchange of a token (RFC 8693)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
+
+from gateway.access.demand import Facts
+from gateway.access.operation import Audience, OpenTo, VendingOperation
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """For whom the token is to be. `project_id` is the only project it may be good for, if there is one; `not_after`
+    (seconds since 1970) the end of the token that proves the user.
+    """
+
+    user_id: str
+    project_id: str | None = None
+    groups: tuple[str, ...] = ()
+    not_after: float | None = None
+
+
+@dataclass(frozen=True)
+class ExchangeToken(VendingOperation):
+    """Issue a token for a user to the calling engine (RFC 8693).
+
+    The user is `proven` by a token of their own, or only named by the engine. The token names no place: each use checks
+    that the engine holds `delegate` there. An engine that holds it nowhere gets no token.
+    """
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/oauth/tokens"
+    open_to: ClassVar[OpenTo] = OpenTo(
+        Audience.AUTHENTICATED, "the token opens nothing where its engine lacks can_delegate, with each use"
+    )
+    authenticates_itself: ClassVar[str] = "the engine's token may be in the form, as RFC 8693 has it"
+    subject: Subject
+    proven: bool
+
+    def facts(self) -> Facts:
+        return {"subject": self.subject.user_id, "proven": self.proven}
+
+    @classmethod
+    def is_catalog_mutation(cls) -> bool:
+        """Return False: no commit depends on the outcome, so clients may send the request again after an outage."""
+        return False

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check preconditions that need no engine: the caller's kind, its token, and read-only maintenance.
+
+Nothing here looks at an object, so no answer here discloses one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.access.actor import Actor, ActorKind
+from gateway.access.authz_errors import (
+    AssumeRoleForbidden,
+    DelegationForbidden,
+    NotAuthenticated,
+    ProjectTokenForbidden,
+    in_maintenance,
+    not_kept_in_maintenance,
+)
+from gateway.access.delegation import may_be_delegated
+from gateway.access.demand import Demand
+from gateway.access.operation import Audience, ChangeOperation, HttpOperation, Operation, Step, SystemTask
+from gateway.access.operations.assume_role import AssumeRole
+from gateway.access.operations.definer_views import ReadThroughView
+from gateway.access.request_context import RequestContext
+
+
+class Preconditions:
+    """The checks that the caller and the operation determine by themselves.
+
+    `read_only` refuses every change in maintenance (`Operation.pauses`).
+    """
+
+    def __init__(self, *, read_only: bool) -> None:
+        self._read_only = read_only
+
+    def pauses(self, operation: type[Operation]) -> bool:
+        """Return True if read-only maintenance refuses the operation."""
+        return self._read_only and operation.pauses()
+
+    def require_open(self, operation: type[Operation]) -> None:
+        """Raise the answer of read-only maintenance to an operation that it refuses."""
+        if not self.pauses(operation):
+            return
+        if issubclass(operation, ChangeOperation) and operation.refused_for_good:
+            raise not_kept_in_maintenance(operation.refused_for_good)
+        raise in_maintenance(operation.is_catalog_mutation())
+
+    def demands_of(self, operation: Operation) -> Sequence[Demand]:
+        """Return the demands to check: in maintenance without those that only a change needs."""
+        demands = operation.demands()
+        return [demand for demand in demands if not demand.changes] if self._read_only else demands
+
+    def require(self, context: RequestContext, asked: Sequence[Operation]) -> None:
+        """Raise TypeError for a mistake of the gateway's code, and the refusal (401, 403, or the answer of maintenance)
+        of a caller that no engine could admit.
+        """
+        for each in asked:
+            _require_way(context, each)
+            _require_stated(each)
+        if context.actor.kind is ActorKind.ANONYMOUS and not all(each.is_public() for each in asked):
+            raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
+        for each in asked:
+            _require_own(context.actor, each)
+            _require_token_for(context.actor, each)
+            _require_own_hand(context.actor, each)
+            self.require_open(type(each))
+
+
+def _require_way(context: RequestContext, operation: Operation) -> None:
+    """Raise TypeError unless operations of this kind can be requested here: a mistake of the gateway's code, never of a
+    caller.
+
+    System tasks are for the gateway's tasks alone; an answer is repeated only if a success is recorded.
+    """
+    system = context.actor.kind is ActorKind.SYSTEM
+    tasks = operation.system_tasks if isinstance(operation, SystemTask) else frozenset()
+    own = system and context.actor.id.removeprefix("system~") in tasks
+    if isinstance(operation, SystemTask) != system or (system and not own):
+        raise TypeError(f"{type(operation).__name__} is not for {context.actor.id}")
+    if isinstance(operation, AssumeRole):
+        if context.assumption is not None or context.admitted:
+            raise TypeError(f"{type(operation).__name__} comes first, and once")
+    elif isinstance(operation, ReadThroughView):
+        # The role may have been assumed before an outer view whose owner's rights count here.
+        if any(not issubclass(each, ReadThroughView | AssumeRole) for each in context.admitted):
+            raise TypeError(f"{type(operation).__name__} comes before what it leads to")
+    elif isinstance(operation, Step) and context.remembered is None:
+        raise TypeError(f"{type(operation).__name__} needs a remembered success")
+
+
+def _require_stated(operation: Operation) -> None:
+    """Raise TypeError for an operation that nothing is required for and that does not say so.
+
+    Lock 1 sees that there are demands; that one of them is required depends on the values and is seen only here.
+    """
+    stated = operation.open_to is not None or any(demand.required for demand in operation.demands())
+    if isinstance(operation, HttpOperation) and not stated:
+        raise TypeError(f"{type(operation).__name__} requires nothing here and is not declared open")
+
+
+def _require_own(actor: Actor, operation: Operation) -> None:
+    """Raise TypeError for an operation open to SELF that demands nothing here and is about another user, so that no
+    handler can confuse the two. A caller that acts as a role has no record of its own.
+    """
+    whose = operation.whose()
+    if not operation.is_open(Audience.SELF) or whose is None or any(demand.required for demand in operation.demands()):
+        return
+    if whose != actor.id or actor.assumed_role is not None:
+        raise TypeError(f"{type(operation).__name__} is open to {whose} alone and not to {actor.id}")
+
+
+def _require_own_hand(actor: Actor, operation: Operation) -> None:
+    """Raise DelegationForbidden for an operation that no engine can request in a user's name."""
+    if actor.engine is not None and not may_be_delegated(type(operation)):
+        raise DelegationForbidden(f"{operation.name()} is not possible for {actor.engine} in the name of {actor.id}.")
+
+
+def _require_token_for(actor: Actor, operation: Operation) -> None:
+    """Raise the refusal of a change that needs no right and is about the caller itself or the whole server.
+
+    ProjectTokenForbidden if the caller's token is for one project: nothing outside of it exists for that token.
+    AssumeRoleForbidden for a caller that acts as a role: a role has nothing that is open to users.
+    """
+    if not isinstance(operation, ChangeOperation) or operation.for_every_token:
+        return
+    if any(each.required for each in operation.demands()):
+        return
+    if actor.assumed_role is not None:
+        raise AssumeRoleForbidden(f"{operation.name()} is not possible while acting as a role.")
+    if actor.project_token:
+        raise ProjectTokenForbidden(f"{operation.name()} is not possible with a token for the project {actor.within}.")

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Examining somebody's metadata file without keeping anybody else waiting.
+
+A document is parsed in one piece by a library that holds the interpreter meanwhile, so a thread does not help: a file
+of 8 MB takes 200 ms, one of 64 MB seconds. Small ones are examined here, in a thread; large ones by a process of their
+own that ends with its answer and takes its memory along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+import gateway
+from gateway.iceberg import errors
+from gateway.iceberg.errors import BadRequestException, CatalogError, MetadataTooLarge, TooManyRequests
+from gateway.iceberg.limits import Limits, refuse_large_document
+from gateway.scope.location import Location
+from gateway.storage.examine import SECONDS, Answer, Examined, Kind, Question, Refused, examine
+
+SMALL_BYTES: Final = 1024 * 1024
+"""A document up to this size takes 10 to 40 ms, hostile ones included."""
+
+_AT_ONCE: Final = 2
+"""Files of others that one process holds in memory at a time; the next ones wait."""
+
+_PATIENCE_SECONDS: Final = 30.0
+
+
+class MetadataValidator:
+    """Examines documents by `limits`; `small_bytes` is what is examined in this process."""
+
+    def __init__(self, limits: Limits, *, small_bytes: int = SMALL_BYTES) -> None:
+        self._limits = limits
+        self._small_bytes = small_bytes
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Hold a turn from before the file is read until it is examined. Raises TooManyRequests (429)."""
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise TooManyRequests("Other metadata files are being examined; try again.") from None
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    async def examined(self, kind: Kind, document: bytes, *, file: Location, profile: bytes) -> Examined:
+        """The document as it may be registered. Raises MetadataTooLarge and the other errors of `examine`."""
+        refuse_large_document(document, self._limits, kind.capitalize())
+        question = Question(kind=kind, document=document, file=file.text, profile=profile, limits=self._limits)
+        if len(document) <= self._small_bytes:
+            return await asyncio.to_thread(examine, question)
+        answer = await _asked_elsewhere(question)
+        if isinstance(answer, Refused):
+            raise _error(answer)
+        return answer
+
+
+async def _asked_elsewhere(question: Question) -> Answer:
+    """The answer of a process of its own, which has nothing of this one but where the code is."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-m",
+        "gateway.storage.examine",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={"PYTHONPATH": str(Path(gateway.__file__).parent.parent)},
+    )
+    try:
+        async with asyncio.timeout(2 * SECONDS):
+            answer, _ = await process.communicate(msgspec.msgpack.encode(question))
+    except TimeoutError:
+        answer = b""
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        raise MetadataTooLarge(f"The metadata file takes more than {SECONDS} seconds, or too much memory, to be read")
+    told: Answer = msgspec.msgpack.decode(answer, type=Answer)
+    return told
+
+
+def _error(refused: Refused) -> CatalogError:
+    """The error that was told by its type."""
+    kind = getattr(errors, refused.type, BadRequestException)
+    return kind(refused.message) if issubclass(kind, CatalogError) else BadRequestException(refused.message)

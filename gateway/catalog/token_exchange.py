@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens for engines that act for users (RFC 8693). Whom the request is from and about is read in `api/oauth.py`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from gateway.access.door import Door
+from gateway.access.list_visibility import holders_of
+from gateway.access.operations.token_exchange import ExchangeToken
+from gateway.access.permit import Permit
+from gateway.access.relations import Can
+from gateway.db import delegations
+from gateway.db.engine import Database
+from gateway.iceberg.errors import BadRequestException, ForbiddenException
+from gateway.identity.delegated import DelegatedTokens, IssuedToken, TooMuchToCarry
+
+_PLACES: Final = 100
+
+
+class NotAnEngine(ForbiddenException):
+    """The caller may act for others nowhere."""
+
+
+class UnfitSubject(BadRequestException):
+    """The user's token has ended, or names more groups than fit into one of ours."""
+
+
+class TokenExchange:
+    """Answers `POST /v1/oauth/tokens`."""
+
+    def __init__(self, *, database: Database, door: Door, tokens: DelegatedTokens) -> None:
+        self._database = database
+        self._door = door
+        self._tokens = tokens
+
+    async def exchange(self, permit: Permit[ExchangeToken]) -> IssuedToken:
+        """A token of the caller for the operation's subject, written down before it leaves.
+
+        Raises NotAnEngine, UnfitSubject and the outages.
+        """
+        subject = permit.operation.subject
+        holders = holders_of(permit.actor, permit.resolution)
+        async with self._database.read() as connection:
+            places = await delegations.places(connection, holders, limit=_PLACES)
+        if not any(await self._door.visible(permit, Can.DELEGATE, places)):
+            raise NotAnEngine(f"{permit.actor.id} holds delegate nowhere, and so can act for nobody")
+        try:
+            issued = await self._tokens.issue(
+                user_id=subject.user_id,
+                engine_id=permit.actor.id,
+                project_id=subject.project_id,
+                groups=subject.groups,
+                not_after=subject.not_after,
+                subject_proven=permit.operation.proven,
+            )
+        except TooMuchToCarry:
+            raise UnfitSubject("the subject token names more groups than a token of this server can hold") from None
+        if issued.seconds == 0:
+            raise UnfitSubject("the subject token has expired")
+        ends = datetime.now(UTC).timestamp() + issued.seconds
+        permit.trail.tell(
+            subject=subject.user_id,
+            proven="yes" if permit.operation.proven else "no",
+            token_id=issued.token_id,
+            expires_at=datetime.fromtimestamp(ends, UTC).isoformat(timespec="seconds"),
+        )
+        await permit.trail.commit()
+        return issued

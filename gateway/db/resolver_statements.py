@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How each kind of reference is looked up: its statement, by which columns, and where an absent thing would lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+from uuid import UUID
+
+from sqlalchemy import Column, Select, Text, any_, bindparam, case, func, literal_column, select
+from sqlalchemy.dialects.postgresql import JSONB
+
+from gateway.access import refs
+from gateway.db.caller import BETWEEN, beside_the_clock, word
+from gateway.db.compiled_reads import DirectRead
+from gateway.db.former_names import former_names_of_namespace, former_names_of_table
+from gateway.db.schema.namespaces import namespaces
+from gateway.db.schema.projects import projects
+from gateway.db.schema.roles import roles
+from gateway.db.schema.servers import server
+from gateway.db.schema.tables import tables
+from gateway.db.schema.users import users
+from gateway.db.schema.warehouses import warehouses
+from gateway.iceberg.identifiers import Namespace, fold
+
+Read = TypeVar("Read")
+
+_WAREHOUSE = (
+    warehouses.c.id.label("w_id"),
+    warehouses.c.project_id.label("w_project_id"),
+    warehouses.c.name.label("w_name"),
+    warehouses.c.active.label("w_active"),
+    warehouses.c.profile.label("w_profile"),
+    warehouses.c.profile_version.label("w_profile_version"),
+    warehouses.c.revision.label("w_revision"),
+    warehouses.c.secret_id.label("w_secret_id"),
+    warehouses.c.allowed_format_versions.label("w_allowed"),
+    warehouses.c.default_format_version.label("w_default"),
+)
+
+_NAMESPACE = (
+    namespaces.c.id.label("n_id"),
+    namespaces.c.levels.label("n_levels"),
+    namespaces.c.ancestors.label("n_ancestors"),
+    former_names_of_namespace(),
+)
+
+_TABLE = (
+    tables.c.id.label("t_id"),
+    tables.c.name.label("t_name"),
+    tables.c.location.label("t_location"),
+    tables.c.metadata_location.label("t_metadata_location"),
+    tables.c.format.label("t_format"),
+    tables.c.version.label("t_version"),
+    former_names_of_table(),
+)
+
+
+def _direct(query: Select[Any]) -> DirectRead:
+    return DirectRead(beside_the_clock(query))
+
+
+def _named_direct(query: Select[Any], key: str) -> DirectRead:
+    """As `_direct`, for something named by its path: where it would lie is read too when it is not there."""
+    always = beside_the_clock(query)
+    above = namespaces.c.path_key == any_(func.string_to_array(bindparam("above_keys", type_=Text), BETWEEN))
+    path = (
+        select(func.to_jsonb(func.array_append(namespaces.c.ancestors, namespaces.c.id)))
+        .where(namespaces.c.warehouse_id == warehouses.c.id, above)
+        .order_by(func.cardinality(namespaces.c.ancestors).desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    where = (
+        select(func.jsonb_build_array(warehouses.c.project_id, func.coalesce(path, literal_column("'[]'", JSONB))))
+        .where(warehouses.c.id == bindparam("warehouse_id"))
+        .scalar_subquery()
+    )
+    missing = always.selected_columns[key].is_(None)
+    return DirectRead(always.add_columns(case((missing, where)).label("absent")))
+
+
+_WAREHOUSES = select(*_WAREHOUSE)
+_NAMESPACES = select(*_WAREHOUSE, *_NAMESPACE).join_from(
+    namespaces, warehouses, warehouses.c.id == namespaces.c.warehouse_id
+)
+_PROJECTS = select(projects.c.id, projects.c.name)
+_USERS = select(users)
+_ROLES = select(roles.c.id, roles.c.project_id, roles.c.name)
+
+
+def table_columns(kind: str = "table") -> Select[Any]:
+    """Tables of a kind that are there for everybody who may see them, with all that they lie in."""
+    return _kept_columns(kind).where(tables.c.deleted_at.is_(None))
+
+
+def _kept_columns(kind: str) -> Select[Any]:
+    """Of what was dropped and can come back, too."""
+    return (
+        select(*_WAREHOUSE, *_NAMESPACE, *_TABLE)
+        .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
+        .join(warehouses, warehouses.c.id == tables.c.warehouse_id)
+        .where(tables.c.staged_by.is_(None), tables.c.kind == word(kind))
+    )
+
+
+def _named(kind: str) -> Select[Any]:
+    return table_columns(kind).where(
+        namespaces.c.warehouse_id == bindparam("warehouse_id"),
+        namespaces.c.path_key == bindparam("path_key"),
+        tables.c.name_key == bindparam("name_key"),
+    )
+
+
+def _by_id(kind: str, *, kept: bool = False) -> Select[Any]:
+    return (_kept_columns(kind) if kept else table_columns(kind)).where(
+        tables.c.id == bindparam("id"), tables.c.warehouse_id == bindparam("warehouse_id")
+    )
+
+
+#: How a reference is looked up: by its type, and for tables, views and generic tables by type and key.
+Lookup = type[refs.Ref] | tuple[refs.ObjectType, str]
+
+
+def lookup_of(ref: refs.Ref) -> Lookup:
+    """Return how a reference is looked up: the key of STATEMENTS and SEVERAL."""
+    if isinstance(ref, refs.TabularRef):
+        return ref.type, "name" if ref.named else "kept" if ref.dropped else "id"
+    return type(ref)
+
+
+def _tabulars(make: Callable[[str, str], Read]) -> dict[Lookup, Read]:
+    return {(kind, key): make(kind.value, key) for kind in refs.TABULARS for key in ("name", "id", "kept")}
+
+
+def _tabular_statement(kind: str, key: str) -> DirectRead:
+    if key == "name":
+        return _named_direct(_named(kind), "t_id")
+    return _direct(_by_id(kind, kept=key == "kept"))
+
+
+#: One statement for each lookup, built once: building them costs more than running them.
+STATEMENTS: dict[Lookup, DirectRead] = {
+    **_tabulars(_tabular_statement),
+    refs.NamespaceRef: _named_direct(
+        _NAMESPACES.where(
+            namespaces.c.warehouse_id == bindparam("warehouse_id"),
+            namespaces.c.path_key == bindparam("path_key"),
+        ),
+        "n_id",
+    ),
+    refs.NamespaceIdRef: _direct(
+        _NAMESPACES.where(
+            namespaces.c.id == bindparam("id"),
+            # Null when nobody said in which warehouse.
+            namespaces.c.warehouse_id
+            == func.coalesce(
+                bindparam("warehouse_id", type_=namespaces.c.warehouse_id.type), namespaces.c.warehouse_id
+            ),
+        )
+    ),
+    refs.WarehouseRef: _direct(_WAREHOUSES.where(warehouses.c.id == bindparam("id"))),
+    refs.WarehouseNameRef: _direct(
+        _WAREHOUSES.where(
+            warehouses.c.project_id == bindparam("project_id"),
+            warehouses.c.name_key == bindparam("name_key"),
+        )
+    ),
+    refs.ProjectRef: _direct(_PROJECTS.where(projects.c.id == bindparam("id"))),
+    refs.UserRef: _direct(_USERS.where(users.c.id == bindparam("id"))),
+    refs.RoleRef: _direct(_ROLES.where(roles.c.id == bindparam("id"))),
+    refs.ServerRef: _direct(select(server.c.id, server.c.bootstrapped_at)),
+}
+_KEYS_OF_TABULAR = (namespaces.c.warehouse_id, namespaces.c.path_key, tables.c.name_key)
+_ID_OF_TABULAR = (tables.c.id, tables.c.warehouse_id)
+
+
+def _several_tabulars(kind: str, key: str) -> tuple[Select[Any], tuple[Column[Any], ...]]:
+    columns = _kept_columns(kind) if key == "kept" else table_columns(kind)
+    return columns, _KEYS_OF_TABULAR if key == "name" else _ID_OF_TABULAR
+
+
+#: For several references of one lookup: what is read, and the columns it is looked up by, as `parameters_of` orders
+#: them.
+SEVERAL: dict[Lookup, tuple[Select[Any], tuple[Column[Any], ...]]] = {
+    **_tabulars(_several_tabulars),
+    refs.NamespaceRef: (_NAMESPACES, _KEYS_OF_TABULAR[:2]),
+    refs.NamespaceIdRef: (_NAMESPACES, (namespaces.c.id,)),
+    refs.WarehouseRef: (_WAREHOUSES, (warehouses.c.id,)),
+    refs.WarehouseNameRef: (_WAREHOUSES, (warehouses.c.project_id, warehouses.c.name_key)),
+    refs.ProjectRef: (_PROJECTS, (projects.c.id,)),
+    refs.UserRef: (_USERS, (users.c.id,)),
+    refs.RoleRef: (_ROLES, (roles.c.id,)),
+}
+
+
+def parameters_of(ref: refs.Ref) -> dict[str, Any]:
+    """What the statement for `ref` is given, first the columns it is looked up by in `SEVERAL`."""
+    match ref:
+        case refs.TabularRef(key=UUID()):
+            return {"id": ref.id, "warehouse_id": ref.warehouse_id}
+        case refs.TabularRef():
+            identifier = ref.identifier
+            named = {"path_key": identifier.namespace.key, "name_key": fold(identifier.name)}
+            return {"warehouse_id": ref.warehouse_id, **named, "above_keys": _keys_above(identifier.namespace)}
+        case refs.NamespaceRef():
+            above = _keys_above(ref.namespace.parent)
+            return {"warehouse_id": ref.warehouse_id, "path_key": ref.namespace.key, "above_keys": above}
+        case refs.NamespaceIdRef():
+            return {"id": ref.namespace_id, "warehouse_id": ref.warehouse_id}
+        case refs.WarehouseNameRef():
+            return {"project_id": ref.project_id, "name_key": fold(ref.name)}
+        case _:
+            return _parameters_above(ref)
+
+
+def _keys_above(namespace: Namespace | None) -> str:
+    """The keys of a namespace and of all that it lies in."""
+    levels = () if namespace is None else namespace.levels
+    return BETWEEN.join(Namespace(levels[: depth + 1]).key for depth in range(len(levels)))
+
+
+def _parameters_above(
+    ref: refs.WarehouseRef | refs.ProjectRef | refs.UserRef | refs.RoleRef | refs.ServerRef,
+) -> dict[str, Any]:
+    match ref:
+        case refs.WarehouseRef():
+            return {"id": ref.warehouse_id}
+        case refs.ProjectRef():
+            return {"id": ref.project_id}
+        case refs.UserRef():
+            return {"id": ref.user_id}
+        case refs.RoleRef():
+            return {"id": ref.role_id}
+        case refs.ServerRef():
+            return {}

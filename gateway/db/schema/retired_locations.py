@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places that were given up."""
+
+from __future__ import annotations
+
+from sqlalchemy import Boolean, Column, DateTime, Table, Text, func
+from sqlalchemy.dialects.postgresql import ARRAY, UUID
+
+from gateway.db.schema.base import metadata, now
+
+retired_locations = Table(
+    "retired_locations",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True, server_default=func.gen_random_uuid()),
+    Column("table_id", UUID(as_uuid=True), nullable=False, index=True),
+    Column("warehouse_id", UUID(as_uuid=True), nullable=False),
+    Column("location", Text, nullable=False),
+    Column("location_key", Text, nullable=False, index=True),
+    Column("retired_by", Text),
+    now("retired_at"),
+    Column("keys_until", DateTime(timezone=True), nullable=False),
+    Column("files_remain", Boolean, nullable=False, server_default="true"),
+    Column("owners", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("metadata_location", Text),
+)
+"""Where a table, view or staged table lay until it went or moved. A trigger on `tables` writes a row in the transaction
+that takes the place away (migrations 0003 and 0032): `keys_until` is when the last credential for it has ended,
+`retired_by` who gave it up (of a staged table, who staged it: the one who had keys). `owners` are the principals
+(`user:<id>`, `role:<id>`) with ownership without an end at that moment: they may register what lies there.
+`metadata_location` is the last metadata file. `retired_locations.py` has the statements.
+"""

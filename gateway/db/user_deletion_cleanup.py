@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What somebody who is deleted or deactivated made at that very moment.
+
+Whoever creates something owns it. A creation that began before its creator was deleted may be committed after the
+grants of that user were swept, and who comes back with the same id would have what it gave, for ever. So a deletion
+notes who went, and the note stays until all changes of that moment have ended and what they gave is swept: by the
+deletion itself, by the same request sent again, or in the background.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+from sqlalchemy import ColumnElement, delete, exists, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.db import outbox
+from gateway.db.delivery import TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.outbox import Pending
+from gateway.db.ownership import record_held_back, record_own_grants_gone, record_principal_gone
+from gateway.db.schema.outbox import outbox as outbox_table
+from gateway.db.schema.pending_user_deletions import departures
+
+_log = structlog.get_logger("db.latecomers")
+
+_LONGEST_WAIT_SECONDS: Final = 5.0
+_PAUSE_SECONDS: Final = 0.01
+_LEFT_TO_ITS_REQUEST_SECONDS: Final = 10.0
+_AT_ONCE: Final = 100
+
+_IN_FORCE: Final = ~exists().where(
+    outbox_table.c.takes_away,
+    outbox_table.c.subject_type == PrincipalType.USER.value,
+    outbox_table.c.subject_id == departures.c.user_id,
+)
+_NEXT: Final = text("select pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+_OLDEST: Final = text("select pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
+
+
+async def record_departure(connection: AsyncConnection, user: Principal, *, by: str) -> list[Pending]:
+    """Sweep all that a deleted user was given and note that they went; what has to be delivered before that is so,
+    with what an earlier deletion left. Empty for whom nothing is left of. Call it after the record is deleted.
+    """
+    await record_principal_gone(connection, user, by=by)
+    values = {"deleted_by": by, "deleted_at": func.clock_timestamp(), "in_force_at": None}
+    noted = insert(departures).values(user_id=user.id, **values)
+    await connection.execute(noted.on_conflict_do_update(index_elements=["user_id"], set_=values))
+    return await outbox.left_of_user(connection, user.id)
+
+
+async def expected(connection: AsyncConnection, user_id: str) -> bool:
+    """Whether the user was deleted and something they made at that moment may still come."""
+    return (await connection.execute(select(departures.c.user_id).where(_named([user_id])))).one_or_none() is not None
+
+
+async def expected_of(connection: AsyncConnection, provider_id: str) -> Sequence[str]:
+    """The users of a provider whose deletion is in force, and of whom something may still come."""
+    theirs = departures.c.user_id.startswith(f"{provider_id}~", autoescape=True)
+    return (await connection.execute(select(departures.c.user_id).where(theirs, _IN_FORCE))).scalars().all()
+
+
+async def take_away(database: Database, delivery: TupleDelivery, users: Sequence[str]) -> None:
+    """End what these deleted users were given by changes of their own that were under way.
+
+    Call it when the deletions were delivered. By then the revisions have moved, so a change that begins later is
+    decided again before its COMMIT and refused (`decision_revalidation.py`), and those that began earlier are waited
+    for, five seconds at most: a longer one is waited for again in the background. Raises DecisionEngineUnavailable,
+    DatabaseUnavailable and CommitUnknown.
+    """
+    if not users:
+        return
+    in_force = {"in_force_at": func.coalesce(departures.c.in_force_at, func.clock_timestamp())}
+    async with database.transaction() as connection:
+        await connection.execute(update(departures).where(_named(users)).values(in_force))
+    all_ended = await _earlier_ones_ended(database)
+    if not all_ended:
+        _log.warning("latecomers.not_waited_for", users=len(users))
+    async with database.transaction() as connection:
+        pending: list[Pending] = []
+        held = select(departures).where(_named(users), departures.c.in_force_at.is_not(None))
+        for row in (await connection.execute(held.order_by(departures.c.user_id).with_for_update())).all():
+            user = Principal(PrincipalType.USER, row.user_id)
+            pending += await record_own_grants_gone(connection, user, until=row.in_force_at, by=row.deleted_by)
+            if all_ended:
+                await connection.execute(delete(departures).where(_named([row.user_id])))
+    await delivery.deliver(pending)
+
+
+async def take_away_due(database: Database, delivery: TupleDelivery) -> None:
+    """As `take_away` for those whose deletion did not come to its end: it was answered with an outage, or killed.
+
+    Whose deletion is not in force yet is left for later. Raises as `take_away`.
+    """
+    ended = departures.c.deleted_at < func.clock_timestamp() - func.make_interval(
+        0, 0, 0, 0, 0, 0, _LEFT_TO_ITS_REQUEST_SECONDS
+    )
+    due = select(departures.c.user_id).where(ended, _IN_FORCE).order_by(departures.c.deleted_at).limit(_AT_ONCE)
+    async with database.read() as connection:
+        users = (await connection.execute(due)).scalars().all()
+    await take_away(database, delivery, users)
+
+
+async def hold_back(database: Database, delivery: TupleDelivery, user_id: str) -> None:
+    """Take out of force what a deactivated user was given by changes of their own that were under way; the grants stay.
+
+    Call it when the deactivation was delivered, for the reason of `take_away`, which says what it raises.
+    """
+    if not await _earlier_ones_ended(database):
+        _log.warning("latecomers.not_waited_for", users=1)
+    async with database.transaction() as connection:
+        pending = await record_held_back(connection, user_id, inactive=True, own=True)
+    await delivery.deliver(pending)
+
+
+def _named(users: Sequence[str]) -> ColumnElement[bool]:
+    return departures.c.user_id.in_(users)
+
+
+async def _earlier_ones_ended(database: Database) -> bool:
+    """Wait until every change that is under way now has ended; False when one still has not."""
+    last = time.monotonic() + _LONGEST_WAIT_SECONDS
+    async with database.read() as connection:
+        begun_before = (await connection.execute(_NEXT)).scalar_one()
+        while (await connection.execute(_OLDEST)).scalar_one() < begun_before:
+            if time.monotonic() >= last:
+                return False
+            await asyncio.sleep(_PAUSE_SECONDS)
+    return True

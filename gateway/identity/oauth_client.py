@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the OAuth client with which Lakegate itself gets tokens (Authlib), for a terminal and for the embedded stack.
+
+Authlib writes the requests: grants, client authentication and refreshing. It takes any JSON object below status 500 for
+a token, a redirect's too. So each answer is checked here first: its status, length and fields.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+import httpx2
+import msgspec
+from authlib.integrations.base_client import OAuthError
+from authlib.integrations.httpx_client import AsyncOAuth2Client
+
+_MAX_ANSWER: Final = 65_536
+_LONGEST_LIFE: Final = 10.0 * 366 * 86_400
+#: RFC 6749 section A.12: a token is printed and goes into a header.
+_SENDABLE: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
+_ERROR_CODE: Final = re.compile(r"[a-z_]{1,40}", re.ASCII)
+Answer = TypeVar("Answer")
+
+
+class LoginFailed(Exception):
+    """There is no token; the text says why and never holds one."""
+
+
+class ProviderSilent(LoginFailed):
+    """The provider did not answer; the same request may be sent again."""
+
+
+class TokenRefused(LoginFailed):
+    """The provider answered without a token: with this HTTP status, and this error code (RFC 6749 section 5.2) if the
+    answer has one.
+    """
+
+    def __init__(self, status: int, error: str | None) -> None:
+        super().__init__(f"the provider gave no token (HTTP {status}{f', {error}' if error else ''})")
+        self.status = status
+        self.error = error
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """The tokens of a login; `expires_at` in seconds since 1970."""
+
+    access_token: str
+    expires_at: float
+    refresh_token: str | None = None
+
+
+class _Granted(msgspec.Struct, frozen=True):
+    access_token: str
+    token_type: str
+    expires_in: float = 300.0
+    refresh_token: str | None = None
+
+
+class _Refused(msgspec.Struct, frozen=True):
+    error: str
+
+
+class OAuthClient:
+    """Token requests of one client. A client without a secret is a public one. Use it as `async with`.
+
+    `tls` are the certificates to trust, `seconds` is the timeout of a request, `transport` replaces the network.
+    """
+
+    def __init__(
+        self,
+        client_id: str,
+        *,
+        client_secret: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        seconds: float = 15.0,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.client_id = client_id
+        self._clock = clock
+        # RFC 6749 section 2.3.1: a public client sends its id in the form, another one its secret in a header.
+        self._client = AsyncOAuth2Client(
+            client_id=client_id,
+            client_secret=client_secret,
+            token_endpoint_auth_method="none" if client_secret is None else "client_secret_basic",
+            timeout=seconds,
+            # A redirect could carry a code or a secret to another host; a proxy of the environment sees both.
+            follow_redirects=False,
+            trust_env=False,
+            verify=True if tls is None else tls,
+            transport=transport,
+        )
+        self._client.register_compliance_hook("access_token_response", _require_token)
+        self._client.register_compliance_hook("refresh_token_response", _require_token)
+
+    async def __aenter__(self) -> OAuthClient:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        await self._client.__aexit__(*exc)
+
+    async def fetch_token(self, url: str, grant_type: str, **fields: str) -> Tokens:
+        """Request a token by this grant, with its further form fields.
+
+        Raises ProviderSilent, TokenRefused, and LoginFailed for an answer that cannot be used.
+        """
+        return self._tokens(await _call(self._client.fetch_token(url, grant_type=grant_type, **fields)))
+
+    async def refresh_token(self, url: str, refresh_token: str) -> Tokens:
+        """Request a new token (RFC 6749 section 6). A provider that sends no new refresh token keeps the old one good.
+
+        Raises as `fetch_token`.
+        """
+        return self._tokens(await _call(self._client.refresh_token(url, refresh_token=refresh_token)))
+
+    async def get(self, url: str) -> httpx2.Response:
+        """GET without a token. Raises ProviderSilent."""
+        return await _call(self._client.request("GET", url, withhold_token=True, headers=_JSON))
+
+    async def post(self, url: str, form: dict[str, str]) -> httpx2.Response:
+        """POST a form with the id of the client, without a token. Raises ProviderSilent."""
+        form = {"client_id": self.client_id, **form}
+        return await _call(self._client.request("POST", url, data=form, withhold_token=True, headers=_JSON))
+
+    def _tokens(self, token: dict[str, Any]) -> Tokens:
+        granted = msgspec.convert(token, _Granted)
+        return Tokens(granted.access_token, self._clock() + granted.expires_in, granted.refresh_token)
+
+
+_JSON: Final = {"Accept": "application/json"}
+
+
+def read_answer(answer: httpx2.Response, kind: type[Answer]) -> Answer:
+    """Decode the body of an answer. Raises LoginFailed if it is too long or does not have this form."""
+    if len(answer.content) > _MAX_ANSWER:
+        raise LoginFailed("the provider's answer is too long")
+    try:
+        return msgspec.json.decode(answer.content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise LoginFailed(f"the provider's answer cannot be read (HTTP {answer.status_code})") from None
+
+
+def error_code(answer: httpx2.Response) -> str | None:
+    """Return the error code of a refusal, where it is one; nothing else of an answer may be shown."""
+    try:
+        error = read_answer(answer, _Refused).error
+    except LoginFailed:
+        return None
+    return error if _ERROR_CODE.fullmatch(error) else None
+
+
+def _require_token(answer: httpx2.Response) -> httpx2.Response:
+    """Raise unless the answer is a bearer token that can be sent (RFC 6749 section 5.1)."""
+    if answer.status_code != httpx2.codes.OK:
+        raise TokenRefused(answer.status_code, error_code(answer))
+    granted = read_answer(answer, _Granted)
+    if granted.token_type.lower() != "bearer":
+        raise LoginFailed("the provider gave a token that is no bearer token")
+    if not _SENDABLE.fullmatch(granted.access_token) or not 0 <= granted.expires_in <= _LONGEST_LIFE:
+        raise LoginFailed("the provider gave a token that cannot be sent")
+    return answer
+
+
+async def _call(asked: Coroutine[Any, Any, Answer]) -> Answer:
+    try:
+        return await asked
+    except httpx2.HTTPError as error:
+        raise ProviderSilent(f"the provider does not answer: {type(error).__name__}") from None
+    # Authlib reads fields that nobody here asked for, such as `expires_at`, and raises what their conversion raises.
+    except (OAuthError, ValueError, TypeError, OverflowError, RecursionError):
+        raise LoginFailed("the provider's answer cannot be read") from None

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Obligations as guardrails (Rego) state them: one field for each kind that has a name in Rego.
+
+The struct is made from the kinds, and `gateway.opa.schema` makes the schema of guardrails from the struct. So a kind
+has one declaration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gateway.obligations.kinds import KINDS, Obligation
+from gateway.obligations.merging import Obligations
+
+_STATED: Final[dict[str, type[Obligation]]] = {kind.rego[0]: kind for kind in KINDS if kind.rego is not None}
+
+if TYPE_CHECKING:
+
+    class StatedObligations(msgspec.Struct, frozen=True):
+        """One field for each kind, left out where no guardrail asks for it."""
+else:
+    StatedObligations = msgspec.defstruct(
+        "Obligations",
+        [(name, kind.rego[1] | msgspec.UnsetType, msgspec.UNSET) for name, kind in _STATED.items()],
+        namespace={"__doc__": "The obligations of one answer, each left out where no guardrail asks for it."},
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+def understood(stated: StatedObligations) -> Obligations:
+    """Return the obligations for the door. Raises ValueError for one that cannot be understood."""
+    found: list[Obligation] = []
+    for name, kind in _STATED.items():
+        value: Any = getattr(stated, name)
+        one = None if value is msgspec.UNSET else kind.stated(value)
+        if one is not None:
+            found.append(one)
+    return Obligations.of(*found)

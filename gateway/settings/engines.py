@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of engines that are trusted with views: by which identities they come, and where they keep a view's
+owner; and of how people log in (`gateway/settings/` reads them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+
+class EngineIdentities(msgspec.Struct, frozen=True, kw_only=True):
+    """The identities of an engine at one provider."""
+
+    subjects: Annotated[tuple[str, ...], Meta(description="Subjects of this provider that the engine is itself.")] = ()
+
+
+class TrustedEngine(msgspec.Struct, frozen=True, kw_only=True):
+    """An engine that reads views for its users with the rights of the views' owners."""
+
+    type: Annotated[Literal["trino"], Meta(description="Kind of a trusted engine.")] = "trino"
+    owner_property: Annotated[
+        str,
+        Meta(min_length=1, description="View property in which the engine keeps the owner; nobody else may change it."),
+    ] = "trino.run-as-owner"
+    identities: Mapping[str, EngineIdentities] = MappingProxyType({})
+
+
+#: Variables of former versions, with the text that the refusal to start gives for each.
+REMOVED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "LAKEGATE__TRUSTED_ENGINES__<ID>__IDENTITIES__<ID>__AUDIENCES": (
+            "a token of a user that names an audience proves no engine, because its holder can send it from any "
+            "client. Remove the variable, name the engine's own subject in SUBJECTS beside it, and let the engine "
+            "exchange its users' tokens (docs/token-exchange.md)"
+        )
+    }
+)
+
+
+def owners_of_several_providers(engines: Mapping[str, TrustedEngine]) -> list[str]:
+    """What is wrong with owner properties that users of several providers can write, a line for each.
+
+    The property holds a name without its provider, and whoever reads the view is asked for as that name at *their*
+    provider: somebody else's there may be called the same.
+    """
+    providers: dict[str, set[str]] = {}
+    for engine in engines.values():
+        providers.setdefault(engine.owner_property.casefold(), set()).update(engine.identities)
+    return [
+        f"the view property {name} is trusted for identities of {' and '.join(sorted(some))}: the owner it "
+        "names would be another person for the users of each; give each provider's engine an OWNER_PROPERTY of its own"
+        for name, some in sorted(providers.items())
+        if len(some) > 1
+    ]
+
+
+class Ui(msgspec.Struct, frozen=True, kw_only=True):
+    """How people log in: with a browser on the pages at `/ui` and `/swagger-ui`, and with `lakegate login`."""
+
+    enabled: Annotated[
+        bool, Meta(description="Serve the page at `/ui`, on which people sign in and see who they are here.")
+    ] = True
+    openid_provider_uri: Annotated[
+        str | None,
+        Meta(description="Provider of such a login, one of those configured; default: `OPENID_PROVIDER_URI`."),
+    ] = None
+    openid_client_id: Annotated[
+        str | None, Meta(description="Public client of the provider for the pages and for `lakegate login`; no secret.")
+    ] = None
+    openid_scope: Annotated[str, Meta(description="What such a login asks for.")] = "openid profile email"
+
+
+class ReferencedBy(msgspec.Struct, frozen=True, kw_only=True):
+    """Reading through views."""
+
+    max_nesting_depth: Annotated[
+        int, Meta(ge=1, le=100, description="Most views that a trusted engine may read something through.")
+    ] = 10

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of who vouches for callers: the provider and the cluster of the older, flat names, and any number more
+by their ids (`gateway/settings/` has the rest and reads them all).
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from types import MappingProxyType
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gateway.settings.env import PREFIX, SECONDS, SettingsError
+
+#: The provider of `OPENID_PROVIDER_URI`, as in the reference system; its users are `oidc~<subject>`.
+FIRST_PROVIDER = "oidc"
+#: The cluster of `ENABLE_KUBERNETES_AUTHENTICATION`, as in the reference system.
+FIRST_CLUSTER = "kubernetes"
+#: Where a pod finds its own token and whom to trust.
+ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"
+#: Ids that no further provider may have: user ids begin with them already.
+RESERVED_IDS = frozenset({FIRST_PROVIDER, FIRST_CLUSTER, "lakekeeper", "lakegate", "system"})
+
+
+# ---- what the flat names and those with an id share ----
+
+_Projects = tuple[Annotated[str, Meta(pattern=r"^[^=\s]+=[A-Za-z0-9_-]{1,128}$")], ...]
+_OtherIssuers = Annotated[
+    tuple[str, ...], Meta(description="Other spellings of the issuer that are accepted in tokens.")
+]
+_Scope = Annotated[str | None, Meta(description="Scope a token must have.")]
+_SubjectClaims = Annotated[
+    tuple[str, ...], Meta(min_length=1, description="Claims tried in this order for the user's id.")
+]
+_NameTemplate = Annotated[str | None, Meta(description="Name of a user whose token has none, `{claim}` replaced.")]
+_ScimSubject = typing.Literal["externalId", "userName"] | None
+_KeysRefresh = Annotated[
+    float, Meta(ge=10, description="Age at which the provider's keys are read again.", extra=SECONDS)
+]
+_KeysMaxAge = Annotated[
+    float,
+    Meta(ge=10, description="Age at which its keys count no more: an outage is 503 from then on.", extra=SECONDS),
+]
+_ClusterIssuers = Annotated[
+    tuple[str, ...],
+    Meta(description="Issuers that the cluster's tokens name; default: the one of the gateway's own token."),
+]
+_SubjectSource = Annotated[
+    typing.Literal["uid", "username"],
+    Meta(description="What names a service account: its uid, or `system:serviceaccount:<namespace>:<name>`."),
+]
+_AcceptLegacy = Annotated[bool, Meta(description="Accept tokens that have no end and no audience, too.")]
+_ReviewLifetime = Annotated[
+    float,
+    Meta(ge=0, description="How long a token counts as reviewed; a deleted pod's works so long.", extra=SECONDS),
+]
+
+#: The reference system's order. `oid` is what Entra ID keeps stable for one person over all applications, where its
+#: `sub` differs for each; other providers have no `oid`.
+_SUBJECT_CLAIMS = ("oid", "sub")
+_REFRESH, _MAX_AGE, _LIFETIME = 300.0, 3600.0, 60.0
+
+
+class OpenIdProvider(msgspec.Struct, frozen=True, kw_only=True):
+    """One more OpenID provider; its users are `<id>~<subject>`."""
+
+    uri: Annotated[str, Meta(description="Issuer of the tokens of one more provider, whose users are `<id>~…`.")]
+    audience: Annotated[tuple[str, ...], Meta(min_length=1, description="Audiences a token of this provider may name.")]
+    project_audiences: Annotated[_Projects, Meta(description="As `OPENID_PROJECT_AUDIENCES`, for this provider.")] = ()
+    additional_issuers: _OtherIssuers = ()
+    scope: _Scope = None
+    subject_claims: _SubjectClaims = _SUBJECT_CLAIMS
+    roles_claim: Annotated[
+        str | None, Meta(description="Claim (`a.b` walks into objects) whose groups count as roles of this provider.")
+    ] = None
+    display_name_template: _NameTemplate = None
+    scim_subject: Annotated[
+        _ScimSubject,
+        Meta(
+            description="SCIM attribute that names this provider's users: what is their subject in tokens. Without it "
+            "the provider keeps nobody here."
+        ),
+    ] = None
+    require_connected_on_startup: Annotated[
+        bool, Meta(description="Do not start while the provider's keys cannot be had.")
+    ] = False
+    keys_refresh: _KeysRefresh = _REFRESH
+    keys_max_age: _KeysMaxAge = _MAX_AGE
+
+    def audience_projects(self) -> dict[str, str]:
+        """Project ids by audience. Raises ValueError: an audience has two projects, or is for everything too."""
+        pairs = [each.split("=", 1) for each in self.project_audiences]
+        found = {audience: project for audience, project in pairs}
+        if len(found) != len(pairs):
+            raise ValueError("an audience is named twice")
+        if twice := set(found) & set(self.audience):
+            raise ValueError(f"{', '.join(sorted(twice))} is an audience for everything, too")
+        return found
+
+
+class KubernetesCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """One more Kubernetes cluster; its service accounts are `<id>~<subject>`."""
+
+    url: Annotated[str, Meta(description="Address of the API server (https) that reviews the cluster's tokens.")]
+    audience: Annotated[
+        tuple[str, ...], Meta(min_length=1, description="Audiences a token of a service account may be for.")
+    ]
+    issuers: _ClusterIssuers = ()
+    ca_file: Annotated[
+        str | None, Meta(description="Certificates (PEM) to trust for the API server; default: as everywhere.")
+    ] = None
+    token_file: Annotated[
+        str, Meta(description="File with the gateway's own token there, which may review tokens.")
+    ] = ACCOUNT_DIRECTORY + "/token"
+    subject_source: _SubjectSource = "uid"
+    accept_legacy_serviceaccount: _AcceptLegacy = False
+    review_lifetime: _ReviewLifetime = _LIFETIME
+
+
+class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Who vouches for callers, by the names that a process has: the reference system's for one provider and for the
+    cluster it runs in, and a mapping by id for further ones.
+    """
+
+    openid_provider_uri: Annotated[str | None, Meta(description="Issuer of the tokens; needed by `serve`.")] = None
+    openid_audience: Annotated[tuple[str, ...], Meta(description="Audiences a token may name; needed by `serve`.")] = ()
+    openid_project_audiences: Annotated[
+        _Projects,
+        Meta(
+            description="Audiences of one project each, `audience=project-id`: a token that names one is for it alone."
+        ),
+    ] = ()
+    openid_additional_issuers: _OtherIssuers = ()
+    openid_scope: _Scope = None
+    openid_subject_claim: _SubjectClaims = _SUBJECT_CLAIMS
+    openid_roles_claim: Annotated[
+        str | None,
+        Meta(description="Claim (`a.b` walks into objects) whose groups count as roles of the provider `oidc`."),
+    ] = None
+    openid_display_name_template: _NameTemplate = None
+    openid_scim_subject: Annotated[
+        _ScimSubject,
+        Meta(
+            description="SCIM attribute that names the users of the provider `oidc`: what is their subject in tokens. "
+            "Without it the provider keeps nobody here."
+        ),
+    ] = None
+    openid_keys_refresh: _KeysRefresh = _REFRESH
+    openid_keys_max_age: _KeysMaxAge = _MAX_AGE
+    openid_providers: Mapping[str, OpenIdProvider] = MappingProxyType({})
+    enable_kubernetes_authentication: Annotated[
+        bool, Meta(description="Take tokens of service accounts of the cluster this gateway runs in.")
+    ] = False
+    kubernetes_authentication_audience: Annotated[
+        tuple[str, ...], Meta(description="Audiences a token of a service account may be for; needed with it.")
+    ] = ()
+    kubernetes_authentication_issuers: _ClusterIssuers = ()
+    kubernetes_authentication_subject_source: _SubjectSource = "uid"
+    kubernetes_authentication_accept_legacy_serviceaccount: _AcceptLegacy = False
+    kubernetes_authentication_review_lifetime: _ReviewLifetime = _LIFETIME
+    kubernetes_clusters: Mapping[str, KubernetesCluster] = MappingProxyType({})
+
+    def identity_providers(self) -> dict[str, OpenIdProvider]:
+        """All OpenID providers by id, the one without a name first."""
+        if self.openid_provider_uri is None:
+            return dict(self.openid_providers)
+        first = OpenIdProvider(
+            uri=self.openid_provider_uri,
+            audience=self.openid_audience,
+            project_audiences=self.openid_project_audiences,
+            additional_issuers=self.openid_additional_issuers,
+            scope=self.openid_scope,
+            subject_claims=self.openid_subject_claim,
+            roles_claim=self.openid_roles_claim,
+            display_name_template=self.openid_display_name_template,
+            scim_subject=self.openid_scim_subject,
+            keys_refresh=self.openid_keys_refresh,
+            keys_max_age=self.openid_keys_max_age,
+        )
+        return {FIRST_PROVIDER: first, **self.openid_providers}
+
+    def clusters_from(self, host: str | None, port: str) -> dict[str, KubernetesCluster]:
+        """All Kubernetes clusters by id, first the one this gateway runs in, whose API server is at `host`.
+
+        Raises:
+            SettingsError: it is to be asked and the gateway runs in none, or no audience is set for it.
+        """
+        if not self.enable_kubernetes_authentication:
+            return dict(self.kubernetes_clusters)
+        if not host:
+            raise SettingsError(
+                f"{PREFIX}ENABLE_KUBERNETES_AUTHENTICATION is for a gateway that runs in a pod; name the cluster with "
+                f"{PREFIX}KUBERNETES_CLUSTERS__<ID>__URL"
+            )
+        if not self.kubernetes_authentication_audience:
+            raise SettingsError(f"{PREFIX}KUBERNETES_AUTHENTICATION_AUDIENCE must be set")
+        own = KubernetesCluster(
+            url=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+            audience=self.kubernetes_authentication_audience,
+            issuers=self.kubernetes_authentication_issuers,
+            ca_file=f"{ACCOUNT_DIRECTORY}/ca.crt",
+            subject_source=self.kubernetes_authentication_subject_source,
+            accept_legacy_serviceaccount=self.kubernetes_authentication_accept_legacy_serviceaccount,
+            review_lifetime=self.kubernetes_authentication_review_lifetime,
+        )
+        return {FIRST_CLUSTER: own, **self.kubernetes_clusters}
+
+    def identity_problems(self, clusters: Mapping[str, KubernetesCluster]) -> list[str]:
+        """What is wrong with who vouches for callers, `clusters` being all of them: one line for each problem."""
+        named = {"OPENID_PROVIDERS": self.openid_providers, "KUBERNETES_CLUSTERS": self.kubernetes_clusters}
+        lines = [
+            f"{PREFIX}{group}__{id.upper()}: this id is reserved; take another one"
+            for group, some in named.items()
+            for id in sorted(RESERVED_IDS & some.keys())
+        ]
+        twice = sorted(self.identity_providers().keys() & clusters.keys())
+        lines += [f"{PREFIX}KUBERNETES_CLUSTERS__{id.upper()}: a provider has this id, too" for id in twice]
+        return [*lines, *problems_of(self.identity_providers().items())]
+
+
+def problems_of(providers: Iterable[tuple[str, OpenIdProvider]]) -> list[str]:
+    """What is wrong with these (id, provider): one line for each problem.
+
+    Two providers may share an issuer, as the applications of one tenant do, when no audience is for both: a token has
+    to say by itself whose it is.
+    """
+    all_of_them = list(providers)
+    lines = []
+    for id, each in all_of_them:
+        try:
+            each.audience_projects()
+        except ValueError as error:
+            lines.append(f"{_variable(id)}PROJECT_AUDIENCES: {error}")
+        if each.keys_refresh > each.keys_max_age:
+            lines.append(f"{_variable(id)}KEYS_REFRESH must not be longer than KEYS_MAX_AGE")
+    for (id, one), (other_id, other) in combinations(all_of_them, 2):
+        issuers = {one.uri, *one.additional_issuers} & {other.uri, *other.additional_issuers}
+        audiences = _audiences(one) & _audiences(other)
+        if id == other_id:
+            lines.append(f"two providers have the id {id!r}")
+        if issuers and audiences:
+            lines.append(
+                f"the providers {id!r} and {other_id!r} have the same issuer ({', '.join(sorted(issuers))}) and the "
+                f"same audience ({', '.join(sorted(audiences))}); nobody could tell whose token one is"
+            )
+    return lines
+
+
+def _audiences(provider: OpenIdProvider) -> set[str]:
+    return {*provider.audience, *(each.split("=", 1)[0] for each in provider.project_audiences)}
+
+
+def _variable(id: str) -> str:
+    return f"{PREFIX}OPENID_" if id == FIRST_PROVIDER else f"{PREFIX}OPENID_PROVIDERS__{id.upper()}__"

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of the keys that sign the gateway's own tokens: `lakegate secrets withdraw-signing-keys`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from uuid_utils.compat import uuid7
+
+from gateway.access.door import Door
+from gateway.access.operations.tasks import WithdrawSigningKeys
+from gateway.db import signing_keys
+from gateway.db.engine import Database
+from gateway.tasks.system_admission import admitted
+
+TASK: Final = "withdraw_signing_keys"
+
+
+async def withdraw(*, database: Database, door: Door) -> int:
+    """End every key that still verifies; how many there were. Processes know within a second, and the next exchange
+    makes a new key. Raises the refusal of policies and the outages of the door.
+    """
+    async with (
+        admitted(door, TASK, str(uuid7()), WithdrawSigningKeys()) as permit,
+        database.change(permit) as connection,
+    ):
+        ended = await signing_keys.withdraw(connection)
+        permit.trail.tell(keys=str(ended))
+    return ended

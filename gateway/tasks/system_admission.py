@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the gateway's own work passes the door."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from gateway.access.actor import Actor
+from gateway.access.door import Door
+from gateway.access.operation import Operation
+from gateway.access.permit import Permit
+from gateway.access.request_context import RequestContext
+
+Op = TypeVar("Op", bound=Operation)
+
+
+@asynccontextmanager
+async def admitted(door: Door, task: str, run: str, operation: Op) -> AsyncIterator[Permit[Op]]:
+    """The permit for `operation`, asked by the system's `task` in its run `run`; what fails inside is in the audit.
+
+    Raises the refusal of policies and the outages of the door.
+    """
+    context = RequestContext(actor=Actor.system(task), request_id=f"task-{run}")
+    try:
+        yield await door.admit(context, operation)
+    except BaseException as error:
+        context.abandon(type(error).__name__)
+        raise

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict on a table of which some columns may be read: who is trusted, with what, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from gateway.access.actor import Actor
+from gateway.access.operations.credentials import SignRequest, VendCredentials
+from gateway.access.operations.tables import DropTable, LoadTable
+from gateway.access.ports import Pin, Question
+from gateway.access.refs import ObjectType
+from gateway.access.relations import Can
+from gateway.iceberg.errors import CatalogError, ForbiddenException
+from gateway.obligations.application import told_with_load
+from tests.access import world
+from tests.access.world import House, request_context
+
+ENGINE = "oidc~trino"
+LOAD, VEND, SIGN = LoadTable(world.TABLE), VendCredentials(world.TABLE), SignRequest(world.TABLE)
+DOCUMENT = json.dumps(
+    {
+        "current-schema-id": 1,
+        "schemas": [
+            {"schema-id": 0, "fields": [{"id": 4, "name": "old", "type": "string", "required": False}]},
+            {
+                "schema-id": 1,
+                "fields": [{"id": id, "name": f"c{id}", "type": "string", "required": id == 3} for id in (1, 2, 3)],
+            },
+        ],
+    }
+).encode()
+
+
+@dataclass
+class Restricted:
+    """The user reads some columns; the engine holds what `engine_has` says."""
+
+    columns: frozenset[int] = frozenset({2})
+    describes: bool = False
+    engine_has: frozenset[Can] = frozenset({Can.DELEGATE, Can.ENFORCE})
+    calls: list[str] = field(default_factory=list)
+    until: datetime | None = None
+    enforces_until: datetime | None = None
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
+    ) -> list[bool]:
+        self.calls.append(actor.id)
+        if actor.id == ENGINE:
+            over = self.enforces_until is not None and now >= self.enforces_until
+            has = self.engine_has - {Can.ENFORCE} if over else self.engine_has
+            return [each.relation in has for each in questions]
+        return [self._holds(each, now) for each in questions]
+
+    def _holds(self, question: Question, now: datetime) -> bool:
+        if question.object.type is ObjectType.COLUMN:
+            field = int(question.object.id.partition(".")[2])
+            return field in self.columns and (self.until is None or now < self.until)
+        seen = {Can.INCLUDE_IN_LIST, Can.READ_COLUMNS} | ({Can.GET_METADATA} if self.describes else set())
+        return question.relation in seen
+
+
+def house(judge: Restricted, *granted: int) -> House:
+    """A house with a table of three columns, on `granted` of which PostgreSQL has grants."""
+    house = House(judge=judge)  # type: ignore[arg-type]  # the same port
+    house.resolver.documents[world.TABLE_ID] = DOCUMENT
+    house.resolver.granted = {world.TABLE_ID: frozenset(granted or {2})}
+    return house
+
+
+def by_engine() -> Actor:
+    """Alice, for whom an engine acts by a token that says so."""
+    return Actor.user("oidc~alice", engine=ENGINE)
+
+
+@pytest.mark.parametrize("operation", [LOAD, VEND, SIGN])
+async def test_without_an_engine_the_refusal_tells_the_way_out_and_nothing_of_the_policy(
+    operation: LoadTable | VendCredentials | SignRequest,
+) -> None:
+    judge = Restricted()
+    house_ = house(judge)
+    with pytest.raises(ForbiddenException) as refused:
+        await house_.door.admit(request_context(), operation)
+    assert (refused.value.code, refused.value.type) == (403, "ForbiddenException")
+    assert "enforcer" in refused.value.message
+    assert "select" in refused.value.message
+    assert "c2" not in refused.value.message
+    [record] = house_.audit.buffered
+    assert record.decisions[0].failure == "RestrictedWithoutEnforcer"
+    assert (judge.calls, house_.resolver.looked_for_columns) == (["oidc~alice"], []), "one call, as for anybody"
+
+
+@pytest.mark.parametrize("held", [set(), {Can.DELEGATE}, {Can.ENFORCE}])
+async def test_an_engine_that_is_no_enforcer_or_no_delegate_gets_nothing(held: set[Can]) -> None:
+    house_ = house(Restricted(engine_has=frozenset(held)))
+    for operation in (LOAD, VEND):
+        with pytest.raises(CatalogError) as refused:
+            await house_.door.admit(request_context(by_engine()), operation)
+        assert refused.value.code == (403 if Can.DELEGATE in held else 404)
+
+
+async def test_a_trusted_engine_is_told_what_to_hold_back() -> None:
+    judge = Restricted()
+    house_ = house(judge)
+    permit, keys = await house_.door.admit_with(request_context(by_engine()), LOAD, VEND)
+    restriction = permit.restriction(world.TABLE)
+    assert restriction is not None
+    assert restriction.fields == {2}
+    assert json.loads(told_with_load(permit.obligations, str(world.TABLE_ID))) == {
+        "required-column-projections": [
+            {"field-id": 1, "action": "replace-with-null"},
+            {"field-id": 3, "action": "mask-to-fixed-value"},
+            {"field-id": 4, "action": "replace-with-null"},
+        ]
+    }
+    assert keys is not None
+    assert keys.restriction(world.TABLE) == restriction
+    assert not permit.holds(Can.READ_DATA, world.TABLE)
+    assert not keys.holds(Can.WRITE_DATA, world.TABLE)
+    assert judge.calls.count(ENGINE) == 2, "where it acts for others, and where it is trusted"
+    assert judge.calls.count("oidc~alice") == 2, "on the table, and on the columns"
+    assert house_.resolver.looked_for_columns == [(world.TABLE_ID,)]
+    assert permit.trail.record.decisions[0].obligations == {"readable_columns": 1}
+
+
+@pytest.mark.parametrize(
+    ("columns", "granted"),
+    [({9}, (9,)), (set(), (2,)), ({2}, (1,)), ({4}, (4,))],
+    ids=["of no schema", "OpenFGA says no", "PostgreSQL has no grant", "dropped"],
+)
+async def test_where_no_column_is_left_nothing_is_read(columns: set[int], granted: tuple[int, ...]) -> None:
+    house_ = house(Restricted(columns=frozenset(columns)), *granted)
+    with pytest.raises(ForbiddenException):
+        await house_.door.admit(request_context(by_engine()), LOAD)
+
+
+@pytest.mark.threat("LG-DEC-23")
+async def test_a_table_whose_schemas_cannot_be_read_opens_nothing() -> None:
+    house_ = house(Restricted())
+    house_.resolver.documents[world.TABLE_ID] = b"{}"
+    with pytest.raises(ForbiddenException):
+        await house_.door.admit(request_context(by_engine()), LOAD)
+
+
+async def test_who_describes_keeps_the_metadata_and_gets_no_keys_without_such_an_engine() -> None:
+    house_ = house(Restricted(describes=True))
+    permit, keys = await house_.door.admit_with(request_context(), LOAD, VEND)
+    assert (permit.restriction(world.TABLE), keys) == (None, None)
+    assert not permit.holds(Can.READ_DATA, world.TABLE)
+    permit, keys = await house_.door.admit_with(request_context(by_engine()), LOAD, VEND)
+    assert permit.restriction(world.TABLE) is not None
+    assert keys is not None
+
+
+async def test_what_is_done_to_a_table_is_not_done_by_who_reads_a_part() -> None:
+    with pytest.raises(CatalogError) as refused:
+        await house(Restricted()).door.admit(request_context(by_engine()), DropTable(world.TABLE))
+    assert refused.value.code == 403
+
+
+@pytest.mark.parametrize("change", ["columns", "enforcer", "more"])
+async def test_what_changed_meanwhile_is_decided_again_and_not_carried_on(change: str) -> None:
+    judge = Restricted(columns=frozenset({1, 2}))
+    house_ = house(judge, 1, 2, 3)
+    permit = await house_.door.admit(request_context(by_engine()), VEND)
+    assert (await permit.decide_again()).rows == permit.resolution.rows
+    if change == "columns":
+        judge.columns = frozenset({2})
+    elif change == "more":
+        judge.columns = frozenset({1, 2, 3})
+    else:
+        judge.engine_has = frozenset({Can.DELEGATE})
+    with pytest.raises(CatalogError) as refused:
+        await permit.decide_again()
+    assert refused.value.code == (403 if change == "enforcer" else 503)
+
+
+async def test_keys_end_with_the_first_grant_on_a_column() -> None:
+    judge = Restricted()
+    house_ = house(judge)
+    end = world.NOW + timedelta(minutes=20)
+    house_.resolver.ends = (end,)
+    house_.resolver.standing = {"revision": UUID(int=1), "time_boxes": UUID(int=2), "next_expiry": end}
+    permit = await house_.door.admit(request_context(by_engine()), VEND)
+    until = world.NOW + timedelta(hours=1)
+    assert await house_.door.held_until(permit, until) is None
+    judge.until = end
+    assert await house_.door.held_until(permit, until) == end
+
+
+async def test_keys_end_when_the_engine_is_trusted_no_more() -> None:
+    judge = Restricted()
+    house_ = house(judge)
+    end = world.NOW + timedelta(minutes=20)
+    house_.resolver.ends = (end,)
+    permit = await house_.door.admit(request_context(by_engine()), VEND)
+    until = world.NOW + timedelta(hours=1)
+    assert await house_.door.held_until(permit, until) is None
+    judge.enforces_until = end
+    assert await house_.door.held_until(permit, until) == end
+
+
+@pytest.mark.threat("LG-DEC-26")
+async def test_an_engine_named_by_a_header_or_the_settings_is_not_trusted() -> None:
+    """What is known of the engine otherwise (its audience, its user agent) opens views and nothing here."""
+    actor = msgspec.structs.replace(Actor.user("oidc~alice"), owner_properties=("trino.run-as-owner",))
+    coming = replace(request_context(actor), user_agent="Trino/476 enforcer")
+    with pytest.raises(ForbiddenException):
+        await house(Restricted()).door.admit(coming, LOAD)

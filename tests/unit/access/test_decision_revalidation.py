@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deciding once more what was admitted, and what the door's questions carry so that answers may be cached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.access.actor import Actor
+from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.operations.credentials import VendCredentials
+from gateway.access.operations.tables import DropTable, ListTables
+from gateway.access.operations.warehouses import GetWarehouse
+from gateway.access.policy import PolicyAnswer
+from gateway.access.ports import Pin, Question
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.relations import Can
+from gateway.iceberg.errors import CatalogError
+from gateway.obligations.kinds import AppendOnly
+from gateway.obligations.merging import Obligations
+from tests.access import world
+from tests.access.world import House, request_context
+
+VEND, DROP = VendCredentials(world.TABLE), DropTable(world.TABLE)
+
+
+async def test_a_permit_can_be_decided_again_and_tells_what_it_stands_on_now() -> None:
+    house = House()
+    permit = await house.door.admit(request_context(), DROP)
+    assert (await permit.decide_again()).rows == permit.resolution.rows
+    assert len(house.resolver.asked) == len(house.judge.asked) == len(house.rules.asked) == 2
+
+
+async def test_what_was_taken_away_meanwhile_is_refused_and_the_refusal_is_told() -> None:
+    house = House()
+    permit = await house.door.admit(request_context(), DROP)
+    house.judge.answer = lambda question: question.relation is Can.INCLUDE_IN_LIST
+    with pytest.raises(CatalogError) as refused:
+        await permit.decide_again()
+    assert refused.value.code == 403
+    [record] = house.audit.buffered
+    assert record.outcome == "forbidden"
+
+
+async def test_what_policies_forbid_meanwhile_is_refused() -> None:
+    house = House()
+    permit = await house.door.admit(request_context(), DROP)
+    house.rules.answer = world.DENIED
+    with pytest.raises(CatalogError) as refused:
+        await permit.decide_again()
+    assert refused.value.code == 403
+
+
+def down(_: Question) -> bool:
+    raise DecisionEngineUnavailable("down")
+
+
+async def test_an_outage_while_deciding_again_is_no_yes() -> None:
+    house = House()
+    permit = await house.door.admit(request_context(), DROP)
+    house.judge.answer = down
+    with pytest.raises(CatalogError) as refused:
+        await permit.decide_again()
+    assert refused.value.code == 429
+
+
+async def test_a_name_that_means_another_object_by_now_has_to_be_asked_for_anew() -> None:
+    house = House()
+    permit = await house.door.admit(request_context(), DROP)
+    moved = msgspec.structs.replace(world.table_row, id=world.VIEW_ID)
+    house.resolver.rows = {**world.ROWS, world.TABLE: moved}
+    with pytest.raises(CatalogError) as refused:
+        await permit.decide_again()
+    assert refused.value.code == 429
+
+
+async def test_less_than_was_held_is_asked_for_anew_although_the_operation_is_still_allowed() -> None:
+    """A reader's keys are not minted with the level of the writer the caller was a moment ago."""
+    house = House()
+    permit = await house.door.admit(request_context(), VEND)
+    assert permit.holds(Can.WRITE_DATA, world.TABLE)
+    house.judge.answer = lambda question: question.relation is not Can.WRITE_DATA
+    with pytest.raises(CatalogError) as refused:
+        await permit.decide_again()
+    assert refused.value.code == 503
+
+
+async def test_other_obligations_than_before_are_asked_for_anew() -> None:
+    house = House()
+    permit = await house.door.admit(request_context(), VEND)
+    house.rules.answer = PolicyAnswer(allow=True, obligations=Obligations.of(AppendOnly()))
+    with pytest.raises(CatalogError) as refused:
+        await permit.decide_again()
+    assert refused.value.code == 503
+
+
+# ---- what answers may be remembered by ----
+
+
+async def test_questions_carry_the_revision_of_their_warehouse_and_the_pin_the_server_s() -> None:
+    pins: list[Any] = []
+
+    class Pinned(world.Judge):
+        async def check(
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
+        ) -> list[bool]:
+            pins.append(pin)
+            return await super().check(actor, questions, now=now)
+
+    house = House(judge=Pinned())
+    warehouse = msgspec.structs.replace(world.warehouse_row, revision=UUID(int=7))
+    namespace = msgspec.structs.replace(world.inner_row, warehouse=warehouse)
+    house.resolver.rows = {**world.ROWS, world.NAMESPACE: namespace}
+    house.resolver.standing = {"revision": UUID(int=1), "time_boxes": UUID(int=2), "next_expiry": world.NOW}
+    permit = await house.door.admit(request_context(), ListTables(world.NAMESPACE))
+    tables = [ObjectKey(ObjectType.TABLE, "t")]
+    await house.door.visible(permit, Can.INCLUDE_IN_LIST, tables)
+    assert pins == [Pin(UUID(int=1), UUID(int=2), world.NOW)] * 2
+    assert {question.within for asked in house.judge.asked for question in asked} == {UUID(int=7)}
+    await house.door.hypothetical_checks.related(permit, Actor.user("oidc~bob"), Can.INCLUDE_IN_LIST, tables)
+    assert pins[2] is None
+
+
+async def test_warehouses_in_a_list_are_not_taken_for_something_in_one() -> None:
+    house = House()
+    house.resolver.rows = {
+        **world.ROWS,
+        world.WAREHOUSE: msgspec.structs.replace(world.warehouse_row, revision=UUID(int=7)),
+    }
+    permit = await house.door.admit(request_context(), GetWarehouse(world.WAREHOUSE))
+    await house.door.visible(permit, Can.INCLUDE_IN_LIST, [ObjectKey(ObjectType.WAREHOUSE, "other")])
+    assert {question.within for question in house.judge.asked[-1]} == {None}
+
+
+# ---- how long what is held is held ----
+
+
+@given(st.sets(st.integers(1, 50)), st.integers(1, 60), st.integers(0, 60))
+async def test_what_is_held_ends_with_the_first_end_that_takes_something_away(
+    ends: set[int], first_loss: int, horizon: int
+) -> None:
+    """Grants end at `ends` (seconds from now); from `first_loss` on something of what is held is missing."""
+    lost = world.NOW + timedelta(seconds=first_loss)
+
+    class Ending(world.Judge):
+        async def check(
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
+        ) -> list[bool]:
+            assert pin is None or now == world.NOW
+            return [question.relation is Can.GET_METADATA or now < lost for question in questions]
+
+    moments = sorted(world.NOW + timedelta(seconds=each) for each in ends)
+    house = House(judge=Ending())
+    house.resolver.ends = tuple(moments)
+    house.resolver.standing = {
+        "revision": UUID(int=1),
+        "time_boxes": UUID(int=2),
+        "next_expiry": moments[0] if moments else None,
+    }
+    permit = await house.door.admit(request_context(), VEND)
+    until = world.NOW + timedelta(seconds=horizon)
+    expected = next((moment for moment in moments if lost <= moment <= until), None)
+    assert await house.door.held_until(permit, until) == expected
+
+
+async def test_without_a_coming_end_nothing_is_asked_for_how_long() -> None:
+    house = House()
+    permit = await house.door.admit(request_context(), VEND)
+    before = len(house.judge.asked)
+    assert await house.door.held_until(permit, world.NOW + timedelta(days=1)) is None
+    assert len(house.judge.asked) == before

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose rights count below a view, and who may say so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from gateway.access.actor import Actor
+from gateway.access.authz_errors import unavailable
+from gateway.access.definer_views import AmbiguousViewOwner, owner_of
+from gateway.access.operations.credentials import VendCredentials
+from gateway.access.operations.tables import LoadTable
+from gateway.access.ports import Pin, Question
+from gateway.access.refs import TabularRef, View, ViewRef
+from gateway.access.relations import Can
+from gateway.access.resolved import Excerpt
+from gateway.catalog.view_owners import ProtectedPropertyModification, require_owner_kept
+from gateway.iceberg.errors import CatalogError, ForbiddenException, NoSuchViewException, ViewActionForbidden
+from gateway.iceberg.identifiers import TableIdentifier
+from tests.access import world
+from tests.access.world import NOW, House, Judge, request_context
+
+PROPERTY = "trino.run-as-owner"
+CAROL = msgspec.structs.replace(Actor.user("oidc~carol", engine="oidc~trino"), owner_properties=(PROPERTY,))
+
+
+def view(**properties: str) -> bytes:
+    return json.dumps({"properties": properties}).encode()
+
+
+def owned(by: str, name: str = PROPERTY) -> bytes:
+    return view(**{name: by})
+
+
+def house(view: bytes, judge: Judge | None = None) -> House:
+    where = House(judge=judge or Judge())
+    where.resolver.documents[world.VIEW_ID] = view
+    return where
+
+
+def named(view: bytes, caller: Actor = CAROL) -> str | None:
+    return owner_of(world.view_row, Excerpt("file", view), caller)
+
+
+class Asked(Judge):
+    """Remembers who was asked about."""
+
+    def __init__(self, no: frozenset[str] = frozenset()) -> None:
+        super().__init__()
+        self.no = no
+        self.actors: list[str] = []
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
+    ) -> list[bool]:
+        self.actors.append(actor.id)
+        return [actor.id not in self.no] * len(questions)
+
+
+@pytest.mark.parametrize("name", [PROPERTY, PROPERTY.upper()])
+def test_the_owner_is_of_the_readers_provider(name: str) -> None:
+    assert named(owned("alice", name)) == "oidc~alice"
+    assert named(owned("alice", name), Actor.user("oidc~carol")) is None, "no trusted engine, no owner"
+    assert named(view(comment="x")) is None
+
+
+@pytest.mark.parametrize("name", ["", " alice", "a\nb", "a\u200bb", "x" * 600])
+def test_an_owner_nobody_can_be_is_told_so(name: str) -> None:
+    with pytest.raises(AmbiguousViewOwner):
+        named(owned(name))
+
+
+def test_two_owners_are_none() -> None:
+    both = view(**{PROPERTY: "alice", PROPERTY.upper(): "bob"})
+    with pytest.raises(AmbiguousViewOwner):
+        named(both)
+
+
+async def test_below_the_view_its_owner_is_asked_about_and_both_are_told_of() -> None:
+    judge = Asked()
+    where, come = house(owned("alice"), judge), request_context(CAROL)
+    await where.door.pass_through(come, [world.VIEW])
+    assert set(judge.actors) == {"oidc~carol", "oidc~trino"}
+    judge.actors.clear()
+    permit = await where.door.admit(come, LoadTable(world.TABLE))
+    assert set(judge.actors) == {"oidc~alice", "oidc~trino"}
+    assert (permit.actor.id, permit.actor.asked_by, permit.actor.engine) == ("oidc~alice", "oidc~carol", "oidc~trino")
+    told = where.audit.buffered[-1].actor
+    assert (told.id, told.asked_by, told.engine) == ("oidc~alice", "oidc~carol", "oidc~trino")
+    assert permit.actor.guise != CAROL.guise
+
+
+async def test_a_view_without_owner_changes_nothing_and_a_second_one_counts_from_there() -> None:
+    judge = Asked()
+    where, come = house(view(), judge), request_context(CAROL)
+    await where.door.pass_through(come, [world.VIEW, world.VIEW])
+    assert come.actor == CAROL
+    where.resolver.documents[world.VIEW_ID] = owned("alice")
+    await where.door.pass_through(come, [world.VIEW, world.VIEW])
+    assert (come.actor.id, come.actor.asked_by) == ("oidc~alice", "oidc~carol")
+    assert judge.actors.count("oidc~alice") == 1
+
+
+INNER = TabularRef(View, world.WAREHOUSE_ID, TableIdentifier(world.INNER, "inner"))
+LAST = TabularRef(View, world.WAREHOUSE_ID, TableIdentifier(world.INNER, "last"))
+
+
+def add(where: House, ref: ViewRef, properties: bytes) -> None:
+    """Another view, with these properties."""
+    id = uuid4()
+    where.resolver.rows[ref] = msgspec.structs.replace(world.view_row, id=id)
+    where.resolver.documents[id] = properties
+
+
+async def test_an_ownerless_view_below_an_owned_one_falls_back_to_the_caller() -> None:
+    judge = Asked()
+    where, come = house(owned("alice"), judge), request_context(CAROL)
+    add(where, INNER, view())
+    add(where, LAST, owned("bob"))
+    await where.door.pass_through(come, [world.VIEW, INNER, LAST])
+    people = [actor for actor in judge.actors if actor != "oidc~trino"]
+    assert people == ["oidc~carol", "oidc~alice", "oidc~carol"], "each view is read with the rights above it"
+    assert (come.actor.id, come.actor.asked_by) == ("oidc~bob", "oidc~carol")
+    again = request_context(CAROL)
+    await where.door.pass_through(again, [world.VIEW, INNER])
+    assert again.actor == CAROL
+
+
+async def test_the_caller_falls_back_to_the_role_that_the_caller_acts_as() -> None:
+    where, come = house(owned("alice")), request_context(CAROL)
+    add(where, INNER, view())
+    await where.door.assume(come, world.ROLE)
+    acting = come.actor
+    await where.door.pass_through(come, [world.VIEW, INNER])
+    assert acting.assumed_role is not None
+    assert come.actor == acting
+    assert come.assumption is not None
+
+
+async def test_deciding_again_includes_the_role_membership_of_the_reader_of_an_owned_view() -> None:
+    judge = Judge()
+    where, come = house(owned("alice"), judge), request_context(CAROL)
+    await where.door.assume(come, world.ROLE)
+    await where.door.pass_through(come, [world.VIEW])
+    permit = await where.door.admit(come, VendCredentials(world.TABLE))
+    await permit.decide_again()
+    judge.answer = lambda question: question.relation is not Can.ASSUME
+    with pytest.raises(CatalogError) as refused:
+        await permit.decide_again()
+    assert refused.value.code in (403, 404)
+
+
+async def test_a_credential_ends_with_the_role_membership_of_the_reader_of_an_owned_view() -> None:
+    end = NOW + timedelta(minutes=5)
+
+    class Ending(Asked):
+        async def check(
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
+        ) -> list[bool]:
+            return [question.relation is not Can.ASSUME or now < end for question in questions]
+
+    where, come = house(owned("alice"), Ending()), request_context(CAROL)
+    where.resolver.ends = (end,)
+    await where.door.assume(come, world.ROLE)
+    await where.door.pass_through(come, [world.VIEW])
+    permit = await where.door.admit(come, VendCredentials(world.TABLE))
+    assert permit.actor.assumed_role is None
+    assert await where.door.held_until(permit, NOW + timedelta(hours=1)) == end
+
+
+async def test_a_view_that_is_not_readable_ends_the_way() -> None:
+    with pytest.raises(NoSuchViewException):
+        await house(owned("alice"), Asked(frozenset({"oidc~carol"}))).door.pass_through(
+            request_context(CAROL), [world.VIEW]
+        )
+    seen = Judge(answer=lambda question: "select" not in question.relation)
+    with pytest.raises(ViewActionForbidden):
+        await house(owned("alice"), seen).door.pass_through(request_context(CAROL), [world.VIEW])
+
+
+@pytest.mark.parametrize("lacking", [{"can_read_data"}, {"can_read_data", "can_read_columns"}])
+async def test_a_refusal_below_the_view_does_not_tell_who_its_owner_is_and_the_audit_does(lacking: set[str]) -> None:
+    """Of views within views the reader of the outer one need not know the inner one, nor whose it is."""
+    where = house(owned("alice"), Judge(answer=lambda question: question.relation not in lacking))
+    come = request_context(CAROL)
+    await where.door.pass_through(come, [world.VIEW])
+    with pytest.raises(ForbiddenException, match="not allowed for the owner of the view") as refused:
+        await where.door.admit(come, VendCredentials(world.TABLE))
+    assert "alice" not in refused.value.message
+    assert where.audit.buffered[-1].actor.id == "oidc~alice"
+    own = request_context(Actor.user("oidc~carol"))
+    with pytest.raises(ForbiddenException, match="is not allowed for oidc~carol"):
+        await where.door.admit(own, VendCredentials(world.TABLE))
+
+
+async def test_nothing_is_read_through_after_something_was_admitted() -> None:
+    where, come = house(owned("alice")), request_context(CAROL)
+    await where.door.admit(come, LoadTable(world.TABLE))
+    with pytest.raises(TypeError, match="before what it leads to"):
+        await where.door.pass_through(come, [world.VIEW])
+
+
+async def test_deciding_again_walks_the_way_again() -> None:
+    judge = Asked()
+    where, come = house(owned("alice"), judge), request_context(CAROL)
+    await where.door.pass_through(come, [world.VIEW])
+    permit = await where.door.admit(come, VendCredentials(world.TABLE))
+    await permit.decide_again()
+    judge.no = frozenset({"oidc~carol"})
+    with pytest.raises(NoSuchViewException):
+        await permit.decide_again()
+    judge.no = frozenset()
+    where.resolver.documents[world.VIEW_ID] = owned("mallory")
+    with pytest.raises(CatalogError) as changed:
+        await permit.decide_again()
+    assert type(changed.value) is type(unavailable(False)), "another owner: come again"
+
+
+async def test_a_credential_ends_when_the_reader_loses_the_view() -> None:
+    end = NOW + timedelta(minutes=5)
+
+    class Ending(Asked):
+        async def check(
+            self,
+            actor: Actor,
+            questions: Sequence[Question],
+            *,
+            now: datetime,
+            pin: Pin | None = None,
+            paced: bool = True,
+        ) -> list[bool]:
+            return [actor.id != "oidc~carol" or now < end] * len(questions)
+
+    where, come = house(owned("alice"), Ending()), request_context(CAROL)
+    where.resolver.ends = (end,)
+    door = where.door
+    await door.pass_through(come, [world.VIEW])
+    permit = await door.admit(come, VendCredentials(world.TABLE))
+    assert await door.held_until(permit, NOW + timedelta(hours=1)) == end
+
+
+def test_of_the_reader_only_bounds_are_left_below_an_owned_view() -> None:
+    bound = Actor.user("oidc~carol", project="p", engine="oidc~trino", name="Carol", application=True)
+    owner = bound.as_owner("oidc~alice")
+    assert (owner.within, owner.project_token, owner.engine) == ("p", True, "oidc~trino")
+    assert (owner.name, owner.application, owner.instance_admin) == (None, False, False)
+
+
+# ---- who may change the owner ----
+
+THE_ENGINE = msgspec.structs.replace(Actor.user("oidc~trino"), owner_properties=(PROPERTY,))
+NAMED = frozenset({PROPERTY})
+NOBODYS: Mapping[str, str] = {}
+ALICES = {PROPERTY: "alice"}
+CAROLS = {PROPERTY: "carol"}
+
+
+@pytest.mark.parametrize(
+    ("actor", "before", "after", "redefined", "allowed"),
+    [
+        (THE_ENGINE, NOBODYS, ALICES, True, True),
+        (THE_ENGINE, ALICES, ALICES, True, True),
+        (CAROL, NOBODYS, CAROLS, True, True),
+        (CAROL, NOBODYS, ALICES, True, False),
+        (CAROL, ALICES, CAROLS, True, True),
+        (CAROL, CAROLS, ALICES, False, False),
+        (CAROL, ALICES, NOBODYS, False, True),
+        (CAROL, ALICES, ALICES, True, False),
+        (CAROL, ALICES, ALICES, False, True),
+        (Actor.user("oidc~carol"), NOBODYS, CAROLS, True, False),
+        (Actor.user("oidc~carol"), CAROLS, CAROLS, True, True),
+        (Actor.user("oidc~carol"), CAROLS, NOBODYS, False, False),
+        (Actor.user("oidc~carol"), ALICES, ALICES, True, False),
+        (Actor.user("oidc~carol"), ALICES, {**ALICES, "comment": "x"}, False, True),
+        (Actor.user("oidc~carol"), NOBODYS, {PROPERTY.title(): "carol"}, True, False),
+        (Actor.user("oidc~carol"), NOBODYS, {"comment": "x"}, True, True),
+    ],
+)
+def test_who_may_change_the_owner_and_what_the_view_says(
+    actor: Actor, before: Mapping[str, str], after: Mapping[str, str], redefined: bool, allowed: bool
+) -> None:
+    def tried() -> None:
+        require_owner_kept(actor, NAMED, before, after, redefined=redefined)
+
+    if allowed:
+        tried()
+    else:
+        with pytest.raises(ProtectedPropertyModification):
+            tried()

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the door would say of somebody, in the words of both engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.access.actor import Actor, ActorKind
+from gateway.access.authz_errors import DecisionUnavailable
+from gateway.access.hypothetical_evaluation import HypotheticalCheck
+from gateway.access.operations.checks import BatchCheck, Check
+from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
+from gateway.access.refs import ObjectKey, ObjectType, Table, TabularRef
+from gateway.access.relations import Can
+from gateway.access.tuples import Principal, PrincipalType
+from tests.access import world
+from tests.access.world import House, request_context
+
+ON = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
+BOB = Actor.user(world.BOB_ID)
+READ = HypotheticalCheck(BOB, Can.READ_DATA, ON)
+DROP = HypotheticalCheck(BOB, Can.DROP, ON, {"purge": True})
+
+
+async def _would(house: House, *supposed: HypotheticalCheck) -> list[bool]:
+    checks = tuple(Check(each.on, each.relation, Principal(PrincipalType.USER, world.BOB_ID)) for each in supposed)
+    permit = await house.door.admit(request_context(), BatchCheck(checks))
+    house.rules.asked.clear()
+    house.judge.asked.clear()
+    house.resolver.asked.clear()
+    return await house.door.hypothetical_checks.would(permit, supposed)
+
+
+async def test_policies_are_asked_about_somebody_as_that_person_in_one_call() -> None:
+    house = House()
+    house.resolver.roles = ("a-role",)
+    assert await _would(house, READ, DROP) == [True, True]
+    (asked,) = house.rules.asked
+    assert (asked.actor.id, asked.actor.kind, asked.actor.roles) == (world.BOB_ID, "user", ("a-role",))
+    assert [question.operation for question in asked.questions] == ["vend_credentials", "drop_table"]
+    assert asked.questions[1].facts == {"purge": True}
+    assert asked.questions[0].resource.name == "orders"
+    assert len(house.judge.asked) == 1
+
+
+async def test_the_circumstances_of_who_asks_are_not_those_of_who_is_asked_about() -> None:
+    house = House()
+    at = request_context()
+    at.user_agent, at.client_address = "trino", "10.0.0.1"
+    permit = await house.door.admit(at, BatchCheck((Check(ON, Can.DROP),)))
+    house.rules.asked.clear()
+    await house.door.hypothetical_checks.would(permit, [READ, HypotheticalCheck(world.ALICE, Can.DROP, ON)])
+    told = {asked.actor.id: asked.context for asked in house.rules.asked}
+    assert (told[world.BOB_ID].user_agent, told[world.BOB_ID].client_address) == (None, None)
+    assert (told[world.ALICE.id].user_agent, told[world.ALICE.id].client_address) == ("trino", "10.0.0.1")
+
+
+@pytest.mark.threat("LG-DIS-19")
+@pytest.mark.parametrize(
+    ("principal", "delegated", "paced"),
+    [
+        (Principal(PrincipalType.USER, world.BOB_ID), True, False),
+        (Principal(PrincipalType.USER, world.BOB_ID), False, True),
+        (None, True, True),  # anybody may say so of questions about themselves
+        (None, False, True),
+    ],
+)
+async def test_only_what_an_inspector_asks_about_others_is_answered_without_delay(
+    principal: Principal | None, delegated: bool, paced: bool
+) -> None:
+    house = House()
+    permit = await house.door.admit(
+        request_context(), BatchCheck((Check(ON, Can.DROP, principal),), delegated=delegated)
+    )
+    house.judge.paced.clear()
+    await house.door.hypothetical_checks.would(permit, [READ])
+    await house.door.hypothetical_checks.holds(permit, [(Can.DROP, ON)])
+    await house.door.hypothetical_checks.related(permit, BOB, Can.DROP, [ObjectKey(ObjectType.TABLE, "t")])
+    assert house.judge.paced == [paced] * 3
+
+
+async def test_either_engine_can_say_no() -> None:
+    house = House()
+    house.judge.answer = lambda question: question.relation is not Can.DROP
+    assert await _would(house, READ, DROP) == [True, False]
+
+    class NoDrops:
+        async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
+            no = PolicyAnswer(allow=False, reasons=(Reason(code="x", message="No."),))
+            return tuple(
+                no if each.operation == "drop_table" else PolicyAnswer(allow=True) for each in request.questions
+            )
+
+    house = House()
+    house.rules.decide = NoDrops().decide  # type: ignore[method-assign]  # the same port with rules of its own
+    assert await _would(house, DROP, READ) == [False, True]
+
+
+async def test_who_was_deactivated_is_told_no_whatever_the_engines_still_say() -> None:
+    house, other = House(), House()
+    permit = await house.door.admit(request_context(), BatchCheck((Check(ON, Can.DROP),)))
+    house.resolver.standing = {**house.resolver.standing, "deactivated": True}
+    mine = HypotheticalCheck(permit.actor, Can.DROP, ON)
+    house.rules.asked.clear()
+    house.judge.asked.clear()
+    assert await house.door.hypothetical_checks.would(permit, [READ, mine, DROP]) == [False, True, False]
+    permit = await other.door.admit(request_context(), BatchCheck((Check(ON, Can.DROP),)))
+    other.rules.asked.clear()
+    other.judge.asked.clear()
+    assert await other.door.hypothetical_checks.would(permit, [READ, mine, DROP]) == [True, True, True]
+    assert (len(house.rules.asked), len(house.judge.asked)) == (len(other.rules.asked), len(other.judge.asked))
+
+
+async def test_what_is_not_there_is_a_no_after_the_questions_that_what_is_there_costs() -> None:
+    house, empty = House(), House()
+    empty.resolver.rows.clear()
+    assert await _would(house, READ) == [True]
+    assert await _would(empty, READ) == [False], "although both engines say yes to everything"
+    for engine in ("rules", "judge"):
+        assert len(getattr(empty, engine).asked) == len(getattr(house, engine).asked)
+
+
+async def test_too_few_answers_of_an_engine_are_an_outage() -> None:
+    class Silent:
+        async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
+            return tuple(PolicyAnswer(allow=True) for _ in request.questions[:1])
+
+    house = House()
+    permit = await house.door.admit(request_context(), BatchCheck((Check(ON, Can.DROP),)))
+    house.rules.decide = Silent().decide  # type: ignore[method-assign]  # as above
+    with pytest.raises(DecisionUnavailable):
+        await house.door.hypothetical_checks.would(permit, [READ, DROP])
+
+
+async def test_a_role_is_judged_as_somebody_who_acts_as_it() -> None:
+    house = House()
+    permit = await house.door.admit(request_context(), BatchCheck((Check(ON, Can.DROP),)))
+    house.rules.asked.clear()
+    role = Actor(kind=ActorKind.ROLE, id="", assumed_role=world.ROLE_ID)
+    await house.door.hypothetical_checks.would(permit, [HypotheticalCheck(role, Can.DROP, ON)])
+    (asked,) = house.rules.asked
+    assert (asked.actor.kind, asked.actor.id, asked.actor.assumed_role) == ("role", "", str(world.ROLE_ID))

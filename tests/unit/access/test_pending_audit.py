@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an admitted request leaves in the audit, also when it fails."""
+
+from __future__ import annotations
+
+from gateway.access.describe import describe_resource
+from gateway.access.operations.tables import DropTable
+from gateway.access.refs import Table, TabularRef
+from gateway.access.resolved import Resolution
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from tests.access import world
+from tests.access.world import House, request_context
+
+
+async def test_a_change_that_failed_is_told_in_a_record_of_its_own() -> None:
+    """The first record may have been committed by a transaction whose answer got lost; its id must not come again."""
+    house = House()
+    at = request_context()
+    permit = await house.door.admit(at, DropTable(world.TABLE))
+    at.abandon("answered 500")
+    (told,) = house.audit.buffered
+    assert told.id != permit.trail.record.id
+    assert told.detail["result"] == "failed"
+
+
+async def test_a_settled_change_is_told_once() -> None:
+    house = House()
+    at = request_context()
+    permit = await house.door.admit(at, DropTable(world.TABLE))
+    permit.trail.settle()
+    at.abandon("answered 500")
+    assert house.audit.buffered == []
+
+
+def test_a_record_repeats_only_so_much_of_a_name_as_tells_it() -> None:
+    levels = tuple("x" * 1000 for _ in range(90))
+    ref = TabularRef(Table, world.WAREHOUSE_ID, TableIdentifier(Namespace(levels), "t"))
+    told = describe_resource(ref, Resolution(rows={}, now=world.NOW))
+    assert told.name is not None
+    assert len(told.name) < 2100

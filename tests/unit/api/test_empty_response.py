@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers without content have none: not the four bytes `null` either."""
+
+from __future__ import annotations
+
+from litestar import post
+from litestar.testing import create_test_client
+
+import gateway.api.build  # noqa: F401 - importing it serves every operation
+from gateway.api.empty_response import EmptyResponse, answers_nothing
+from gateway.api.openapi import openapi_document
+from gateway.api.serves import SERVED
+
+
+def test_an_answer_without_content_has_no_bytes_and_no_type() -> None:
+    @post("/", status_code=200, response_class=EmptyResponse)
+    async def handler() -> None:
+        return None
+
+    with create_test_client([handler]) as client:
+        answer = client.post("/")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert "content-type" not in answer.headers
+    assert answer.headers["content-length"] == "0"
+
+
+def test_every_handler_that_returns_nothing_answers_so() -> None:
+    document = openapi_document()
+    empty = {operation for operation, handler in SERVED.items() if handler.response_class is EmptyResponse}
+    assert {"ActivateWarehouse", "RenameProject", "SetNamespaceManagedAccess"} <= {each.__name__ for each in empty}
+    for operation in SERVED:
+        method, path = operation.endpoint.split(" ")
+        told = document["paths"][path][method.lower()]["responses"][str(operation.returns)]
+        if operation in empty:
+            assert "content" not in told, operation
+        elif method != "HEAD" and path.startswith(("/catalog/", "/lakekeeper/", "/management/")):
+            assert "content" in told, operation
+
+
+def test_a_handler_says_of_itself_that_it_returns_nothing() -> None:
+    async def silent() -> None: ...
+
+    async def telling() -> str:
+        return ""
+
+    assert answers_nothing(silent)
+    assert not answers_nothing(telling)

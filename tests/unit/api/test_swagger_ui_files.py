@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Swagger UI comes with the package, as it was published, and brings no web framework along."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from gateway.api import docs
+
+FILES = Path(docs.__file__).with_name("swagger_ui_files")
+ROOT = Path(__file__).parents[3]
+
+
+def _sums() -> dict[str, str]:
+    lines = (FILES / "SHA256SUMS").read_text().splitlines()
+    return {name: digest for digest, name in (line.split("  ") for line in lines)}
+
+
+def test_each_file_is_the_published_one() -> None:
+    found = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in FILES.iterdir()}
+    del found["SHA256SUMS"], found["README.md"]
+    assert found == _sums()
+    assert {*docs._ASSETS, docs._RETURN, "LICENSE", "NOTICE"} <= found.keys()
+
+
+def test_no_web_framework_besides_litestar_is_installed_to_serve() -> None:
+    locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements-serve.lock").read_text(), re.MULTILINE))
+    assert "litestar" in locked
+    assert not locked & {"flask", "flask-swagger-ui", "werkzeug", "jinja2", "fastapi", "starlette", "django"}

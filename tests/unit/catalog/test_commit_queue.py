@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commits of one table take turns within a process, and with other processes where they meet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from uuid import UUID, uuid4
+
+import pytest
+
+from gateway.catalog.commit_retry import CommitQueue, LostRace, until_won
+from gateway.db.advisory_locks import SharedTurns
+from gateway.iceberg.errors import CommitFailedException
+
+
+async def test_commits_of_one_table_never_overlap_and_each_is_made_once() -> None:
+    turns, id = CommitQueue(), uuid4()
+    inside = most = made = 0
+
+    async def attempt(again: bool) -> None:
+        nonlocal inside, most, made
+        inside += 1
+        most = max(most, inside)
+        await asyncio.sleep(0)
+        inside -= 1
+        made += 1
+
+    await asyncio.gather(*(until_won(turns, [id], attempt) for _ in range(20)))
+    assert (most, made) == (1, 20)
+
+
+async def test_who_had_to_wait_reads_again_first() -> None:
+    turns, id = CommitQueue(), uuid4()
+    told: list[bool] = []
+
+    async def attempt(again: bool) -> None:
+        told.append(again)
+        await asyncio.sleep(0)
+
+    await asyncio.gather(*(until_won(turns, [id], attempt) for _ in range(3)))
+    assert told == [False, True, True]
+
+
+async def test_other_tables_do_not_wait() -> None:
+    turns = CommitQueue()
+    gate = asyncio.Event()
+
+    async def held(again: bool) -> None:
+        await gate.wait()
+
+    async def free(again: bool) -> bool:
+        return again
+
+    waiting = asyncio.create_task(until_won(turns, [uuid4()], held))
+    await asyncio.sleep(0)
+    assert await until_won(turns, [uuid4()], free) is False
+    gate.set()
+    await waiting
+
+
+async def test_transactions_that_name_the_same_tables_in_another_order_do_not_wait_for_each_other_for_ever() -> None:
+    turns = CommitQueue()
+    one, other = UUID(int=1), UUID(int=2)
+
+    async def attempt(again: bool) -> None:
+        await asyncio.sleep(0)
+
+    both = [until_won(turns, ids, attempt) for ids in ([one, other], [other, one]) for _ in range(5)]
+    await asyncio.wait_for(asyncio.gather(*both), 60)
+
+
+class Recorded(SharedTurns):
+    """Turns of other processes that are had or not, and are told of."""
+
+    def __init__(self, had: bool) -> None:
+        self.had = had
+        self.taken_by: list[list[UUID]] = []
+
+    @asynccontextmanager
+    async def taken(self, ids: Iterable[UUID]) -> AsyncIterator[bool]:
+        self.taken_by.append(list(ids))
+        yield self.had
+
+
+async def test_a_table_with_one_writer_takes_no_turns_with_other_processes() -> None:
+    shared = Recorded(True)
+    turns, id = CommitQueue(shared), uuid4()
+
+    async def attempt(again: bool) -> bool:
+        return again
+
+    assert [await until_won(turns, [id], attempt) for _ in range(3)] == [False, False, False]
+    assert shared.taken_by == []
+
+
+async def test_who_lost_to_another_process_takes_turns_with_it_and_so_do_those_after_him() -> None:
+    shared = Recorded(True)
+    turns, id = CommitQueue(shared), uuid4()
+    told: list[bool] = []
+
+    async def attempt(again: bool) -> None:
+        told.append(again)
+        if len(told) == 1:
+            raise LostRace
+
+    await until_won(turns, [id], attempt)
+    await until_won(turns, [id], attempt)
+    assert told == [False, True, True], "who got the turn reads again what was written before it"
+    assert shared.taken_by == [[id], [id]]
+
+
+async def test_a_turn_that_cannot_be_had_is_gone_without() -> None:
+    turns, id = CommitQueue(Recorded(False)), uuid4()
+    tries = 0
+
+    async def attempt(again: bool) -> str:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise LostRace
+        return "won"
+
+    assert await until_won(turns, [id], attempt) == "won"
+
+
+async def test_the_queue_of_one_table_is_bounded_in_time() -> None:
+    turns, id = CommitQueue(patience=0.05), uuid4()
+    gate = asyncio.Event()
+
+    async def stuck(again: bool) -> None:
+        await gate.wait()
+
+    first = asyncio.create_task(until_won(turns, [id], stuck))
+    await asyncio.sleep(0)
+    with pytest.raises(CommitFailedException, match="wait for this table"):
+        await until_won(turns, [id], stuck)
+    gate.set()
+    await first

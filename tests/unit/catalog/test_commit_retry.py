@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losing a race, and a COMMIT whose answer was lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import pytest
+
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
+from gateway.catalog.commit_retry import CommitQueue, LostRace, learn_outcome, until_won
+from gateway.db import tables
+from gateway.iceberg.errors import CommitFailedException, CommitStateUnknownException
+
+ID = UUID(int=1)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def at_once(_: float) -> None:
+        return None
+
+    monkeypatch.setattr(asyncio, "sleep", at_once)
+
+
+async def test_only_an_attempt_after_a_lost_race_reads_again() -> None:
+    told: list[bool] = []
+
+    async def attempt(again: bool) -> str:
+        told.append(again)
+        if len(told) < 3:
+            raise LostRace
+        return "won"
+
+    assert await until_won(CommitQueue(), [uuid4()], attempt) == "won"
+    assert told == [False, True, True]
+
+
+async def test_who_loses_again_and_again_is_told_to_try_again() -> None:
+    async def attempt(_: bool) -> str:
+        raise LostRace
+
+    with pytest.raises(CommitFailedException, match="other commits were faster"):
+        await until_won(CommitQueue(), [uuid4()], attempt)
+
+
+async def test_a_failed_requirement_is_not_tried_again() -> None:
+    tries: list[bool] = []
+
+    async def attempt(again: bool) -> str:
+        tries.append(again)
+        raise CommitFailedException("Requirement failed: current schema changed")
+
+    with pytest.raises(CommitFailedException, match="current schema"):
+        await until_won(CommitQueue(), [uuid4()], attempt)
+    assert tries == [False]
+
+
+class PendingAudit:
+    """Settled or not."""
+
+    settled = False
+
+    def settle(self) -> None:
+        self.settled = True
+
+
+class Database:
+    """Opens transactions, or is away."""
+
+    def __init__(self, *, away: bool = False) -> None:
+        self._away = away
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        if self._away:
+            raise DatabaseUnavailable("away")
+        yield None
+
+
+async def _learn(monkeypatch: pytest.MonkeyPatch, now: Any, *, away: bool = False) -> bool:
+    """Whether the trail was settled, for a change from version 4 to the file `mine`."""
+
+    async def nobody_writes(connection: Any, id: UUID) -> None:
+        return None
+
+    async def pointer(connection: Any, id: UUID) -> Any:
+        return now
+
+    monkeypatch.setattr(tables, "wait_for_writers", nobody_writes)
+    monkeypatch.setattr(tables, "pointer", pointer)
+    trail = PendingAudit()
+    await learn_outcome(
+        cast(Any, Database(away=away)),
+        cast(Any, SimpleNamespace(trail=trail)),
+        ID,
+        from_version=4,
+        written="mine",
+        unknown=CommitUnknown("lost"),
+    )
+    return trail.settled
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        SimpleNamespace(metadata_location="mine", metadata=b"{}", version=5),
+        SimpleNamespace(metadata_location="later", metadata=b'{"metadata-log": ["mine"]}', version=6),
+    ],
+    ids=["it is current", "it is in the log of a later one"],
+)
+async def test_a_commit_that_happened_is_a_success(monkeypatch: pytest.MonkeyPatch, now: Any) -> None:
+    assert await _learn(monkeypatch, now)
+
+
+async def test_a_commit_that_did_not_happen_is_a_lost_race(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LostRace):
+        await _learn(monkeypatch, SimpleNamespace(metadata_location="old", metadata=b"{}", version=4))
+
+
+@pytest.mark.parametrize(
+    ("now", "away"),
+    [(None, False), (SimpleNamespace(metadata_location="other", metadata=b"{}", version=6), False), (None, True)],
+    ids=["it is gone", "it went on without a log", "the database is away"],
+)
+async def test_what_nobody_can_tell_is_told_as_unknown(monkeypatch: pytest.MonkeyPatch, now: Any, away: bool) -> None:
+    with pytest.raises(CommitStateUnknownException):
+        await _learn(monkeypatch, now, away=away)

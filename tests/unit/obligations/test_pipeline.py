@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Obligations merge to the strictest whatever their order, have one fingerprint, and are never ignored."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.obligations.application import (
+    Place,
+    hidden_operations,
+    told_with_load,
+    unenforced,
+    vending_terms,
+)
+from gateway.obligations.guardrails import StatedObligations
+from gateway.obligations.kinds import (
+    KINDS,
+    AppendOnly,
+    ColumnMasks,
+    CredentialLife,
+    HiddenOperations,
+    NoVending,
+    Obligation,
+    ReadableColumns,
+    RowFilters,
+)
+from gateway.obligations.masks import Action
+from gateway.obligations.merging import Obligations
+from gateway.obligations.projections import Projection
+
+_WORDS = st.frozensets(st.sampled_from(["a", "b", "c"]), min_size=1)
+_PROJECTIONS = st.dictionaries(st.integers(1, 4), st.sampled_from(Action)).map(
+    lambda found: tuple(Projection(id, action) for id, action in sorted(found.items()))
+)
+_BY_KIND: dict[type[Any], st.SearchStrategy[Any]] = {
+    CredentialLife: st.builds(CredentialLife, st.integers(0, 4)),
+    NoVending: st.just(NoVending()),
+    AppendOnly: st.just(AppendOnly()),
+    HiddenOperations: st.builds(HiddenOperations, _WORDS),
+    RowFilters: st.builds(RowFilters, _WORDS),
+    ColumnMasks: st.builds(ColumnMasks, _WORDS),
+    ReadableColumns: st.builds(
+        ReadableColumns,
+        st.sampled_from(["t1", "t2"]),
+        st.frozensets(st.integers(1, 4)),
+        _PROJECTIONS,
+        st.sampled_from(["m1", "m2"]),
+    ),
+}
+_SETS = st.lists(st.one_of(*_BY_KIND.values()), max_size=5).map(lambda some: Obligations.of(*some))
+
+_COLUMNS = ReadableColumns("t1", frozenset({1}), (Projection(2, Action.REPLACE_WITH_NULL),), "m1")
+
+
+def test_every_kind_of_the_union_is_tested_here() -> None:
+    assert set(KINDS) == set(get_args(Obligation)) == set(_BY_KIND)
+
+
+@given(_SETS, _SETS, _SETS)
+def test_merging_is_associative(one: Obligations, two: Obligations, three: Obligations) -> None:
+    assert one.merged(two).merged(three) == one.merged(two.merged(three)) == one.merged(two, three)
+
+
+@given(_SETS, _SETS)
+def test_merging_is_commutative(one: Obligations, two: Obligations) -> None:
+    assert one.merged(two) == two.merged(one)
+
+
+@given(_SETS)
+def test_merging_is_idempotent_and_nothing_obliges_to_nothing(one: Obligations) -> None:
+    assert one.merged(one) == one
+    assert one.merged(Obligations()) == one
+
+
+@given(_SETS, _SETS)
+def test_a_merge_is_at_least_as_strict_as_each(one: Obligations, two: Obligations) -> None:
+    both = vending_terms(one.merged(two))
+    for terms in (vending_terms(one), vending_terms(two)):
+        assert terms.seconds is None or (both.seconds is not None and both.seconds <= terms.seconds)
+        assert both.may_delete <= terms.may_delete
+        assert both.whole <= terms.whole
+        assert terms.refusal is None or both.refusal is not None
+    for place in Place:
+        refused = unenforced(one, place) is not None or unenforced(two, place) is not None
+        assert (unenforced(one.merged(two), place) is not None) is refused
+    assert hidden_operations(one.merged(two)) == hidden_operations(one) | hidden_operations(two)
+
+
+@given(_SETS, _SETS)
+def test_fingerprints_are_equal_for_equal_obligations_alone(one: Obligations, two: Obligations) -> None:
+    assert (one.fingerprint == two.fingerprint) is (one == two)
+    assert (one.fingerprint == b"") is (one == Obligations())
+
+
+def test_columns_of_two_tables_do_not_merge() -> None:
+    other = ReadableColumns("t2", frozenset({1}), (), "m1")
+    assert len(Obligations.of(_COLUMNS, other).each) == 2
+
+
+def test_where_a_document_lies_makes_no_difference() -> None:
+    moved = ReadableColumns(_COLUMNS.table, _COLUMNS.fields, _COLUMNS.projections, "m2")
+    assert Obligations.of(moved) == Obligations.of(_COLUMNS)
+    assert Obligations.of(moved).fingerprint == Obligations.of(_COLUMNS).fingerprint
+
+
+_NOWHERE: frozenset[Place] = frozenset()
+_EVERYWHERE = frozenset(Place)
+
+
+@pytest.mark.parametrize(
+    ("obligation", "refused_at"),
+    [
+        (CredentialLife(900), _NOWHERE),
+        (NoVending(), {Place.SIGN}),
+        (AppendOnly(), _NOWHERE),
+        (HiddenOperations(frozenset({"drop_table"})), _NOWHERE),
+        (RowFilters(frozenset({"region = 'EU'"})), _EVERYWHERE),
+        (ColumnMasks(frozenset({"email: sha-256-global"})), _EVERYWHERE),
+        (_COLUMNS, {Place.SIGN, Place.WRITE}),
+    ],
+    ids=lambda each: type(each).__name__ if not isinstance(each, (set, frozenset)) else "",
+)
+def test_what_nothing_enforces_is_refused_at_its_places(obligation: Obligation, refused_at: set[Place]) -> None:
+    obligations = Obligations.of(obligation)
+    assert {place for place in Place if unenforced(obligations, place) is not None} == set(refused_at)
+
+
+def test_credentials_follow_every_obligation() -> None:
+    terms = vending_terms(Obligations.of(CredentialLife(900), AppendOnly(), _COLUMNS))
+    assert (terms.seconds, terms.may_delete, terms.whole, terms.refusal) == (900, False, False, None)
+    assert vending_terms(Obligations.of(NoVending())).refusal == "a policy forbids vending"
+    assert "row filters" in str(vending_terms(Obligations.of(RowFilters(frozenset({"x"})))).refusal)
+
+
+def test_a_load_tells_the_projections_of_its_own_table() -> None:
+    told = told_with_load(Obligations.of(_COLUMNS), "t1")
+    assert msgspec.json.decode(told) == {
+        "required-column-projections": [{"field-id": 2, "action": "replace-with-null"}]
+    }
+    assert told_with_load(Obligations.of(_COLUMNS), "t2") == b""
+
+
+def test_the_audit_gets_numbers_and_nothing_of_the_data() -> None:
+    both = Obligations.of(
+        CredentialLife(900),
+        NoVending(),
+        RowFilters(frozenset({"region = 'EU'", "secret = 1"})),
+        _COLUMNS,
+        ReadableColumns("t2", frozenset({1, 2}), (), "m1"),
+    )
+    assert both.audited() == {
+        "max_credential_seconds": 900,
+        "no_vending": True,
+        "row_filters": 2,
+        "readable_columns": 3,
+    }
+
+
+def test_each_kind_that_guardrails_can_state_has_one_field() -> None:
+    stated = [kind.rego[0] for kind in KINDS if kind.rego is not None]
+    assert [each.name for each in msgspec.structs.fields(StatedObligations)] == stated
