@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-services test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm check docs model policies attackers-day soak bench spec-diff lock clean
+.PHONY: help setup demo up test test-unit test-services test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm check house docs model policies attackers-day soak bench spec-diff lock clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -51,6 +51,9 @@ check: setup ## Format, lint, types, room contracts, form of the policies, docum
 	run $(BIN)/lakegate policy check; \
 	run $(BIN)/python -m tests.docs_site; \
 	exit $$failed
+
+house: setup ## Measure the structure of the code: lines, sizes of modules, files of a change, minutes of the stages
+	@$(BIN)/python -m tests.house
 
 docs: setup ## Build the documentation as a site in build/docs/site; a broken link fails
 	@$(BIN)/python -m tests.docs_site

@@ -65,13 +65,14 @@ class Record:
     """Record what a run did.
 
     `tests` maps an id to its outcome and its duration in seconds, `causes` and `flaky` a failed id to the first line of
-    its error.
+    its error, and `properties` what tests recorded with `record_property`.
     """
 
     seed: int | None
     tests: dict[str, tuple[str, float]] = field(default_factory=dict)
     causes: dict[str, str] = field(default_factory=dict)
     flaky: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
 
     def note(self, nodeid: str, outcome: str, seconds: float) -> None:
         """Add a phase of a test: the worst outcome of its phases counts, and the sum of their durations."""
@@ -92,6 +93,7 @@ class Record:
             "seed": self.seed,
             "seconds": round(seconds, 1),
             "flaky": self.flaky,
+            "properties": self.properties,
             "failed": [nodeid for nodeid in self.failed if nodeid not in self.flaky],
             "tests": {nodeid: {"outcome": found[0], "seconds": found[1]} for nodeid, found in self.tests.items()},
         }
@@ -106,6 +108,7 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Store a phase of a test; with pytest-xdist, in the process that reports."""
         self._record.note(report.nodeid, report.outcome, report.duration)
+        self._record.properties.update({name: str(value) for name, value in report.user_properties})
         if report.failed:
             self._record.causes.setdefault(report.nodeid, cause_of(report))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import pytest
 
 from gateway.embedded.ready import Ready
 from tests.contract.exchanging import EXCHANGE, JWT
+from tests.house import FRAMES
 from tests.integration.metered import Cost, Metered, metered
 
 _PAGE = Path(__file__).parents[2] / "docs" / "cost.md"
@@ -289,7 +290,9 @@ def test_an_engine_that_loads_a_table_for_a_user_costs_one_more_question(
 MOST_FRAMES = 9
 
 
-def test_a_load_passes_few_functions_between_the_socket_and_the_database(stack: Ready, place: Place) -> None:
+def test_a_load_passes_few_functions_between_the_socket_and_the_database(
+    stack: Ready, place: Place, record_property: Callable[[str, object], None]
+) -> None:
     """Each of them is one more place to look at, and costs each request."""
 
     async def survey() -> list[Cost]:
@@ -298,7 +301,9 @@ def test_a_load_passes_few_functions_between_the_socket_and_the_database(stack: 
             asked = (place.requests()[name] for name in ("loadTable, no credentials", "loadTable, vended"))
             return [await _ask(gateway, token, each, 0) for each in asked]
 
-    for cost in asyncio.run(survey()):
+    costs = asyncio.run(survey())
+    record_property(FRAMES, " > ".join(max((cost.frames for cost in costs), key=len)))
+    for cost in costs:
         assert cost.frames[0].startswith("RawPath"), "the way begins at the socket"
         assert len(cost.frames) <= MOST_FRAMES, "\n".join(cost.frames)
 

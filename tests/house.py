@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measure the structure of the code: `make house` prints the figures, and `--write` puts them into ARCHITECTURE.md.
+
+Lines are measured in the tree, files of a change are counted in the tables of CONTRIBUTING.md, and the functions of a
+request and the minutes of the stages come from the records of the last runs in `.lakegate/tests/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import json
+import re
+import sys
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+RECORDS = ROOT / ".lakegate" / "tests"
+BEGIN, END = "<!-- house: begin -->", "<!-- house: end -->"
+
+#: Lines of a module, at least and at most.
+SHORTEST, LONGEST = 50, 400
+#: The property of a test that holds the functions of a load (`record_property`).
+FRAMES = "loadTable functions"
+
+#: Modules under 50 lines that are neither a noun of several rooms nor a table of the schema, with the reason.
+SMALL: Mapping[str, str] = {
+    "gateway/access/_mint.py": "only the door may import it; the import contract names the file",
+    "gateway/access/deadline.py": "the door and its engines share it",
+    "gateway/access/demand.py": "each operation imports it, and it imports no operation",
+    "gateway/access/dependency_errors.py": "errors of the decision engines, raised by adapters",
+    "gateway/access/operations/assume_role.py": "one operation of its own kind; the policy is read here",
+    "gateway/access/principal_ids.py": "pure rules of ids that several rooms use",
+    "gateway/access/tuples.py": "the tuple of OpenFGA, without a client",
+    "gateway/api/adoption.py": "one operation of its own noun",
+    "gateway/api/empty_response.py": "a response class of Litestar",
+    "gateway/api/forms.py": "bodies of HTML and OAuth forms",
+    "gateway/api/nul.py": "a rule for all requests",
+    "gateway/catalog/containers.py": "namespaces and warehouses share it",
+    "gateway/catalog/offloading.py": "the only place that moves work to a thread",
+    "gateway/db/audit_log.py": "statements of one table",
+    "gateway/db/delegations.py": "statements of one table",
+    "gateway/db/former_names.py": "statements of one table",
+    "gateway/db/rows.py": "types of rows that several statements share",
+    "gateway/embedded/gateway.py": "a process of the stack, as each of its neighbours",
+    "gateway/embedded/lock.py": "a lock of a directory, used by three modules",
+    "gateway/embedded/pg_ready.py": "a program of its own, run by a child process",
+    "gateway/governance/principals.py": "principals of requests to manage grants, users and roles",
+    "gateway/governance/role_escalation_guard.py": "one rule of security, read alone",
+    "gateway/identity/bearer.py": "the form of a header (RFC 6750)",
+    "gateway/obligations/projections.py": "columns of a projection",
+    "gateway/obligations/restrictions.py": "the restriction of columns, without its merge",
+    "gateway/pipeline/__main__.py": "the entry of the program",
+    "gateway/pipeline/quality/results.py": "results of rules, without Spark",
+    "gateway/scope/level.py": "the levels of access, imported by all of storage",
+    "gateway/tasks/log_cleanup.py": "one task, the example of CONTRIBUTING.md",
+    "gateway/tasks/revoke_signing_keys.py": "one task",
+    "gateway/tasks/staged.py": "one task",
+    "gateway/tasks/system_admission.py": "the admission that all tasks share",
+    "gateway/telemetry/calls.py": "metrics of outside calls",
+    "gateway/telemetry/worker_metrics.py": "metrics of the worker processes of a server",
+    "gateway/vending/session_name.py": "the name of an STS session",
+}
+
+#: The tables of CONTRIBUTING.md by their heading, with the limit for the files of `gateway/` that a change touches.
+CHANGES: Mapping[str, int] = {
+    "A new operation": 4,
+    "A new field of warehouses": 5,
+    "A new kind of obligation": 5,
+    "A new provider of storage": 6,
+}
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Count the lines of files by what they hold. `prose` is docstrings and comments; `code` is what is left."""
+
+    files: int = 0
+    total: int = 0
+    blank: int = 0
+    imports: int = 0
+    prose: int = 0
+
+    @property
+    def code(self) -> int:
+        """Return the lines that are neither blank nor imports nor prose."""
+        return self.total - self.blank - self.imports - self.prose
+
+    def __add__(self, other: Lines) -> Lines:
+        return Lines(
+            self.files + other.files,
+            self.total + other.total,
+            self.blank + other.blank,
+            self.imports + other.imports,
+            self.prose + other.prose,
+        )
+
+
+def count(source: str) -> Lines:
+    """Return the lines of one module."""
+    lines = source.splitlines()
+    blank = {number for number, line in enumerate(lines, 1) if not line.strip()}
+    prose = _docstrings(ast.parse(source)) | _comments(source)
+    imports = {
+        number
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    return Lines(1, len(lines), len(blank), len(imports - prose - blank), len(prose - blank))
+
+
+def _docstrings(tree: ast.Module) -> set[int]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return found
+
+
+def _comments(source: str) -> set[int]:
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {
+        token.start[0]
+        for token in tokens
+        if token.type == tokenize.COMMENT and not token.line[: token.start[1]].strip()
+    }
+
+
+def modules(root: Path = ROOT) -> list[Path]:
+    """Return the modules of `gateway/`, relative to the root of the checkout."""
+    return sorted(path.relative_to(root) for path in (root / "gateway").rglob("*.py"))
+
+
+def rooms(root: Path = ROOT) -> dict[str, Lines]:
+    """Return the lines of each room; modules beside the rooms are `gateway/*.py`."""
+    found: dict[str, Lines] = defaultdict(Lines)
+    for path in modules(root):
+        room = f"{path.parts[1]}/" if len(path.parts) > 2 else "*.py"
+        found[f"gateway/{room}"] += count((root / path).read_text())
+    return dict(sorted(found.items()))
+
+
+def too_long(root: Path = ROOT) -> list[str]:
+    """Return the modules with more lines than allowed."""
+    return [str(path) for path in modules(root) if len((root / path).read_text().splitlines()) > LONGEST]
+
+
+def too_short(root: Path = ROOT) -> list[str]:
+    """Return the modules under 50 lines that need a reason in `SMALL`.
+
+    A module needs none if its name is a noun of two rooms or more, or a table in `db/schema/`, or a migration.
+    """
+    nouns: dict[str, set[str]] = defaultdict(set)
+    for path in modules(root):
+        nouns[path.stem].add("operations" if "operations" in path.parts else path.parts[1])
+    return [
+        str(path)
+        for path in modules(root)
+        if len((root / path).read_text().splitlines()) < SHORTEST
+        and path.name != "__init__.py"
+        and len(nouns[path.stem]) == 1
+        and not {"schema", "migrations"} & set(path.parts)
+    ]
+
+
+def files_of_changes(root: Path = ROOT) -> dict[str, list[str]]:
+    """Return the production files of each change in `CHANGES`, by its table in CONTRIBUTING.md.
+
+    A row counts if it names a file of `gateway/` that no generator writes, and if every such change needs it: rows
+    that say `only if` or `if it has`, another name for policies and a new class of use cases do not count.
+    """
+    text = (root / "CONTRIBUTING.md").read_text()
+    found = {}
+    for heading in CHANGES:
+        table = text.partition(f"### {heading}\n")[2].partition("\n### ")[0]
+        rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+        found[heading] = [
+            file.group(1)
+            for step, *cells in rows[1:]
+            if cells and not re.search(r"only if|if it has|another name|a new use-case class|generated", step)
+            for file in [re.search(r"`(gateway/[^`]+)`", cells[0])]
+            if file
+        ]
+    return found
+
+
+def recorded(records: Path = RECORDS) -> dict[str, float]:
+    """Return the minutes of each recorded stage."""
+    return {
+        path.stem: round(json.loads(path.read_text())["seconds"] / 60, 1)
+        for name in ("unit", "services", "engines", "chaos")
+        if (path := records / f"{name}.json").is_file()
+    }
+
+
+def frames(records: Path = RECORDS) -> list[str]:
+    """Return the functions that a load passes from the socket to PostgreSQL, from the last run of its test."""
+    for record in sorted(records.glob("*.json")):
+        if passed := json.loads(record.read_text()).get("properties", {}).get(FRAMES):
+            return str(passed).split(" > ")
+    return []
+
+
+def tables(root: Path = ROOT, records: Path = RECORDS) -> str:
+    """Return the figures as Markdown."""
+    lines = [
+        "| room | files | lines | code | docstrings and comments | imports | blank |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    found = rooms(root)
+    for name, each in [*found.items(), ("**all**", sum(found.values(), Lines()))]:
+        cells = (each.files, each.total, each.code, each.prose, each.imports, each.blank)
+        label = name if name.startswith("*") else f"`{name}`"
+        lines.append(f"| {label} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
+    lines += ["", "| change | files in `gateway/` | limit |", "|---|--:|--:|"]
+    lines += [f"| {name} | {len(files)} | {CHANGES[name]} |" for name, files in files_of_changes(root).items()]
+    if passed := frames(records):
+        way = ", ".join(f"`{each}`" for each in passed)
+        lines += ["", f"A load passes {len(passed)} functions from the socket to PostgreSQL: {way}."]
+    if minutes := recorded(records):
+        lines += ["", "| stage | minutes |", "|---|--:|", *(f"| {name} | {spent} |" for name, spent in minutes.items())]
+    return "\n".join(lines) + "\n"
+
+
+def written(page: str, figures: str) -> str:
+    """Return the page with the figures between its two marks. Raise ValueError if a mark is missing."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no {BEGIN} and {END} around the figures")
+    return f"{before}{BEGIN}\n\n{figures}\n{END}{after}"
+
+
+def faults(root: Path = ROOT) -> list[str]:
+    """Return a sentence for each rule of the house that the tree breaks."""
+    short = set(too_short(root))
+    return [
+        *(f"{path} has more than {LONGEST} lines: find the idea inside that wants out" for path in too_long(root)),
+        *(
+            f"{path} has less than {SHORTEST} lines: merge it, or give a reason in tests/house.py"
+            for path in short - set(SMALL)
+        ),
+        *(f"{path} needs no reason in tests/house.py" for path in set(SMALL) - short),
+        *_changes_beyond(files_of_changes(root)),
+    ]
+
+
+def _changes_beyond(found: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    for name, files in found.items():
+        if not 0 < len(files) <= CHANGES[name]:
+            yield f"CONTRIBUTING.md, {name}: {len(files)} files of gateway/, and 1 to {CHANGES[name]} are expected"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the figures; return 1 if the tree breaks a rule of the house."""
+    parser = argparse.ArgumentParser(prog="python -m tests.house", description="Measure the structure of the code.")
+    parser.add_argument("--write", action="store_true", help="put the figures into ARCHITECTURE.md")
+    given = parser.parse_args(arguments)
+    figures = tables()
+    print(figures)
+    if given.write:
+        page = ROOT / "ARCHITECTURE.md"
+        page.write_text(written(page.read_text(), figures))
+    broken = faults()
+    for fault in broken:
+        print(fault, file=sys.stderr)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

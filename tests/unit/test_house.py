@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of `make house`, and the rules of the house that the tree keeps."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests import house
+
+SOURCE = '''# SPDX-License-Identifier: Apache-2.0
+"""Describe the module.
+
+In three lines.
+"""
+
+import json
+from pathlib import (
+    Path,
+)
+
+VALUE = 1  # not a line of its own
+#: A comment of an attribute.
+OTHER = """a value
+that is code"""
+'''
+
+
+def test_tree_keeps_the_rules_of_the_house() -> None:
+    assert house.faults() == []
+
+
+def test_lines_are_counted_once_by_what_they_hold() -> None:
+    found = house.count(SOURCE)
+    assert (found.total, found.blank, found.imports, found.prose, found.code) == (15, 3, 4, 5, 3)
+
+
+def test_figures_of_architecture_are_those_of_the_tree() -> None:
+    """Within a tenth, so that not each change has to write them anew."""
+    page = (house.ROOT / "ARCHITECTURE.md").read_text()
+    rows = re.findall(r"^\| `(gateway/[^`]+)` \| [\d,]+ \| ([\d,]+) \|", page, re.MULTILINE)
+    printed = {room: int(lines.replace(",", "")) for room, lines in rows}
+    found = {room: lines.total for room, lines in house.rooms().items()}
+    assert printed.keys() == found.keys(), "run: .venv/bin/python -m tests.house --write"
+    assert {room for room, lines in found.items() if abs(lines - printed[room]) > max(lines // 10, 50)} == set()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "CONTRIBUTING.md").write_text((house.ROOT / "CONTRIBUTING.md").read_text())
+    for name, lines in {"api/roles": 20, "db/roles": 20, "db/alone": 20, "db/long": 401, "db/schema/one": 5}.items():
+        file = tmp_path / "gateway" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x = 1\n" * lines)
+    return tmp_path
+
+
+def test_module_with_too_many_lines_is_found(tree: Path) -> None:
+    assert house.too_long(tree) == ["gateway/db/long.py"]
+
+
+def test_short_module_is_found_unless_its_noun_or_table_explains_it(tree: Path) -> None:
+    assert house.too_short(tree) == ["gateway/db/alone.py"]
+
+
+def test_change_that_touches_more_files_than_allowed_is_found(tree: Path) -> None:
+    page = tree / "CONTRIBUTING.md"
+    more = "".join(f"| step {number} | `gateway/db/step_{number}.py` |\n" for number in range(5))
+    page.write_text(page.read_text().replace("| its statements |", f"{more}| its statements |"))
+    assert any("A new operation" in fault for fault in house.faults(tree))
+
+
+def test_rows_for_special_cases_do_not_count_as_files_of_a_change() -> None:
+    files = house.files_of_changes()["A new operation"]
+    assert "gateway/access/operations/<noun>.py" in files
+    assert "gateway/access/policy_operation_names.py" not in files
+
+
+def test_minutes_and_functions_are_read_from_the_records_of_runs(tmp_path: Path) -> None:
+    record = {"seconds": 90.0, "properties": {house.FRAMES: "first > second"}}
+    (tmp_path / "services.json").write_text(json.dumps(record))
+    assert house.recorded(tmp_path) == {"services": 1.5}
+    assert house.frames(tmp_path) == ["first", "second"]
+    assert "| services | 1.5 |" in house.tables(records=tmp_path)
+
+
+def test_figures_replace_those_between_the_marks() -> None:
+    once = house.written(f"a\n{house.BEGIN}\nold\n{house.END}\nb\n", "new\n")
+    assert "old" not in once
+    assert house.written(once, "new\n") == once
+    with pytest.raises(ValueError, match="no <!-- house: begin -->"):
+        house.written("a page", "new")
