@@ -69,7 +69,7 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MAX_FORMER_NAMES = 20
-"""Limit of the former names of one object that policies receive, the newest first. Migration 0031 carries one
+"""Limit of the former names of one object that policies receive, the newest first. `first_schema.sql` carries one
 more from a namespace to what leaves it; a larger number here needs a larger one there.
 """
 

@@ -36,7 +36,8 @@ def _config() -> Config:
 async def run_migrations(url: str, *, tls: ssl.SSLContext | str = "prefer") -> None:
     """Migrate to the newest schema. Several processes may call it at once: one migrates, the others wait.
 
-    `url` is a SQLAlchemy URL for asyncpg. Raises SchemaMismatch for a database that a newer version migrated.
+    `url` is a SQLAlchemy URL for asyncpg. Raises SchemaMismatch for a database that a newer version migrated, or whose
+    schema is older than the first one of this version.
     """
     engine = create_async_engine(url, connect_args={"ssl": tls})
     try:
@@ -64,7 +65,7 @@ def _upgrade(connection: Connection) -> None:
     # Also ends the transaction that reading began: each migration has one of its own.
     connection.rollback()
     if found is not None and found not in _known():
-        raise SchemaMismatch(_newer(found))
+        raise SchemaMismatch(_foreign(found))
     config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
@@ -87,7 +88,7 @@ async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefe
     if found is None:
         raise SchemaMismatch("the database has no schema yet: run `lakegate migrate` first")
     if found not in _known():
-        raise SchemaMismatch(_newer(found))
+        raise SchemaMismatch(_foreign(found))
     raise SchemaMismatch(
         f"the database has schema {found}, this version needs {expected}: run `lakegate migrate` of this version first"
     )
@@ -102,13 +103,21 @@ async def _revision(connection: AsyncConnection) -> str | None:
 
 
 def _known() -> set[str]:
-    """Every schema this version can come from, and its own, which is the highest: the numbers that the files of the
-    migrations begin with.
+    """Return the revisions that this version upgrades from, and its own, which is the highest.
+
+    They are the numbers that the files of the migrations begin with.
     """
     return {file.name[:4] for file in (_MIGRATIONS / "versions").iterdir() if file.name[:4].isdigit()}
 
 
-def _newer(found: str) -> str:
+def _foreign(found: str) -> str:
+    """Return why a database with an unknown revision is refused, and what the operator can do."""
+    if found < min(_known()):
+        return (
+            f"the database has schema {found}, and this version upgrades databases from {min(_known())} on: run "
+            f"`lakegate migrate` of the last version with the steps before {min(_known())}, then this one "
+            "(docs/operator.md, Upgrades)"
+        )
     return (
         f"the database has schema {found}, which a newer version made: use that version, or restore the backup that "
         "was made before; a schema is never taken back"

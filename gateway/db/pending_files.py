@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements on metadata files that no pointer names: what a killed process leaves behind is found by its row.
 
-A row is committed before its file is written. It goes in the transaction that makes a pointer name the file (by a
-trigger, migration 0002), with the file when the change fails, and else when the sweeper has deleted the file. A file
-that a change makes superfluous gets its row in the transaction of that change.
+A row is committed before its file is written. A trigger (`first_schema.sql`) deletes it in the transaction that makes a
+pointer name the file. If the change fails, it is deleted with the file, and else when the sweeper has deleted the file.
+A file that a change makes superfluous gets its row in the transaction of that change.
 
 Whoever is about to name a file or to delete it holds its row: a change that outlives the clean-up window of its file
 finds no row and fails, instead of naming a file that is gone. Who names a file that others wrote, and that may be noted

@@ -2,7 +2,7 @@
 """Statements on places where a table or view used to lie.
 
 Keys for a place live on after its table is gone, and so do its files. So a place stays taken until the last key has
-ended, and its files stay with the owners of what lay there. Rows are written by a trigger (migrations 0003 and 0032),
+ended, and its files stay with the owners of what lay there. Rows are written by a trigger (`first_schema.sql`),
 owners included; a statement that takes a place away adds the principal that did.
 """
 

@@ -2,8 +2,8 @@
 """Statements that find things by what their names are like.
 
 Likeness is that of `pg_trgm`: the share of the text's trigrams that some stretch of the name has. What is compared is
-the column `search_key`, which PostgreSQL makes of each folded name (migration 0013) so that the locale of the database
-does not matter.
+the column `search_key`, which PostgreSQL computes from each folded name (`first_schema.sql`), so that the locale of the
+database does not matter.
 
 A search for tables begins with what the caller may see, never with what is alike: it costs what the caller could list,
 and neither its time nor its answer knows of anything else.

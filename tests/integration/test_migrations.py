@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases of every earlier version become today's, with what is in them, and no step takes away what the process of
-the version before still reads or writes while it goes on serving (docs/operator.md, "Upgrades").
+"""Databases from the first schema on are upgraded with their rows, and older ones are refused (docs/operator.md).
+
+No migration removes what a process of the version before still reads or writes while it serves.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from importlib.resources import files
 from typing import TypeVar, TypeVarTuple
 from uuid import uuid4
 
@@ -17,6 +20,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from asyncpg.exceptions import DuplicateTableError
 from sqlalchemy import (
     ARRAY,
     UUID,
@@ -35,7 +39,6 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from gateway.access.dependency_errors import DatabaseUnavailable
@@ -45,6 +48,9 @@ from gateway.db.schema.whole import whole_schema
 from tests.integration.parts import Parts, closed_port, running_parts
 
 REVISIONS = [each.revision for each in ScriptDirectory.from_config(migrate._config()).walk_revisions()][::-1]
+
+#: SHA-256 of `first_schema.sql`.
+FIRST_SCHEMA = "d258a6e842a4f93f585489ca1a8453e474d9dc26b44f555ac11bfcecc54c1bce"
 
 #: Steps that took away something the version before used, before there was a release that anybody could run. A step
 #: that is added here cannot be made while the version before serves: then the release says so.
@@ -176,20 +182,44 @@ def there(connection: Connection, written: Rows) -> dict[str, str]:
     return missing
 
 
-@pytest.mark.parametrize("start", REVISIONS[:-1])
-async def test_a_database_of_any_version_becomes_todays_with_all_that_is_in_it(empty: str, start: str) -> None:
+@pytest.mark.parametrize("start", REVISIONS)
+async def test_database_of_any_known_revision_is_upgraded_and_keeps_its_rows(empty: str, start: str) -> None:
     await _on(empty, to, start)
-    with pytest.raises(SchemaMismatch, match=f"has schema {start}, this version needs .*run `lakegate migrate`"):
-        await require_current_schema(empty)
+    if start != REVISIONS[-1]:
+        with pytest.raises(SchemaMismatch, match=f"has schema {start}, this version needs .*run `lakegate migrate`"):
+            await require_current_schema(empty)
     written = await _on(empty, fill)
     assert isinstance(written, dict)
-    assert len(written) > 8
+    assert len(written) > 30
     await run_migrations(empty)
     await require_current_schema(empty)
     assert await _on(empty, there, written) == {}
 
 
-async def test_what_the_migrations_make_is_what_the_code_expects(empty: str) -> None:
+def test_first_schema_never_changes() -> None:
+    """Databases with its revision exist: a change has to be a new migration, which they get too."""
+    schema = (files("gateway.db") / "migrations" / "versions" / "first_schema.sql").read_bytes()
+    assert hashlib.sha256(schema).hexdigest() == FIRST_SCHEMA
+
+
+@pytest.mark.parametrize("revision", ["0001", "0033"])
+async def test_database_older_than_the_first_schema_is_refused_and_left_alone(empty: str, revision: str) -> None:
+    await run_migrations(empty)
+    await _on(
+        empty,
+        lambda connection: connection.execute(
+            text("update alembic_version set version_num = :revision"), {"revision": revision}
+        ),
+    )
+    before = await _on(empty, columns)
+    way = f"has schema {revision}, and this version upgrades databases from 0034 on: run .* of the last version"
+    for refused in (run_migrations, require_current_schema):
+        with pytest.raises(SchemaMismatch, match=way):
+            await refused(empty)
+    assert await _on(empty, columns) == before
+
+
+async def test_migrated_schema_equals_the_tables_of_the_code(empty: str) -> None:
     await run_migrations(empty)
     differences = await _on(
         empty, lambda connection: compare_metadata(MigrationContext.configure(connection), whole_schema())
@@ -197,7 +227,7 @@ async def test_what_the_migrations_make_is_what_the_code_expects(empty: str) -> 
     assert differences == []
 
 
-async def test_no_step_takes_away_what_the_version_before_uses(empty: str) -> None:
+async def test_no_migration_removes_what_the_version_before_uses(empty: str) -> None:
     before: Columns = {}
     wrong: list[str] = []
     for revision in REVISIONS:
@@ -215,19 +245,20 @@ async def test_no_step_takes_away_what_the_version_before_uses(empty: str) -> No
     assert wrong == []
 
 
-async def test_a_step_that_fails_keeps_those_before_it_and_is_repeated(empty: str) -> None:
-    """Each step has a transaction of its own: a long run that fails late does not begin anew."""
-    await _on(empty, lambda connection: connection.execute(text("create table former_table_names ()")))
-    with pytest.raises(ProgrammingError, match="former_table_names"):
+async def test_migration_that_fails_leaves_nothing_behind_and_is_repeated(empty: str) -> None:
+    """Each migration has a transaction of its own; the last statements of this one meet a table that exists."""
+    await _on(empty, lambda connection: connection.execute(text("create table warehouses ()")))
+    with pytest.raises(DuplicateTableError, match="warehouses"):
         await run_migrations(empty)
-    with pytest.raises(SchemaMismatch, match="has schema 0030"):
+    assert await _on(empty, lambda connection: inspect(connection).get_table_names()) == ["warehouses"]
+    with pytest.raises(SchemaMismatch, match="no schema yet"):
         await require_current_schema(empty)
-    await _on(empty, lambda connection: connection.execute(text("drop table former_table_names")))
+    await _on(empty, lambda connection: connection.execute(text("drop table warehouses")))
     await run_migrations(empty)
     await require_current_schema(empty)
 
 
-async def test_a_database_that_a_newer_version_made_is_refused_and_left_alone(empty: str) -> None:
+async def test_database_of_a_newer_version_is_refused_and_left_alone(empty: str) -> None:
     await run_migrations(empty)
     await _on(empty, lambda connection: connection.execute(text("update alembic_version set version_num = '9999'")))
     for refused in (run_migrations, require_current_schema):
@@ -235,55 +266,13 @@ async def test_a_database_that_a_newer_version_made_is_refused_and_left_alone(em
             await refused(empty)
 
 
-async def test_one_without_a_schema_and_one_that_is_away_are_told_apart(empty: str) -> None:
+async def test_missing_schema_and_unreachable_database_are_different_errors(empty: str) -> None:
     with pytest.raises(SchemaMismatch, match="no schema yet: run `lakegate migrate`"):
         await require_current_schema(empty)
     with pytest.raises(DatabaseUnavailable), closed_port() as port:
         await require_current_schema(f"postgresql+asyncpg://u:p@127.0.0.1:{port}/d")
 
 
-async def test_two_that_migrate_at_once_both_end_with_todays_schema(empty: str) -> None:
+async def test_two_migrations_at_once_both_end_with_the_current_schema(empty: str) -> None:
     await asyncio.gather(run_migrations(empty), run_migrations(empty))
     await require_current_schema(empty)
-
-
-_OWNERS = """
-    insert into grants (
-        id, privilege, principal_type, principal_id, object_type, object_id, granted_by, granted_at, expires_at)
-    values
-        (gen_random_uuid(), 'ownership', 'user', 'oidc~anna', 'warehouse', :one, 'oidc~anna', now(), null),
-        (gen_random_uuid(), 'ownership', 'role', :two, 'warehouse', :one, 'oidc~root', now(), '2199-01-01Z'),
-        (gen_random_uuid(), 'ownership', 'user', 'oidc~late', 'warehouse', :one, 'oidc~root', now(), '2001-01-01Z'),
-        (gen_random_uuid(), 'modify', 'user', 'oidc~bert', 'warehouse', :one, 'oidc~root', now(), null),
-        (gen_random_uuid(), 'ownership', 'user', 'oidc~cara', 'namespace', :two, 'oidc~cara', now(), null)
-"""
-
-
-async def test_owners_of_warehouses_keep_the_right_to_change_the_storage(empty: str) -> None:
-    """Model 1.6: `modify` no longer gives it, so the owners of the day receive the grant, as their ownership ends."""
-    ids = {"one": str(uuid4()), "two": str(uuid4())}
-    await _on(empty, to, "0027")
-    await _on(empty, lambda connection: connection.execute(text(_OWNERS), ids))
-    await run_migrations(empty)
-
-    def found(connection: Connection) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
-        given = connection.execute(
-            text(
-                "select principal_id, object_type, object_id, granted_by, extract(year from expires_at)::int "
-                "from grants where privilege = 'manage_storage' order by principal_type, principal_id"
-            )
-        )
-        waiting = connection.execute(
-            text("select subject_type, subject_id, object_id, takes_away, warehouse_id::text from outbox order by 1")
-        )
-        return [tuple(row) for row in given], [tuple(row) for row in waiting]
-
-    given, waiting = await _on(empty, found)
-    assert given == [
-        (ids["two"], "warehouse", ids["one"], "oidc~root", 2199),
-        ("oidc~anna", "warehouse", ids["one"], "oidc~anna", None),
-    ]
-    assert waiting == [
-        ("role", ids["two"], ids["one"], False, ids["one"]),
-        ("user", "oidc~anna", ids["one"], False, ids["one"]),
-    ]

@@ -196,5 +196,5 @@ def test_a_gateway_refuses_a_database_that_is_behind_it_and_says_what_to_do(worl
     finally:
         world.sql("update alembic_version set version_num = $1", version)
     assert refused.returncode == 1
-    assert f"the database has schema 0001, this version needs {version}: run `lakegate migrate`" in refused.stderr
+    assert "the database has schema 0001, and this version upgrades databases from 0034 on" in refused.stderr
     assert "Traceback" not in refused.stderr

@@ -24,7 +24,5 @@ def now(name: str, *, nullable: bool = False) -> Column[object]:
 
 
 def search_key(of: str, *, name: str = "search_key") -> Column[object]:
-    """What `search.py` compares a text with: made by PostgreSQL itself, whatever statement writes the name (migration
-    0013).
-    """
+    """Return the column that `search.py` compares a text with. PostgreSQL computes it (`first_schema.sql`)."""
     return Column(name, Text, Computed(of, persisted=True))

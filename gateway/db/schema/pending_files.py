@@ -16,5 +16,5 @@ pending_files = Table(
     Column("written_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp(), index=True),
 )
 """Metadata files that are being written and that no pointer names yet. A trigger on `tables` removes a row in the
-transaction that makes a pointer name its file (migration 0002).
+transaction that makes a pointer name its file (`first_schema.sql`).
 """

@@ -24,7 +24,7 @@ retired_locations = Table(
     Column("metadata_location", Text),
 )
 """Where a table, view or staged table lay until it went or moved. A trigger on `tables` writes a row in the transaction
-that takes the place away (migrations 0003 and 0032): `keys_until` is when the last credential for it has ended,
+that takes the place away (`first_schema.sql`): `keys_until` is when the last credential for it has ended,
 `retired_by` who gave it up (of a staged table, who staged it: the one who had keys). `owners` are the principals
 (`user:<id>`, `role:<id>`) with ownership without an end at that moment: they may register what lies there.
 `metadata_location` is the last metadata file. `retired_locations.py` has the statements.

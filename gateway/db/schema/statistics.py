@@ -71,6 +71,6 @@ warehouse_changes = Table(
     Column("views", BigInteger, nullable=False),
     now("at"),
 )
-"""So many tables and views more, or less. Triggers on `tables` write them in the transaction of the change (migration
-0013); a background task adds them to `warehouse_statistics`.
+"""Changes of the number of tables and views. Triggers on `tables` write them in the transaction of the change
+(`first_schema.sql`); a background task adds them to `warehouse_statistics`.
 """

@@ -53,8 +53,8 @@ tables = Table(
 """Tables, views and generic tables share one name space. A generic table has no metadata file: `metadata` is what its
 creator told of it, and `format` says what it is. A staged table has no metadata yet, no claim on its name, and is seen
 by nobody. One that was dropped in a warehouse that keeps what is dropped (`deleted_at`) has no claim on its name
-either, and its place and its grants until its time is over. Triggers (migration 0011) list its place as retired from
-the drop on, and move its warehouse's revision in the transaction of the drop. `metadata_excerpt` is the part of the
+either, and its place and its grants until its time is over. Triggers (`first_schema.sql`) list its place as retired
+from the drop on, and move its warehouse's revision in the transaction of the drop. `metadata_excerpt` is the part of the
 document that decisions read, of the document at `metadata_excerpt_of` (`gateway.db.excerpts`).
 """
 

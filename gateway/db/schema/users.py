@@ -26,5 +26,5 @@ users = Table(
 )
 """`email` is shown. `verified_email` is the address that a provider verified or a directory (SCIM) gave; only it is
 searched. `search_key` leaves out words of the name that look like an address, which users give themselves. A search for
-an address compares with `address_key` alone (migration 0030).
+an address compares with `address_key` alone (`first_schema.sql`).
 """

@@ -35,6 +35,6 @@ warehouses = Table(
 )
 """`profile` is the storage profile as JSON; `base_key` the overlap key of its base location; `revision` as on the
 server. `key_seconds` is how long a key of the present profile may live. `keys_until` is when the last key that an
-earlier profile gave has ended; triggers (migrations 0016 and 0034) keep it, and no place in the warehouse is free
+earlier profile gave has ended; triggers (`first_schema.sql`) keep it, and no place in the warehouse is free
 before.
 """
