@@ -13,13 +13,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from gateway.embedded.errors import ChildFailed, StackError
 
 _TAIL_BYTES = 4096
 _ADDRESS_IN_USE = ("address already in use", "address in use", "port is already", "errno 98", "errno 48")
+
+
+#: Environment of OpenFGA and OPA. Their heaps are small, so Go's collector runs often by default (docs/performance.md).
+GO_RUNTIME: Mapping[str, str] = MappingProxyType({"GOGC": "400"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

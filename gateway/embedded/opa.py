@@ -12,7 +12,7 @@ from pathlib import Path
 
 from uuid_utils.compat import uuid7
 
-from gateway.embedded.children import Child, Children, ChildSpec
+from gateway.embedded.children import GO_RUNTIME, Child, Children, ChildSpec
 from gateway.embedded.errors import StackError, ToolMissing
 from gateway.embedded.guardrails import check_guardrails
 from gateway.embedded.ports import LOOPBACK
@@ -62,6 +62,7 @@ class Opa:
                     ".",
                 ],
                 env={
+                    **GO_RUNTIME,
                     "LAKEGATE_OPA_GATEWAY_TOKEN": self._secrets.opa_gateway,
                     "LAKEGATE_OPA_OPERATOR_TOKEN": self._secrets.opa_operator,
                     # Each start may have other rules.

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 
 from gateway.embedded import postgres
-from gateway.embedded.children import Child, Children, ChildSpec
+from gateway.embedded.children import GO_RUNTIME, Child, Children, ChildSpec
 from gateway.embedded.errors import StackError
 from gateway.embedded.ports import LOOPBACK, Ports
 from gateway.embedded.probe import until_answering
@@ -51,6 +51,7 @@ class OpenFga:
             # Said out loud, because the gateway reckons with it: a write of unknown outcome is settled after this.
             "OPENFGA_REQUEST_TIMEOUT": "3s",
             "OPENFGA_SHUTDOWN_TIMEOUT": "2s",
+            **GO_RUNTIME,
         }
         server = await children.start(ChildSpec(name="openfga", argv=[str(self._binary), "run"], env=serving))
         await until_answering(server, self._ports.openfga_http, "/healthz", timeout=_START_SECONDS)
