@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits: validate, write the new documents, swap the pointers, and start over when somebody else was faster.
+"""Commits: validate, write the new metadata files, swap the pointers, and retry after a lost race.
 
-Clients send no base; a commit whose own requirements still hold succeeds on whatever the table is now. A failed
-requirement is final. Nothing a lost race or a failed commit wrote stays in the store. A transaction over many tables is
-the same with more of them: one transaction of the database, all or nothing.
+Clients send no base version. A commit succeeds on any current state of the table on which its requirements hold. A
+failed requirement is not retried. Files that a lost race or a failed commit has written are deleted. A transaction over
+several tables uses the same code with several changes, in one database transaction.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Moved = tuple[Change, CommitOutcome, Written]
 
 
 class Commits:
-    """Commits of one table, the commit that makes a staged table exist, and transactions over many tables."""
+    """Use cases: commits to one table, the commit that creates a staged table, and transactions over several tables."""
 
     def __init__(
         self,
@@ -68,11 +68,10 @@ class Commits:
         self._files = files
 
     async def commit(self, permit: Permit[CommitTable]) -> CommitTableResponse:
-        """Apply the updates to the table as it is now.
+        """Apply the updates to the table's current state.
 
-        Raises CommitFailedException (409) for a requirement that does not hold or when others are faster again and
-        again, 400 for updates that make no sense, CommitStateUnknownException when the database went away in the
-        middle of COMMIT.
+        Raises CommitFailedException (409) for a requirement that does not hold or after too many lost races, errors of
+        status 400 for invalid updates, and CommitStateUnknownException if the database connection failed during COMMIT.
         """
         operation = permit.operation
         identifier = operation.table.identifier
@@ -83,9 +82,10 @@ class Commits:
         return done
 
     async def create(self, permit: Permit[CommitTableCreation]) -> CommitTableResponse:
-        """Make a table exist from a commit that asserts it does not: the end of a create transaction.
+        """Create a table from a commit with `assert-create`, the end of a create transaction.
 
-        A location must be the one the same caller staged, or be free and empty; without one the default is taken.
+        A location in the request must be the one that the same caller staged, or be free and empty. Without one, the
+        default location is used.
         """
         operation = permit.operation
         identifier = TableIdentifier(operation.namespace.namespace, operation.table)
@@ -95,7 +95,7 @@ class Commits:
         return done
 
     async def transaction(self, permit: Permit[CommitTransaction]) -> None:
-        """Commit to several tables, all or nothing; raises what `commit` and `create` raise."""
+        """Commit to several tables, all or none. Raises the errors of `commit` and `create`."""
         changes: list[Change] = []
         for part in permit.operation.parts():
             if isinstance(part, CommitTable):
@@ -139,7 +139,8 @@ class Commits:
         async with self._files.all_written(warehouse, documents) as written:
             moved = [(*each, file) for each, file in zip(moving, written, strict=True)]
             try:
-                # One table that nothing changes needs no second look; among others it is a condition of theirs.
+                # An unchanged table alone needs no lock. Beside changed tables, its requirements are a condition of the
+                # transaction.
                 await self._apply(permit, moved, resting if moved else ())
             except tables.Clash as clash:
                 raise await self._explained(moved) from clash
@@ -153,8 +154,9 @@ class Commits:
         return [_answer(change, files.get(id(change)), before) for change in changes]
 
     async def _before(self, changes: Sequence[Change]) -> dict[UUID, Document]:
-        """Read the documents that the changes follow on. Raises NoSuchTableException for a table that is gone, LostRace
-        for one that another commit has moved, and PayloadTooLarge when they are too many bytes for one transaction.
+        """Return the current documents of the changed tables, by table id. Raises NoSuchTableException for a dropped
+        table, LostRace for one that another commit has changed, and PayloadTooLarge if they have too many bytes for one
+        transaction.
         """
         tables_changed = {each.table.id: each for each in changes if isinstance(each, TableChange)}
         found = await self._documents.read_all([each.table for each in tables_changed.values()])
@@ -172,7 +174,7 @@ class Commits:
         return change.outcome(now, self._files.limits)
 
     async def _apply(self, permit: AnyCommit, moved: Sequence[Moved], resting: Sequence[TableChange]) -> None:
-        """Everything in one transaction, in an order that all commits share, so that none waits for another in turn."""
+        """Apply all changes in one transaction. All commits lock in the same order, so that they cannot deadlock."""
         created: list[tuple[NewTable, str]] = []
         pending: list[Pending] = []
         async with self._database.change(permit) as connection:
@@ -198,7 +200,9 @@ class Commits:
         await self._delivery.deliver_or_leave(pending)
 
     async def _learn(self, permit: AnyCommit, moved: Sequence[Moved], unknown: CommitUnknown) -> None:
-        """Find out what became of a COMMIT without answer, by any one table: they share their fate."""
+        """Determine the outcome of a COMMIT without an answer from one existing table: the others have the same
+        outcome.
+        """
         for change, _, written in moved:
             if isinstance(change, TableChange):
                 await learn_outcome(
@@ -213,7 +217,7 @@ class Commits:
         raise unknown
 
     async def _explained(self, moved: Sequence[Moved]) -> CatalogError:
-        """What a refused insert ran into: a name, or else a location."""
+        """Return the error for a unique violation of an insert: a taken name, or else a taken location."""
         new = [change for change, _, _ in moved if isinstance(change, NewTable)]
         async with self._database.read() as connection:
             for change in new:
@@ -229,8 +233,8 @@ class Commits:
         identifier: TableIdentifier,
         request: CommitTableRequest,
     ) -> NewTable:
-        """The change that makes the table, its place found. Raises 409 for taken names and locations, 400 for a place
-        with files in it.
+        """Return the change that creates the table, with its location. Raises errors of status 409 for a taken name or
+        location, and of status 400 for a location that contains files.
         """
         validate_new_name(identifier.name)
         profile = stored_profile(namespace.warehouse.profile)
@@ -265,7 +269,7 @@ class Commits:
 
 
 def _expired(moved: Sequence[Moved]) -> list[str]:
-    """Metadata files that fall out of the logs of their tables with this change."""
+    """Return the metadata files that these changes remove from the tables' metadata logs."""
     return [
         file
         for change, outcome, _ in moved
@@ -279,7 +283,7 @@ def _order(step: Moved | TableChange) -> tuple[int, str]:
 
 
 def _answer(change: Change, written: Written | None, before: Mapping[UUID, Document]) -> CommitTableResponse:
-    """The committed state: the new file, or the table as it was when nothing changed."""
+    """Return the committed state: the new metadata file, or the current one if nothing changed."""
     if written is not None:
         return CommitTableResponse(metadata_location=written[0], metadata=msgspec.Raw(written[1]))
     if isinstance(change, NewTable):
@@ -289,14 +293,16 @@ def _answer(change: Change, written: Written | None, before: Mapping[UUID, Docum
 
 
 def _name_taken(kind: str, identifier: TableIdentifier) -> CatalogError:
-    """The answer to `assert-create` for a name that something has (REST compatibility kit)."""
+    """Return the error for `assert-create` on a taken name, with the text of Iceberg's REST compatibility kit."""
     if kind == "table":
         return CommitFailedException("Requirement failed: table already exists")
     return taken(kind, identifier)
 
 
 def _require_same_identifier(request: CommitTableRequest, identifier: TableIdentifier) -> None:
-    """The body's identifier, when it has one, names what the path names: the decision is made on the path."""
+    """Refuse a body whose identifier, if present, differs from the path: the decision was made on the path. Raises
+    TableIdentifierMismatch.
+    """
     named = None if request.identifier is None else request.identifier.identifier
     if named is not None and named.key != identifier.key:
         raise TableIdentifierMismatch(

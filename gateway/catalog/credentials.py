@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vending credentials for a table: from the permit, and from the location of the very row the permit was decided on.
+"""Credential vending for tables, from the permit and the location in the row on which the permit was decided.
 
-Invariant 3: nothing is minted before location and authorization are settled, and both come from the same row.
+Invariant 3: no credential is minted before location and authorization are settled, and both come from the same row.
 """
 
 from __future__ import annotations
@@ -47,36 +47,36 @@ Vending = (
     | Permit[VendGenericTableCredentials]
     | Permit[VendGenericTableCreationCredentials]
 )
-"""What lets keys out: nothing else does, by type."""
+"""The permits that allow vending. By their types, no other permit can."""
 
 _log = structlog.get_logger("catalog.credentials")
 
 _SHARED_SECONDS = 900
 
 _MINTING_SECONDS = 10
-"""The longest time between deciding how long a credential may live and the start of its life."""
+"""The longest time between computing a credential's lifetime and minting the credential."""
 
 _LOAD_AGAIN = "not all of this table may be read, and keys alone do not tell what to hold back. Load the table again."
 
 
 class NoCredentialsVended(ForbiddenException):
-    """The warehouse or a policy lets no credentials out."""
+    """The warehouse or a policy allows no credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class VendResult:
-    """What a load or create answers beside metadata. Both are empty when nothing may be handed out."""
+    """The configuration and credentials in the answer of a load or create. Both are empty if nothing may be vended."""
 
     config: dict[str, str]
     credentials: tuple[StorageCredential, ...] = ()
     reason: str = ""
     told: tuple[tuple[str, str], ...] = ()
-    """What the audit record says of it; never a secret."""
+    """Facts for the audit record, without secrets."""
     expires_at: datetime | None = None
 
 
 class Credentials:
-    """Hands out storage credentials and settles the audit record of each before they leave."""
+    """Vends storage credentials, and commits the audit record of each vending before the answer is sent."""
 
     def __init__(self, *, database: Database, door: Door, vendor: Vendor, storage: StorageCredentials) -> None:
         self._database = database
@@ -85,9 +85,11 @@ class Credentials:
         self._storage = storage
 
     async def vend(self, permit: Permit[VendCredentials]) -> LoadCredentialsResponse:
-        """Fresh credentials of a table that was loaded before. Raises 403 when the warehouse or a policy lets none out,
-        and to who may read some columns alone: this answer has no room for what is to be held back (Iceberg REST), so
-        an engine would use new keys under an old load's restrictions, which may be fewer.
+        """Return new credentials of a table that was loaded before.
+
+        Raises NoCredentialsVended (403) if the warehouse or a policy allows none, and for a caller that may read only
+        some columns. This answer has no member for column restrictions (Iceberg REST), so an engine would use the new
+        credentials under the restrictions of an earlier load, which may be weaker.
         """
         if permit.restriction(permit.operation.table) is not None:
             refused = _nothing(_LOAD_AGAIN)
@@ -97,7 +99,7 @@ class Credentials:
         return _required(await self.for_load(permit))
 
     async def for_load(self, permit: Permit[VendCredentials]) -> VendResult:
-        """As `vend` for a load, which answers without credentials when there are none to hand out."""
+        """Return the credentials for a load. The result has none if none may be vended; no error is raised for that."""
         ref = permit.operation.table
         table = permit.table(ref)
         level = load_level(permit)
@@ -106,14 +108,14 @@ class Credentials:
         whole = permit.restriction(ref) is None
         refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if whole else None
         handed = await self._hand_out(permit, table.warehouse, location, level, refresh)
-        # Committed before anything leaves: an audit that cannot be written keeps the credentials in.
+        # The audit record is committed first. If that fails, no credentials are sent.
         permit.trail.tell(**dict(handed.told))
         await permit.trail.commit()
         return handed if handed.credentials else _plain(profile, handed.reason)
 
     @staticmethod
     def place_only(warehouse: ResolvedWarehouse) -> VendResult:
-        """Where the store is, for a client that brings its own keys."""
+        """Return the region and endpoint of the store, for a client that has its own keys."""
         return _plain(stored_profile(warehouse.profile), "the client manages its own credentials")
 
     async def for_creation(
@@ -122,10 +124,11 @@ class Credentials:
         vend: Permit[VendCreationCredentials] | Permit[VendGenericTableCreationCredentials] | None,
         table_location: str,
     ) -> VendResult:
-        """The creator's credentials for a table that was just created or staged, with an audit record of their own.
+        """Return the creator's credentials for a table that was just created or staged, with an audit record of their
+        own.
 
-        The table is there by now, so no failure gives an error, which clients would take for "nothing was created",
-        but an answer without credentials: the next load has them, or tells why not.
+        The table exists already, so a failure must not cause an error: clients would conclude that nothing was created.
+        The answer then has no credentials; the next load returns them, or the reason for the failure.
         """
         warehouse = permit.namespace(permit.operation.namespace).warehouse
         profile = stored_profile(warehouse.profile)
@@ -142,13 +145,13 @@ class Credentials:
             handed = await self._hand_out(vend, warehouse, location, level, refresh)
             await vend.trail.also(**dict(handed.told))
         except Exception as failed:
-            # Whatever it is: an error now would tell the client that nothing was created.
+            # Any exception: an error would make the client conclude that nothing was created.
             _log.warning("credentials.not_handed_out", table=identifier.dotted, exc_info=failed)
             return _plain(profile, "the credentials could not be made or recorded")
         return handed if handed.credentials else _plain(profile, handed.reason)
 
     async def for_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> VendResult:
-        """As `for_load`, for a generic table."""
+        """Return the credentials for a load of a generic table, as `for_load` does."""
         ref = permit.operation.table
         row = permit.generic_table(ref)
         level = _level(permit.holds(Can.WRITE_DATA, ref), vending_terms(permit.obligations))
@@ -160,7 +163,7 @@ class Credentials:
         return handed if handed.credentials else _plain(stored_profile(row.warehouse.profile), handed.reason)
 
     async def vend_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> LoadCredentialsResponse:
-        """As `vend`, for a generic table."""
+        """Return new credentials of a generic table, as `vend` does."""
         return _required(await self.for_generic_table(permit))
 
     async def _hand_out(
@@ -220,8 +223,10 @@ class Credentials:
         profile: StorageProfile,
         standing_on: Resolution,
     ) -> tuple[int, datetime | None]:
-        """(how many seconds a credential may live, the end of the grants behind it if that comes into question): the
-        shortest of what warehouse, policies and grants leave.
+        """Return (lifetime of a credential in seconds, first expiry of the grants behind it, None if none expires
+        within the lifetime).
+
+        The lifetime is the minimum of the limits of warehouse, policies and grants.
         """
         bounds = [longest_life(profile)]
         most = vending_terms(permit.obligations).seconds
@@ -231,18 +236,18 @@ class Credentials:
         latest = now + timedelta(seconds=min(bounds) + _MINTING_SECONDS)
         ends = await self._door.held_until(permit, latest, standing_on=standing_on)
         if ends is not None:
-            # Down to whole quarters of an hour, so that requests of the next minutes can share a credential; below the
-            # store's least life there is nothing to share.
+            # Rounded down to quarters of an hour, so that requests of the next minutes can share a credential. Below
+            # the store's minimum lifetime nothing can be shared.
             left = int((ends - now).total_seconds()) - _MINTING_SECONDS
             bounds.append(left - left % _SHARED_SECONDS if left > _SHARED_SECONDS else left)
         return min(bounds), ends
 
 
 def require_vendable(profile: StorageProfile, location: Location) -> None:
-    """Raise PolicyTooLarge or InvalidLocation for a place that no credential could ever be made for.
+    """Raise PolicyTooLarge or InvalidLocation for a location for which no credential can be minted.
 
-    Asked of every new table before anything of it is written, whoever makes it and whatever it asks for now: afterwards
-    the table is there, and nobody could read it. The widest level has the longest policy.
+    Checked for every new table before anything is written, even if the caller requests no credentials: later the table
+    would exist, and no client could read it. The check uses the highest access level, whose policy is the longest.
     """
     downscoping = profile.downscoping
     if isinstance(downscoping, Downscoping):
@@ -250,9 +255,10 @@ def require_vendable(profile: StorageProfile, location: Location) -> None:
 
 
 def load_level(permit: Permit[VendCredentials]) -> AccessLevel:
-    """What the credentials of a load allow."""
+    """Return the access level of a load's credentials."""
     table = permit.operation.table
-    # Whoever does not read all of it could write back what is held back, or without what was never seen.
+    # A caller that does not read all of the table gets no write access: it could write back held-back values, or
+    # overwrite rows without them.
     terms = vending_terms(permit.obligations)
     return _level(permit.holds(Can.WRITE_DATA, table) and terms.whole, terms)
 
@@ -260,7 +266,7 @@ def load_level(permit: Permit[VendCredentials]) -> AccessLevel:
 def creation_level(
     permit: Permit[VendCreationCredentials] | Permit[VendGenericTableCreationCredentials],
 ) -> AccessLevel:
-    """What the credentials of a table's creator allow."""
+    """Return the access level of the credentials of a table's creator."""
     return _level(True, vending_terms(permit.obligations))
 
 
@@ -275,12 +281,12 @@ def _nothing(reason: str) -> VendResult:
 
 
 def _plain(profile: StorageProfile, reason: str) -> VendResult:
-    """Where the store is, without any key."""
+    """Return the region and endpoint of the store, without keys."""
     return VendResult(profile.client_properties(None, refresh_endpoint=None), (), reason)
 
 
 def _level(may_write: bool, terms: VendingTerms) -> AccessLevel:
-    """Return what credentials allow: `select` reads, `modify` reads, writes and deletes unless an obligation forbids
+    """Return the access level: without `may_write` read-only, else read, write and delete, unless an obligation forbids
     deletion.
     """
     if not may_write:
@@ -289,8 +295,10 @@ def _level(may_write: bool, terms: VendingTerms) -> AccessLevel:
 
 
 def refresh_endpoint(warehouse_id: UUID, identifier: TableIdentifier, *, generic: bool = False) -> str:
-    """Where a client gets new credentials: of a table relative to the catalog's URI, which Iceberg's clients know, of a
-    generic table from the top of this server.
+    """Return the endpoint from which a client refreshes credentials.
+
+    For a table it is relative to the catalog's URI, as Iceberg clients expect. For a generic table it is relative to
+    the root of this server.
     """
     namespace = quote(SEPARATOR.join(identifier.namespace.levels), safe="")
     top, kind = ("/lakekeeper/v1", "generic-tables") if generic else ("v1", "tables")

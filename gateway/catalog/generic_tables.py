@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of generic tables: list, create, load, drop. They share names, places and keys with tables and views."""
+"""Use cases of generic tables: list, create, load, drop. They share the namespace of names, the locations and the
+credential vending with tables and views.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ _KIND = ObjectType.GENERIC_TABLE.value
 
 
 class GenericTables:
-    """Tables of other formats, known by name and place."""
+    """Tables of other formats, of which the catalog stores name, format and location."""
 
     def __init__(
         self,
@@ -83,11 +85,11 @@ class GenericTables:
         self._lists = lists
 
     async def list(self, permit: Permit[ListGenericTables]) -> ListGenericTablesResponse:
-        """The generic tables the caller sees, in the creators' spelling."""
+        """Return the generic tables that the caller can see, with the spelling of their creators."""
         namespace = permit.namespace(permit.operation.namespace)
         rows, token = await self._lists.tabulars(permit, ObjectType.GENERIC_TABLE, namespace)
         formats = await self._formats([row.id for row in rows])
-        # One that was dropped since its row was read is not there.
+        # A table that was dropped after its row was read has no format and is left out.
         there = [row for row in rows if row.id in formats]
         told = permit.operation.return_protection_status
         return ListGenericTablesResponse(
@@ -108,8 +110,8 @@ class GenericTables:
     ) -> LoadGenericTableResult:
         """Create the generic table. The creator owns it and gets credentials for it.
 
-        Raises 400 for names, formats and locations, AlreadyExistsException, LocationAlreadyTaken, and
-        ForbiddenException for an adoption by a right that ends: ownership of what is adopted has no end.
+        Raises errors of status 400 for names, formats and locations, AlreadyExistsException, LocationAlreadyTaken, and
+        ForbiddenException for an adoption by a right that expires: ownership of adopted files is permanent.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
@@ -137,7 +139,7 @@ class GenericTables:
     async def load(
         self, permit: Permit[LoadGenericTable], vend: Permit[VendGenericTableCredentials] | None
     ) -> LoadGenericTableResult:
-        """What is told of it, with credentials when the caller may have them and wants them."""
+        """Return the generic table, with credentials if the caller requests them and may have them."""
         ref = permit.operation.table
         row = permit.generic_table(ref)
         document = await self._document(permit, row)
@@ -150,13 +152,13 @@ class GenericTables:
         return _answer(ref.identifier, row.format, row.location, document, handed)
 
     async def exists(self, permit: Permit[GenericTableExists]) -> None:
-        """Nothing to do: the permit says that it is there and visible."""
+        """Do nothing: the permit proves that the generic table exists and is visible to the caller."""
 
     async def drop(self, permit: Permit[DropGenericTable]) -> None:
-        """Delete the row and the grants, or keep it for a while (`drop_tabular`); its name is free at once.
+        """Drop the generic table, permanently or as a soft deletion (`drop_tabular`). Its name is free at once.
 
-        Its files go too, as a table's do, unless the request or the property `gc.enabled` says otherwise, or its place
-        held files when it was made: those are somebody else's until the request says that they are to go.
+        Its files are deleted too, unless `purge` is false or the property `gc.enabled` forbids it. If its location held
+        files at creation, they are deleted only if the request sets `purge`: they may belong to another owner.
         """
         operation = permit.operation
         row = permit.generic_table(operation.table)
@@ -189,8 +191,8 @@ class GenericTables:
         namespace: ResolvedNamespace,
         location: Location,
     ) -> bool:
-        """Whether something lies at a chosen place already. Raises LocationAlreadyTaken, and UnexpectedFilesInLocation
-        unless the permit is one to adopt: the keys of the new table reach what lies there.
+        """Return True if a chosen location contains files. Raises LocationAlreadyTaken, and UnexpectedFilesInLocation
+        if the permit is not for an adoption: the credentials of the new table would reach these files.
         """
         async with self._database.read() as connection:
             await refuse_taken_location(connection, location)

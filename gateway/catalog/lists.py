@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of what lies in a namespace or a warehouse, as far as their reader sees it.
+"""Lists of the contents of a namespace or a warehouse that the caller can see.
 
-All-seeing: every row, unasked. Otherwise the rows that a grant speaks for, each of them asked about; or, by a model
-that shows rows in other ways too, all rows, each of them asked about.
+A caller that sees everything gets every row without further checks. Otherwise the rows with a grant for the caller are
+read, and OpenFGA checks each of them. If the model makes rows visible in other ways too, all rows are read and checked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Fetch = Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[AnyRow]]]
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """Reads pages for the use cases. `reaches` is what the model in use says of who can see what."""
+    """Reads pages for the use cases. `reaches` returns by which grants the current model makes objects visible."""
 
     database: Database
     door: Door
@@ -46,9 +46,9 @@ class Lists:
         type: ObjectType,
         namespace: ResolvedNamespace,
     ) -> tuple[list[AnyRow], str | None]:
-        """(tables or views (id, name, protected) of the namespace, token of the next page).
+        """Return (rows id, name, protected of the namespace's tables or views; token of the next page or None).
 
-        Raises the refusal for an outage.
+        Raises the error of an outage of the decision engine.
         """
         operation = permit.operation
         seen = permit.holds(Can.LIST_EVERYTHING, operation.namespace)
@@ -79,7 +79,7 @@ class Lists:
         )
 
     async def answer(self, permit: Permit[ListTables] | Permit[ListViews], type: ObjectType) -> ListTablesResponse:
-        """A page of `tabulars` as the protocol has it for tables and for views."""
+        """Return a page of `tabulars` in the REST format of tables and views."""
         operation = permit.operation
         namespace = permit.namespace(operation.namespace)
         rows, token = await self.tabulars(permit, type, namespace)
@@ -96,10 +96,10 @@ class Lists:
         parent: NamespaceRef | WarehouseRef,
         within: ResolvedNamespace | None,
     ) -> tuple[list[AnyRow], str | None]:
-        """(direct children (id, levels, protected) of the warehouse or the namespace `within` it, token of the next
-        page).
+        """Return (rows id, levels, protected of the direct children of the warehouse or of the namespace `within` it;
+        token of the next page or None).
 
-        Raises the refusal for an outage.
+        Raises the error of an outage of the decision engine.
         """
         operation = permit.operation
         seen = permit.holds(Can.LIST_EVERYTHING, parent)
@@ -134,7 +134,9 @@ class Lists:
         )
 
     async def dropped(self, permit: Permit[ListDeletedTabulars]) -> tuple[list[AnyRow], str | None]:
-        """(rows of `deleted.dropped`, token of the next page). Raises the refusal for an outage."""
+        """Return (rows of `deleted.dropped`, token of the next page or None). Raises the error of an outage of the
+        decision engine.
+        """
         operation = permit.operation
         seen = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
         by_grants = not seen and await all_by_grants(self.reaches)

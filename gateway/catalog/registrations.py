@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Register and adopt tables and views by their metadata files; unregister tables.
 
-A metadata file is the caller's own word. Everything in it has to lie inside the location that it names, and the caller
-needs a claim on that location (`location_reuse.py`; LG-LOC-09, LG-LOC-10 and LG-LOC-23 in `docs/threats.md`).
-The row, and with it the object of the relationship model, is new: two registrations of one file are two tables.
+A metadata file is the caller's own statement. All its paths must lie inside the location that it names, and the caller
+needs a claim on that location (`location_reuse.py`; LG-LOC-09, LG-LOC-10 and LG-LOC-23 in `docs/threats.md`). The row
+is new, and so is the object of the relationship model: two registrations of one file are two tables.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from gateway.storage.registry import parse_location, stored_profile
 
 
 class Registrations:
-    """Register and unregister."""
+    """Use cases: register and adopt tables and views, unregister tables."""
 
     def __init__(
         self, *, database: Database, door: Door, delivery: TupleDelivery, files: MetadataFiles, views: Views
@@ -68,12 +68,12 @@ class Registrations:
     async def table(
         self, permit: Permit[RegisterTable | AdoptTable], drop: Permit[DropTable] | None
     ) -> LoadTableResult:
-        """Make a table of a metadata file; with a permit to drop the table of this name, in its place.
+        """Register a table from a metadata file. With the permit `drop`, it replaces the table of this name.
 
         Raises AlreadyExistsException, TableActionForbidden (overwriting needs `can_drop`), NamespaceActionForbidden for
         a location without a claim, LocationAlreadyTaken, InvalidLocation, FormatVersionNotAllowed, NotFoundException
-        for a missing file, CommitFailedException when the table to overwrite was changed or renamed meanwhile, and 400
-        for what is no table metadata or too large.
+        for a missing file, CommitFailedException if the table to overwrite was changed or renamed meanwhile, and errors
+        of status 400 for a file that is too large or no table metadata.
         """
         operation = permit.operation
         namespace = permit.namespace(operation.namespace)
@@ -84,18 +84,18 @@ class Registrations:
         profile = stored_profile(namespace.warehouse.profile)
         file, folder = _file_and_folder(profile, operation.request.metadata_location)
         claim = await self._claim(permit, file, replaced)
-        # What is noted in a table's place are files that its commits left behind, and they delete them themselves. One
-        # that comes after this finds another version of the table in `_take_away`.
+        # Files recorded in a table's location are remains of its commits, which delete them themselves. A commit from
+        # now on changes the table's version, which `_take_away` detects.
         await self._files.refuse_superfluous(file)
         found = await self._examined(Kind.TABLE, namespace, file, folder)
         location = parse_location(found.location)
         claim.require_same(location)
         require_vendable(profile, location)
         check_format_version(found.format_version, frozenset(namespace.warehouse.allowed_format_versions))
-        # By the one spelling of the place, which is what a file is noted, and forgotten, by.
+        # The normalized location: files are recorded for cleanup, and removed from it, by this spelling.
         written = (file.text, found.document)
         async with creation_transaction(permit, self._database, namespace, identifier, location) as connection:
-            # Locations before rows: the order in which all changes lock (`changes.py`).
+            # Locations are locked before rows, as all changes do (`changes.py`).
             await tables.hold_explicit_locations(connection)
             gone = [] if replaced is None else await self._take_away(connection, replaced, permit.actor)
             owner = await take_location(
@@ -108,8 +108,8 @@ class Registrations:
         return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(found.document))
 
     async def view(self, permit: Permit[RegisterView | AdoptView]) -> LoadViewResult:
-        """Make a view of a metadata file; raises what `table` raises, and ViewActionForbidden for one that runs as
-        somebody else.
+        """Register a view from a metadata file. Raises the errors of `table`, and ViewActionForbidden for a view that
+        runs as another user.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
@@ -120,7 +120,7 @@ class Registrations:
         profile = stored_profile(namespace.warehouse.profile)
         file, folder = _file_and_folder(profile, request.metadata_location)
         claim = await self._claim(permit, file, None)
-        # The last file of a view that was dropped can be registered until its window is over.
+        # The last file of a dropped view can be registered until its cleanup window ends.
         await self._files.keep(file)
         found = await self._examined(Kind.VIEW, namespace, file, folder)
         self._views.owners.require(permit.actor, decode_stored_view_metadata(found.document))
@@ -137,10 +137,10 @@ class Registrations:
         return view_answer(*written)
 
     async def unregister(self, permit: Permit[UnregisterTable]) -> UnregisterTableResult:
-        """Delete the table's row and grants and tell its last state. No file is touched; later commits find nothing.
+        """Delete the table's row and grants, and return its last state. Its files are not touched.
 
-        It is a drop without a `force`: raises ProtectedTabularDeletionWithoutForce. Raises TableActionForbidden when
-        the right to unregister ends: a registration of the files gives rights without an end.
+        Without `force`, as a drop: raises ProtectedTabularDeletionWithoutForce. Raises TableActionForbidden if the
+        right to unregister expires: a registration of the files gives permanent rights. Raises NoSuchTableException.
         """
         table = permit.table(permit.operation.table)
         await self._door.require_endless(permit, Can.UNREGISTER, permit.operation.table)
@@ -159,7 +159,7 @@ class Registrations:
         return UnregisterTableResult(metadata_location=last.metadata_location, metadata=msgspec.Raw(last.metadata))
 
     async def _examined(self, kind: Kind, namespace: ResolvedNamespace, file: Location, folder: Location) -> Examined:
-        """What the file holds: whole, consistent, and pointing nowhere but into its own location."""
+        """Read and validate the metadata file: it is complete, and all its paths lie inside its own location."""
         warehouse = namespace.warehouse
         async with self._examiner.turn():
             document = await self._files.read(warehouse, file, folder)
@@ -186,30 +186,34 @@ class Registrations:
         file: Location,
         replaced: ResolvedTable | None,
     ) -> Claim:
-        """Return the claim on the file's location, before anything is read there (LG-LOC-10, LG-LOC-24).
+        """Return the claim on the file's location, before the file is read (LG-LOC-10, LG-LOC-24 in `docs/threats.md`).
 
-        Raises what `claim_of_file` raises, and ForbiddenException for a claim by a right that ends.
+        Raises the errors of `claim_of_file`, and ForbiddenException for a claim by a right that expires.
         """
         async with self._database.read() as connection:
             claim = await claim_of_file(connection, permit, file, replaced=None if replaced is None else replaced.id)
         if claim.location is not None and claim.owner.type is PrincipalType.ROLE:
-            # The owner of the namespace has rights on the new row for good, which the member of a role has until then.
+            # The namespace's owner gets permanent rights on the new row, so a membership that expires is not enough.
             await self._door.require_endless_membership(permit, claim.owner.id, permit.operation.namespace)
         if claim.location is None:
-            # Ownership of what is adopted has no end, so the right to adopt it must have none.
+            # Ownership of adopted files is permanent, so the right to adopt must not expire.
             warehouse = WarehouseRef(permit.operation.namespace.warehouse_id)
             await self._door.require_endless(permit, Can.ADOPT_FILES, warehouse)
         return claim
 
     async def _take_away(self, connection: Connection, replaced: ResolvedTable, actor: Actor) -> list[Pending]:
-        """Delete the row that is overwritten, if it is still what was decided on; its files stay."""
+        """Delete the row of the table that is overwritten, and keep its files. Return the keys of the tuples to
+        deliver.
+
+        Raises CommitFailedException if the table changed since the decision, and ProtectedTabularDeletionWithoutForce.
+        """
         now = await tables.lock(connection, replaced.id)
         if now is None:
             return []
         if not _is_still(now.namespace_id, now.name_key, replaced):
             raise CommitFailedException("The table to overwrite was renamed meanwhile; try again.")
         if now.version != replaced.version:
-            # That commit may be deleting the file that was read: it may have fallen out of the table's log.
+            # The other commit may be deleting the file that was read: it may have left the table's metadata log.
             raise CommitFailedException("The table to overwrite was changed meanwhile; try again.")
         if now.protected:
             raise ProtectedTabularDeletionWithoutForce.of("table", replaced.identifier)
@@ -257,7 +261,7 @@ class Registrations:
 
 
 def _file_and_folder(profile: StorageProfile, text: str) -> tuple[Location, Location]:
-    """The metadata file's place and its folder. Raises InvalidLocation unless the folder lies below the base."""
+    """Return (location of the file, its folder). Raises InvalidLocation unless the folder is below the base."""
     file = profile.parse_location(text)
     folder = file.ancestors()[-1]
     if not isinstance(folder, Location) or not profile.base_location().contains(folder, strict=True):

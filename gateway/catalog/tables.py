@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of tables: list, create, load, drop. Changing one is in `commits.py`."""
+"""Use cases of tables: list, create, load, drop. Commits are in `commits.py`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from gateway.scope.location import Location
 from gateway.scope.places import require_inside
 from gateway.storage.registry import parse_location, stored_profile
 
-#: How long a staged table waits for the commit that makes it.
+#: The time after which a staged table is deleted if no commit has completed it.
 STAGED_SECONDS = 24 * 3600.0
 
 
@@ -82,13 +82,13 @@ class Tables:
         self._credentials = credentials
 
     async def list(self, permit: Permit[ListTables]) -> ListTablesResponse:
-        """The tables the caller sees, in the creators' spelling."""
+        """Return the tables that the caller can see, with the spelling of their creators."""
         return await self._lists.answer(permit, ObjectType.TABLE)
 
     async def create(self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None) -> Tagged:
-        """Create the table, or stage it. The creator owns it and gets credentials for it; a staged one has no tag.
+        """Create the table, or stage it. The creator owns it and gets credentials for it. A staged table has no ETag.
 
-        Raises 400 for names, locations and schemas, AlreadyExistsException, LocationAlreadyTaken.
+        Raises errors of status 400 for names, locations and schemas, AlreadyExistsException, and LocationAlreadyTaken.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
@@ -122,15 +122,15 @@ class Tables:
         return Tagged(same.tag(permit.resolution.now, handed.expires_at), answer(*written, handed))
 
     async def load(self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Tagged:
-        """The current metadata as stored, with credentials when the caller may have them and wants them.
+        """Return the current metadata as stored, with credentials if the caller requests them and may have them.
 
-        Who may only describe gets metadata alone; who may read and manages storage itself gets region and endpoint.
-        Without a body when the client has this very answer and may keep it: that is found out after the decision and
-        before any credential is made. The document is read after the decision and may be a newer commit's; location,
-        document and tag are of one commit.
+        A caller that may only describe the table gets metadata alone. A caller that reads with its own keys gets region
+        and endpoint. The body is None if the client's ETag is still valid; this is checked after the decision and
+        before vending. The document is read after the decision and may be of a later commit. Location, document and
+        ETag are of the same commit.
 
-        Raises NoSuchTableException when the table went since the decision, and the answer for an outage when a commit
-        since then changed the columns that are to be held back.
+        Raises NoSuchTableException if the table was dropped since the decision, and the error of an outage if a commit
+        since then changed the columns to hold back.
         """
         ref = permit.operation.table
         table = permit.table(ref)
@@ -162,7 +162,7 @@ class Tables:
         return Tagged(same.tag(now, handed.expires_at), body)
 
     async def committed(self, permit: Permit[LoadTable]) -> CommitTableResponse:
-        """The current state as a commit answers it."""
+        """Return the current state in the format of a commit's answer."""
         document = await self._document(permit)
         return CommitTableResponse(metadata_location=document.metadata_location, metadata=msgspec.Raw(document.text))
 
@@ -175,9 +175,10 @@ class Tables:
     async def restage(
         self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, remembered: Remembered
     ) -> Tagged:
-        """The answer of a table that the caller staged earlier, at its place and under its UUID.
+        """Return the answer for a table that the caller staged earlier, with the same location and UUID.
 
-        Raises AlreadyExistsException when it was made meanwhile and NoSuchTableException when it is gone.
+        `remembered` is the record of the idempotency key. Raises AlreadyExistsException if the table was created
+        meanwhile, and NoSuchTableException if its staged row is gone.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
@@ -198,13 +199,13 @@ class Tables:
         return Tagged("", answer(None, encode_table_metadata(metadata), handed))
 
     async def exists(self, permit: Permit[TableExists]) -> None:
-        """Nothing to do: the permit says that it is there and visible."""
+        """Do nothing: the permit proves that the table exists and is visible to the caller."""
 
     async def drop(self, permit: Permit[DropTable]) -> None:
-        """Let the table go (`drops.drop_tabular`); its name is free at once, its place when its files are deleted.
+        """Drop the table (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
 
-        `purge` has them deleted once the table is gone for good, unless the table says `gc.enabled=false`: its files
-        may be other tables' files too (Iceberg's table properties), and then only their owner can tell what may go.
+        `purge` deletes the files after the permanent deletion, unless the table has the property `gc.enabled=false`:
+        other tables may use its files (Iceberg's table properties).
         """
         operation = permit.operation
         table = permit.table(operation.table)
@@ -216,7 +217,7 @@ class Tables:
         await self._delivery.deliver_or_leave(pending)
 
     async def _owns_its_files(self, table: ResolvedTable) -> bool:
-        """Return True if the table's properties let its files be deleted with it; False for a table that is gone."""
+        """Return True if the table's properties allow deletion of its files. False for a table that was dropped."""
         document = await self._documents.read(table)
         return document is not None and await offload(lambda: owns_its_files(document.text), size=len(document.text))
 
@@ -277,14 +278,14 @@ class Tables:
 
 
 def owns_its_files(document: bytes) -> bool:
-    """Whether the properties in a table's document let its files be deleted with it."""
+    """Return True if the properties in a table's document allow deletion of its files."""
     properties = decode_stored_table_metadata(document).properties
     return flag(properties, GC_ENABLED, default=True)
 
 
 async def _require_same_columns(table: UUID, restriction: ReadableColumns, document: Document) -> None:
-    """Raise the answer for an outage, which makes clients ask again, when the document is of another commit than the
-    restriction and not every column that is to be held back of it was told.
+    """Raise the retryable error of an outage if `document` is of another commit than `restriction` and would need a
+    different restriction.
     """
     if document.metadata_location == restriction.metadata_location:
         return
@@ -295,7 +296,7 @@ async def _require_same_columns(table: UUID, restriction: ReadableColumns, docum
 
 
 def answer(metadata_location: str | None, metadata: bytes, handed: VendResult) -> LoadTableResult:
-    """A load answer with the metadata spliced in as it is stored."""
+    """Build the answer of a load. The metadata is included as stored, without decoding."""
     return LoadTableResult(
         metadata_location=metadata_location,
         metadata=msgspec.Raw(metadata),
@@ -305,5 +306,5 @@ def answer(metadata_location: str | None, metadata: bytes, handed: VendResult) -
 
 
 def now_ms(permit: Permit[Operation]) -> int:
-    """The database's clock when the request was resolved, in milliseconds since 1970."""
+    """Return the database's clock at the resolution of the request, in milliseconds since 1970."""
     return int(permit.resolution.now.timestamp() * 1000)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of views: list, create, load, replace, drop. Registering one is in `registrations.py`.
+"""Use cases of views: list, create, load, commit, drop. Registration is in `registrations.py`.
 
-Views share their name space with tables and lie in the same warehouse: a view's metadata files are all it has there.
+Views and tables share their names and the warehouse's store. A view's only files are its metadata files.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ class Views:
         self._files = files
 
     async def list(self, permit: Permit[ListViews]) -> ListTablesResponse:
-        """The views the caller sees, in the creators' spelling."""
+        """Return the views that the caller can see, with the spelling of their creators."""
         return await self._lists.answer(permit, ObjectType.VIEW)
 
     async def create(self, permit: Permit[CreateView]) -> LoadViewResult:
-        """Create the view; the creator owns it.
+        """Create the view. The creator owns it.
 
-        Raises 400 for names, locations, schemas and representations, AlreadyExistsException, LocationAlreadyTaken, and
-        ViewActionForbidden for one that runs as somebody else.
+        Raises errors of status 400 for names, locations, schemas and representations, AlreadyExistsException,
+        LocationAlreadyTaken, and ViewActionForbidden for a view that runs as another user.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
@@ -119,21 +119,21 @@ class Views:
         return answer(*written)
 
     async def load(self, permit: Permit[LoadView]) -> LoadViewResult:
-        """The current metadata as stored. No credentials: see `gateway.access.operations.views`."""
+        """Return the current metadata as stored. No credentials: see `gateway.access.operations.views`."""
         document = await self._documents.read(permit.view(permit.operation.view))
         if document is None:
             raise permit.operation.hidden(permit.operation.view)
         return answer(document.metadata_location, document.text)
 
     async def exists(self, permit: Permit[ViewExists]) -> None:
-        """Nothing to do: the permit says that it is there and visible."""
+        """Do nothing: the permit proves that the view exists and is visible to the caller."""
 
     async def commit(self, permit: Permit[CommitView]) -> LoadViewResult:
-        """Apply the updates to the view as it is now; a later writer's version is renumbered (kit, 4.2(14)).
+        """Apply the updates to the view's current state. After a lost race the new version gets the next free number.
 
-        Raises CommitFailedException (409) for a requirement that does not hold or when others are faster again and
-        again, 400 for updates that make no sense, LocationAlreadyTaken, ViewActionForbidden for what would run as
-        somebody else, CommitStateUnknownException when the database went away in the middle of COMMIT.
+        Raises CommitFailedException (409) for a requirement that does not hold or after too many lost races, errors of
+        status 400 for invalid updates, LocationAlreadyTaken, ViewActionForbidden for a view that would run as another
+        user, and CommitStateUnknownException if the database connection failed during COMMIT.
         """
         operation = permit.operation
         _require_same_identifier(operation.request, operation.view.identifier)
@@ -146,11 +146,11 @@ class Views:
         return await until_won(self._turns, [first.id], attempt)
 
     async def drop(self, permit: Permit[DropView]) -> None:
-        """Let the view go (`drops.drop_tabular`); its name is free at once, its place when its files are deleted.
+        """Drop the view (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
 
-        The protocol asks nothing about the files, and its compatibility kit registers a view again after the drop
-        (4.1, registerView): so the last file is only noted as superfluous, as after a replacement, and a registration
-        within the clean-up window takes it back. `purgeRequested` says otherwise either way.
+        Without `purgeRequested`, the last metadata file is only recorded for cleanup, as after a commit, and a
+        registration within the cleanup window reuses it. Iceberg's REST compatibility kit registers a view again after
+        its drop.
         """
         operation = permit.operation
         view = permit.view(operation.view)
@@ -172,8 +172,8 @@ class Views:
         written: tuple[str, bytes],
         take: Callable[[Connection], Awaitable[Principal | None]],
     ) -> None:
-        """The row, its ownership and the way to it, in the transaction of the audit record. `take` takes the location
-        and returns the owner; None means the caller.
+        """Insert the view's row, ownership and parent in the transaction of the audit record. `take` reserves the
+        location and returns the owner, None for the caller.
         """
         async with creation_transaction(
             permit, self._database, namespace, identifier, location, taken_for_view
@@ -252,8 +252,8 @@ class Views:
                 await retired_locations.retired_by(connection, view.id, permit.actor.id)
 
     async def _place(self, view: ResolvedView, outcome: ViewCommitOutcome) -> Location:
-        """Where the view lies after the commit. A new place must be below the base, free and empty; path properties
-        must lie inside it.
+        """Return the location of the view after the commit. Raises an error unless a new location is below the base,
+        free and empty, and path properties lie inside the location.
         """
         profile = stored_profile(view.warehouse.profile)
         location = parse_location(view.location)
@@ -279,8 +279,8 @@ class Views:
 
 
 async def _note_superfluous(connection: Connection, view: ResolvedView) -> None:
-    """Leave the view's file to the sweeper: a view keeps no log of its files, so nothing names the last one any more.
-    That of a registered view may lie elsewhere and is not this view's to delete.
+    """Record the view's previous metadata file for cleanup: a view has no metadata log, so nothing names this file any
+    more. The file of a registered view may lie outside of its location; then it is kept.
     """
     last = own_files(parse_location(view.location), [view.metadata_location])
     if last:
@@ -288,7 +288,7 @@ async def _note_superfluous(connection: Connection, view: ResolvedView) -> None:
 
 
 def taken_for_view(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
-    """The protocol's text for a name that a view was to have (REST compatibility kit)."""
+    """Return the error for a taken view name, with the text of Iceberg's REST compatibility kit."""
     if kind == "view":
         return AlreadyExistsException.view(identifier)
     if kind == "table":
@@ -297,12 +297,14 @@ def taken_for_view(kind: str, identifier: TableIdentifier) -> AlreadyExistsExcep
 
 
 def answer(metadata_location: str, metadata: bytes) -> LoadViewResult:
-    """A load answer with the metadata spliced in as it is stored."""
+    """Build the answer of a load. The metadata is included as stored, without decoding."""
     return LoadViewResult(metadata_location=metadata_location, metadata=msgspec.Raw(metadata))
 
 
 def _require_same_identifier(request: CommitViewRequest, identifier: TableIdentifier) -> None:
-    """The body's identifier, when it has one, names what the path names: the decision is made on the path."""
+    """Refuse a body whose identifier, if present, differs from the path: the decision was made on the path. Raises
+    TableIdentifierMismatch.
+    """
     named = None if request.identifier is None else request.identifier.identifier
     if named is not None and named.key != identifier.key:
         raise TableIdentifierMismatch(
