@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forgetting tasks that ended long ago, with the log of their attempts: a task of each project, again and again."""
+"""Delete ended tasks and their attempt logs after a retention time: a recurring task of each project."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _BATCH: Final = 1000
 
 
 class LogCleanup:
-    """Handles `task_log_cleanup`. The next run is scheduled in the transaction that ends this one."""
+    """Handler of `task_log_cleanup`. The next run is scheduled in the transaction that finishes this one."""
 
     def __init__(self, *, database: Database, door: Door) -> None:
         self._database = database
         self._door = door
 
     async def __call__(self, task: Task) -> None:
-        """Remove rows some at a time, so that nobody waits for a long transaction."""
+        """Delete rows in batches, so that no transaction is long."""
         operation = CleanTaskLog(ProjectRef(task.project_id))
         async with admitted(self._door, Queue.TASK_LOG_CLEANUP.value, str(task.id), operation) as permit:
             async with self._database.read() as connection:

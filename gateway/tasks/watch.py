@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watching OpenFGA's change feed, so that what is changed there directly is found within a second.
+"""Watch OpenFGA's change feed, so that direct changes there are detected within a second.
 
-One process has the watch at a time, by a lease that its row names; when it dies another takes over as soon as the lease
-is over. The feed is read again from a few seconds before the newest change that was seen, because OpenFGA numbers a
-change when its write begins and shows it when it ends. That overlap also tells when the store was emptied or restored:
-then the newest change is not there any more, and everything is compared.
+One process at a time holds the watch, by a lease in a database row. If it dies, another process takes over after the
+lease expires. Each read starts a few seconds before the newest change seen, because OpenFGA numbers a change when its
+write begins and shows it when the write ends. The overlap also detects an emptied or restored store: then the newest
+change is missing, and a full comparison runs.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _log = structlog.get_logger("tasks.watch")
 
 TASK: Final = "watch_drift"
 _CHUNK: Final = 1000
-#: The lease outlives this many intervals, and this many seconds at least.
+#: The lease lasts this many intervals, and at least this many seconds.
 _LEASE_INTERVALS: Final = 4
 _LEASE_SECONDS: Final = 3.0
 
 
 class DriftWatch:
-    """One process's watch. `every` is the time between two looks, `overlap` how far back each look begins, which must
-    be more than OpenFGA lets a write take; both in seconds.
+    """The watch of one process. `every` is the interval of reads. `overlap` is the time before the newest change at
+    which each read starts; it must exceed the longest OpenFGA write. Both are in seconds.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class DriftWatch:
         self._seen_until: datetime | None = None
 
     async def run(self) -> None:
-        """Watch for as long as the process lives."""
+        """Watch until the process ends."""
         failing = False
         try:
             while True:
@@ -77,27 +77,27 @@ class DriftWatch:
                     await self.look()
                     failing = False
                 except (*OUTAGES, CatalogError) as outage:
-                    # An outage is told once, not twice a second.
+                    # An outage is logged once, not with every attempt.
                     if not failing:
                         _log.warning("drift.watch_postponed", reason=str(outage))
                     failing = True
                 except Exception:
-                    # The watch must outlive every surprise; the surprise itself is told in full.
+                    # The watch must survive unexpected errors; they are logged with their traceback.
                     _log.exception("drift.watch_failed")
                 await asyncio.sleep(max(self._every - (time.monotonic() - started), self._every / 10))
         finally:
             await self._leave()
 
     async def look(self) -> bool:
-        """Read what is new and mend what is wrong; False when another process has the watch.
+        """Read new changes and repair drift. Return False if another process holds the watch.
 
-        Raises the outages and the door's refusals; what was not finished is looked at again.
+        Raises the errors of outages and the door's refusals. Changes that were not finished are read again.
         """
         watch = await self._take()
         if watch is None:
             return False
         if watch.seen_until != self._seen_until:
-            # Another process had the watch, or the database was restored: what this one remembers is not the whole.
+            # Another process held the watch, or the database was restored: the cache of this process is incomplete.
             self._judged.clear()
             self._seen_until = watch.seen_until
         watch = await self._same_store(watch)
@@ -110,7 +110,7 @@ class DriftWatch:
         return True
 
     async def _same_store(self, watch: Watch) -> Watch:
-        """Begin anew where the store is not the one that was watched."""
+        """Reset the watch if the store is not the one that was watched. Return the watch."""
         store = self._client.store_id
         if watch.store_id == store:
             return watch
@@ -123,8 +123,8 @@ class DriftWatch:
         return fresh
 
     async def _read_on(self, watch: Watch) -> Watch:
-        """Judge all changes since the last look, some at a time; how far it is read now."""
-        # OpenFGA refuses to begin in the future, where a store restored on a machine with another clock can end.
+        """Verify all changes since the last read, in chunks. Return the watch with its new position."""
+        # OpenFGA rejects a start in the future, which a store restored on a host with another clock may have.
         start = None if watch.seen_until is None else min(watch.seen_until, datetime.now(UTC)) - self._overlap
         last, last_seen_again = watch.last_change, watch.last_change is None
         chunk: list[Change] = []
@@ -149,7 +149,7 @@ class DriftWatch:
             return watch
         suspects, strange = await self._suspects(new)
         judged = await self._keeper.judge(suspects, strange)
-        # What is over by itself is no drift and is left to those who sweep it.
+        # Expired tuples are no drift; the expiry loop deletes them.
         if findings := [each for each in judged if each.is_drift]:
             await self._keeper.repair(findings, task=TASK, run=a_run())
         newest = max(new, key=lambda change: change.timestamp)
@@ -160,10 +160,10 @@ class DriftWatch:
         return watch
 
     async def _suspects(self, changes: Sequence[Change]) -> tuple[list[TupleKey], list[StoredTuple]]:
-        """The keys that may not be as the rows want them, and the tuples that are no key of ours and still there.
+        """Return (keys that may differ from the rows, existing tuples that are no keys of the gateway).
 
-        A key that changed once, to what the rows want now, is as they want it. One that changed several times is read,
-        because the order of the feed is not that of the writes.
+        A key that changed once, to the state that the rows require, is correct. A key that changed several times is
+        read, because the order of the feed is not the order of the writes.
         """
         stored = [(change, read_back(change.tuple_key)) for change in changes]
         times: dict[TupleKey, int] = {}
@@ -183,7 +183,7 @@ class DriftWatch:
         return list(dict.fromkeys(suspects)), there
 
     def _remember(self, changes: Sequence[Change]) -> None:
-        """Not to judge again what the next looks will read again."""
+        """Cache the changes that were verified, because the next reads return them again."""
         self._judged.update((_told(change), change.timestamp) for change in changes)
         if self._seen_until is not None:
             old = self._seen_until - 2 * self._overlap
@@ -218,6 +218,6 @@ def _as_wanted(change: Change, stored: StoredTuple, wants: dict[TupleKey, dateti
 
 
 def _told(change: Change) -> str:
-    """A change as text that names no other."""
+    """Return a unique text for a change."""
     key = change.tuple_key
     return f"{change.timestamp.isoformat()} {change.operation} {key.user} {key.relation} {key.object}"
