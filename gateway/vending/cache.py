@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cache vended credentials for half of their life. The key holds everything that could make two answers differ.
+"""Cache of vended credentials, each for half of its lifetime. The key contains everything on which the answer depends.
 
-Without the actor in the key, principals would share a credential: the store's logs could not distinguish them, and a
-revocation of one would not reach the other.
+Without the principal in the key, principals would share a credential: the store's logs could not distinguish them, and
+a revocation of one would not affect the other.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ __all__ = ["CredentialCache", "RememberedCredentials", "VendKey", "uncached"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendKey:
-    """Two requests may share a credential only when all of these are equal."""
+    """The cache key. Two requests share a credential only if all values are equal."""
 
     principal: str
     role: str | None
@@ -41,12 +41,12 @@ StillAllowed = Callable[[], Awaitable[None]]
 
 
 class CredentialCache(Protocol):
-    """Decides whether a credential that was made before can serve."""
+    """Returns cached credentials or new ones."""
 
     async def __call__(
         self, key: VendKey, make: Make, still_allowed: StillAllowed | None = None
     ) -> TemporaryCredential:
-        """The credential for `key`. `still_allowed` raises when the caller may not have one any more."""
+        """Return the credential for `key`. `still_allowed` raises if the caller has lost the right meanwhile."""
         ...
 
 
@@ -54,7 +54,7 @@ class CredentialObserver(Protocol):
     """Receives hits and misses, for metrics."""
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """So many credentials were at hand, and so many had to be made."""
+        """Record cache hits and misses of the cache named `memory`."""
         ...
 
 
@@ -70,10 +70,10 @@ def _now() -> datetime:
 
 
 class RememberedCredentials:
-    """Return a cached credential for an equal key while at least half of its life is left.
+    """Returns a cached credential for an equal key while at least half of its lifetime is left.
 
-    The caller has been admitted for it now: only minting is saved, never a decision, and the use case audits each
-    credential. Requests for the same key wait for one another, so that a cluster's workers mint once.
+    The caller was admitted for this request: the cache saves minting, never a decision, and the use case audits each
+    credential. Concurrent requests for the same key wait for one, so that the workers of a cluster mint once.
     """
 
     def __init__(self, *, entries: int, observer: CredentialObserver, clock: Callable[[], datetime] = _now) -> None:
@@ -87,8 +87,8 @@ class RememberedCredentials:
     ) -> TemporaryCredential:
         """Return the credential for `key`. Raises the errors of `make` and `still_allowed`; then nothing is cached.
 
-        `still_allowed` runs after the wait: a caller that waited for another one's credential may have lost the right
-        meanwhile.
+        `still_allowed` runs after the wait: a caller that waited for the credential of another request may have lost
+        the right meanwhile.
         """
         kept = self._usable(key)
         if kept is None:
