@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections of the proxy's clients: the departure of a client, one HTTP exchange, tunnels, and their end."""
+"""Streams of the proxy: detection of a disconnect, one HTTP exchange, tunnels, and closing."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class ClientLeft(Exception):
 
 
 class ClientProtocol(asyncio.StreamReaderProtocol):
-    """A stream protocol that reports the departure of its client, whatever is unread in the stream's buffer."""
+    """A stream protocol that reports the disconnect of its client, even with unread data in the buffer."""
 
     def __init__(self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter, asyncio.Event], None]) -> None:
-        """`serve` is called with reader, writer and the event of the departure. It must keep the reader alive."""
+        """`serve` is called with reader, writer and the event of the disconnect. It must keep the reader alive."""
         left = asyncio.Event()
         super().__init__(asyncio.StreamReader(limit=MAX_HEAD), lambda reader, writer: serve(reader, writer, left))
         self._left = left
@@ -43,7 +43,7 @@ class ClientProtocol(asyncio.StreamReaderProtocol):
 
 
 async def while_present(left: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of `work`. Cancel it and raise ClientLeft when the client leaves first."""
+    """Return the result of `work`. Cancel it and raise ClientLeft if the client disconnects first."""
     working, leaving = asyncio.create_task(work), asyncio.create_task(left.wait())
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -69,7 +69,7 @@ async def exchange(head: Head, start: bytes, client: Streams, store: Streams) ->
 
 
 async def tunnel(client: Streams, store: Streams) -> None:
-    """Copy both ways until either side has closed."""
+    """Copy in both directions until either side has closed."""
     ways = (
         asyncio.create_task(copy_until_end(client[0], store[1])),
         asyncio.create_task(copy_until_end(store[0], client[1])),
@@ -83,7 +83,7 @@ async def tunnel(client: Streams, store: Streams) -> None:
 
 
 async def close_streams(*both: Streams | None) -> None:
-    """Close connections. Data in their buffers gets CLOSE_SECONDS to leave, then the sockets are closed anyway."""
+    """Close connections. Buffered data gets CLOSE_SECONDS to be sent; then the sockets are aborted."""
     writers = [streams[1] for streams in both if streams is not None]
     try:
         for writer in writers:
@@ -91,7 +91,7 @@ async def close_streams(*both: Streams | None) -> None:
         async with asyncio.timeout(CLOSE_SECONDS):
             await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
     except (OSError, RuntimeError):
-        pass  # Time is up, or the loop has ended.
+        pass  # The timeout is over, or the event loop has ended.
     finally:
         for writer in writers:
             writer.transport.abort()
