@@ -19,7 +19,7 @@ from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWa
 from gateway.catalog.commit_retry import LostRace
 from gateway.catalog.metadata_files import Written
 from gateway.catalog.offloading import extent
-from gateway.catalog.tabular_creation import claim_location, owned
+from gateway.catalog.tabular_creation import claim_location, record_ownership
 from gateway.db import namespaces, tables
 from gateway.db.engine import Connection
 from gateway.db.outbox import Pending
@@ -65,7 +65,7 @@ class TableChange:
         return self.table.metadata_location
 
     @property
-    def order(self) -> tuple[int, str]:
+    def lock_order(self) -> tuple[int, str]:
         """The sort key of the change in a transaction. All transactions lock locations first, then rows in the order of
         ids.
         """
@@ -114,7 +114,7 @@ class TableChange:
         if not await tables.hold_version(connection, self.table.id, self.table.version):
             raise LostRace
 
-    async def again(self, connection: Connection) -> TableChange:
+    async def reread(self, connection: Connection) -> TableChange:
         """Return the same change on the table's current row. Raises NoSuchTableException if the table was dropped,
         renamed or moved: the decision was about the old name.
         """
@@ -149,7 +149,7 @@ class NewTable:
         return None
 
     @property
-    def order(self) -> tuple[int, str]:
+    def lock_order(self) -> tuple[int, str]:
         """The sort key of the change in a transaction: before all swaps, because locations are locked before rows."""
         return 0, self.location.overlap_key
 
@@ -214,10 +214,10 @@ class NewTable:
                 metadata_location=written[0],
                 metadata=written[1],
             )
-        pending = await owned(connection, actor, ObjectType.TABLE, id, self.namespace)
+        pending = await record_ownership(connection, actor, ObjectType.TABLE, id, self.namespace)
         return Applied(id=id, pending=pending)
 
-    async def again(self, connection: Connection) -> NewTable:
+    async def reread(self, connection: Connection) -> NewTable:
         """Return this change: none of its values was read from a row that can change."""
         return self
 

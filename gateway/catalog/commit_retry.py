@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 
 _ATTEMPTS = 6
 
-_PATIENCE_SECONDS = 20.0
+_QUEUE_TIMEOUT_SECONDS = 20.0
 """The longest wait of a commit for earlier commits to the same table in its process. It is shorter than the timeouts of
 clients, so that they learn that nothing was changed.
 """
@@ -50,14 +50,14 @@ class CommitQueue:
     on the comparison of the pointer's version.
     """
 
-    def __init__(self, shared: SharedTurns | None = None, *, patience: float = _PATIENCE_SECONDS) -> None:
+    def __init__(self, shared: SharedTurns | None = None, *, timeout_seconds: float = _QUEUE_TIMEOUT_SECONDS) -> None:
         self._locks: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
         self._shared = shared
-        self._patience = patience
+        self._timeout = timeout_seconds
         self._contended: dict[UUID, float] = {}
 
     @asynccontextmanager
-    async def _taken(self, ids: Sequence[UUID]) -> AsyncIterator[bool]:
+    async def _locked(self, ids: Sequence[UUID]) -> AsyncIterator[bool]:
         """Hold the queue's locks for all `ids` in this process. Yields True if a lock was held by another commit, in
         which case the row must be read again. Raises CommitFailedException on timeout.
         """
@@ -67,7 +67,7 @@ class CommitQueue:
     async def _queue(self, held: AsyncExitStack, ids: Sequence[UUID]) -> bool:
         waited = False
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 # All commits lock in the same order, so that two transactions cannot deadlock.
                 for id in sorted(set(ids)):
                     lock = self._locks.setdefault(id, asyncio.Lock())
@@ -77,45 +77,47 @@ class CommitQueue:
             raise CommitFailedException("Commit failed: too many commits wait for this table; try again.") from None
         return waited
 
-    async def _among_processes(self, held: AsyncExitStack, ids: Sequence[UUID]) -> bool:
+    async def _lock_between_processes(self, held: AsyncExitStack, ids: Sequence[UUID]) -> bool:
         """Acquire the advisory locks shared with other processes. Returns True on success."""
         return self._shared is not None and await held.enter_async_context(self._shared.taken(ids))
 
-    def _met(self, ids: Sequence[UUID]) -> bool:
+    def _is_contended(self, ids: Sequence[UUID]) -> bool:
         """Return True if one of these tables had a lost race in the last `_CONTENDED_SECONDS`."""
         now = time.monotonic()
         return any(now - self._contended.get(id, -_CONTENDED_SECONDS) < _CONTENDED_SECONDS for id in ids)
 
-    def _meet(self, ids: Sequence[UUID]) -> None:
+    def _mark_contended(self, ids: Sequence[UUID]) -> None:
         if len(self._contended) > _MOST_CONTENDED:
             self._contended.clear()
         self._contended.update(dict.fromkeys(ids, time.monotonic()))
 
 
-async def until_won(turns: CommitQueue, ids: Sequence[UUID], attempt: Callable[[bool], Awaitable[Answer]]) -> Answer:
+async def retry_lost_races(
+    queue: CommitQueue, ids: Sequence[UUID], attempt: Callable[[bool], Awaitable[Answer]]
+) -> Answer:
     """Return the result of the first attempt that loses no race. `attempt` receives True if it has to read the row
     again.
 
     Raises CommitFailedException (409) if every attempt loses, or on a timeout in the queue.
     """
-    async with turns._taken(ids) as again, AsyncExitStack() as held:
-        alone = (again or turns._met(ids)) and await turns._among_processes(held, ids)
-        again = again or alone
+    async with queue._locked(ids) as again, AsyncExitStack() as held:
+        exclusive = (again or queue._is_contended(ids)) and await queue._lock_between_processes(held, ids)
+        again = again or exclusive
         for number in range(_ATTEMPTS):
             try:
                 return await attempt(again)
             except LostRace:
-                turns._meet(ids)
+                queue._mark_contended(ids)
                 again = True
-                if not alone:
-                    alone = await turns._among_processes(held, ids)
-                if not alone:
+                if not exclusive:
+                    exclusive = await queue._lock_between_processes(held, ids)
+                if not exclusive:
                     # Full jitter, so that writers that collided once do not retry at the same time.
                     await asyncio.sleep(random.uniform(0, 0.02 * 2**number))  # noqa: S311 - protects nothing
     raise CommitFailedException("Commit failed: other commits were faster each time; try again.")
 
 
-async def learn_outcome(
+async def determine_outcome(
     database: Database, permit: Permit[Operation], id: UUID, *, from_version: int, written: str, unknown: CommitUnknown
 ) -> None:
     """Return if the change of `id` from version `from_version` to the metadata file `written` was committed.
@@ -128,14 +130,14 @@ async def learn_outcome(
             await tables.wait_for_writers(connection, id)
             now = await tables.pointer(connection, id)
     except (DatabaseUnavailable, CommitUnknown):
-        raise _unknown() from unknown
+        raise _unknown_outcome() from unknown
     if now is not None and (now.metadata_location == written or written.encode() in (now.metadata or b"")):
         permit.trail.settle()
         return
     if now is None or now.version > from_version:
-        raise _unknown() from unknown
+        raise _unknown_outcome() from unknown
     raise LostRace from unknown
 
 
-def _unknown() -> CommitStateUnknownException:
+def _unknown_outcome() -> CommitStateUnknownException:
     return CommitStateUnknownException("The database went away during the commit; its outcome is unknown.")

@@ -70,7 +70,7 @@ class VendResult:
     config: dict[str, str]
     credentials: tuple[StorageCredential, ...] = ()
     reason: str = ""
-    told: tuple[tuple[str, str], ...] = ()
+    audit_details: tuple[tuple[str, str], ...] = ()
     """Facts for the audit record, without secrets."""
     expires_at: datetime | None = None
 
@@ -92,11 +92,11 @@ class Credentials:
         credentials under the restrictions of an earlier load, which may be weaker.
         """
         if permit.restriction(permit.operation.table) is not None:
-            refused = _nothing(_LOAD_AGAIN)
-            permit.trail.tell(**dict(refused.told))
+            refused = _no_credentials(_LOAD_AGAIN)
+            permit.trail.tell(**dict(refused.audit_details))
             await permit.trail.commit()
-            return _required(refused)
-        return _required(await self.for_load(permit))
+            return _require_credentials(refused)
+        return _require_credentials(await self.for_load(permit))
 
     async def for_load(self, permit: Permit[VendCredentials]) -> VendResult:
         """Return the credentials for a load. The result has none if none may be vended; no error is raised for that."""
@@ -107,16 +107,16 @@ class Credentials:
         location = parse_location(table.location)
         whole = permit.restriction(ref) is None
         refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if whole else None
-        handed = await self._hand_out(permit, table.warehouse, location, level, refresh)
+        vended_result = await self._vend(permit, table.warehouse, location, level, refresh)
         # The audit record is committed first. If that fails, no credentials are sent.
-        permit.trail.tell(**dict(handed.told))
+        permit.trail.tell(**dict(vended_result.audit_details))
         await permit.trail.commit()
-        return handed if handed.credentials else _plain(profile, handed.reason)
+        return vended_result if vended_result.credentials else _location_only(profile, vended_result.reason)
 
     @staticmethod
-    def place_only(warehouse: ResolvedWarehouse) -> VendResult:
+    def without_keys(warehouse: ResolvedWarehouse) -> VendResult:
         """Return the region and endpoint of the store, for a client that has its own keys."""
-        return _plain(stored_profile(warehouse.profile), "the client manages its own credentials")
+        return _location_only(stored_profile(warehouse.profile), "the client manages its own credentials")
 
     async def for_creation(
         self,
@@ -133,22 +133,24 @@ class Credentials:
         warehouse = permit.namespace(permit.operation.namespace).warehouse
         profile = stored_profile(warehouse.profile)
         if vend is None:
-            return _plain(profile, "the caller may not have credentials for what it creates")
+            return _location_only(profile, "the caller may not have credentials for what it creates")
         level = creation_level(vend)
         location = parse_location(table_location)
-        asked = vend.operation
-        generic = isinstance(asked, VendGenericTableCreationCredentials)
-        name = asked.generic_table if isinstance(asked, VendGenericTableCreationCredentials) else asked.table
-        identifier = TableIdentifier(asked.namespace.namespace, name)
+        operation = vend.operation
+        generic = isinstance(operation, VendGenericTableCreationCredentials)
+        name = (
+            operation.generic_table if isinstance(operation, VendGenericTableCreationCredentials) else operation.table
+        )
+        identifier = TableIdentifier(operation.namespace.namespace, name)
         try:
             refresh = refresh_endpoint(warehouse.id, identifier, generic=generic)
-            handed = await self._hand_out(vend, warehouse, location, level, refresh)
-            await vend.trail.also(**dict(handed.told))
+            vended_result = await self._vend(vend, warehouse, location, level, refresh)
+            await vend.trail.also(**dict(vended_result.audit_details))
         except Exception as failed:
             # Any exception: an error would make the client conclude that nothing was created.
             _log.warning("credentials.not_handed_out", table=identifier.dotted, exc_info=failed)
-            return _plain(profile, "the credentials could not be made or recorded")
-        return handed if handed.credentials else _plain(profile, handed.reason)
+            return _location_only(profile, "the credentials could not be made or recorded")
+        return vended_result if vended_result.credentials else _location_only(profile, vended_result.reason)
 
     async def for_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> VendResult:
         """Return the credentials for a load of a generic table, as `for_load` does."""
@@ -157,16 +159,20 @@ class Credentials:
         level = _level(permit.holds(Can.WRITE_DATA, ref), vending_terms(permit.obligations))
         location = parse_location(row.location)
         refresh = refresh_endpoint(row.warehouse.id, ref.identifier, generic=True)
-        handed = await self._hand_out(permit, row.warehouse, location, level, refresh)
-        permit.trail.tell(**dict(handed.told))
+        vended_result = await self._vend(permit, row.warehouse, location, level, refresh)
+        permit.trail.tell(**dict(vended_result.audit_details))
         await permit.trail.commit()
-        return handed if handed.credentials else _plain(stored_profile(row.warehouse.profile), handed.reason)
+        return (
+            vended_result
+            if vended_result.credentials
+            else _location_only(stored_profile(row.warehouse.profile), vended_result.reason)
+        )
 
     async def vend_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> LoadCredentialsResponse:
         """Return new credentials of a generic table, as `vend` does."""
-        return _required(await self.for_generic_table(permit))
+        return _require_credentials(await self.for_generic_table(permit))
 
-    async def _hand_out(
+    async def _vend(
         self,
         permit: Vending,
         warehouse: ResolvedWarehouse,
@@ -176,14 +182,14 @@ class Credentials:
     ) -> VendResult:
         terms = vending_terms(permit.obligations)
         if terms.refusal is not None:
-            return _nothing(terms.refusal)
+            return _no_credentials(terms.refusal)
         profile = stored_profile(warehouse.profile)
-        seconds, ends = await self._life(permit, profile, permit.resolution)
+        seconds, ends = await self._lifetime(permit, profile, permit.resolution)
 
         async def still_allowed() -> None:
             async with self._database.read() as connection:
-                standing_on = await revalidate_decision(connection, permit)
-            if standing_on is not permit.resolution and (await self._life(permit, profile, standing_on))[0] < seconds:
+                resolution = await revalidate_decision(connection, permit)
+            if resolution is not permit.resolution and (await self._lifetime(permit, profile, resolution))[0] < seconds:
                 raise DecisionEngineUnavailable("a grant ends sooner than when the credential was asked for")
 
         try:
@@ -201,27 +207,27 @@ class Credentials:
                 ),
                 just_before=still_allowed,
             )
-        except BelowCredentialFloor as short:
-            return _nothing(short.message)
+        except BelowCredentialFloor as below_floor:
+            return _no_credentials(below_floor.message)
         if isinstance(vended, NoCredentials):
-            return _nothing(vended.reason)
+            return _no_credentials(vended.reason)
         if ends is not None and vended.expires_at > ends:
-            return _nothing("the store took so long that the credential would outlive the grant behind it")
+            return _no_credentials("the store took so long that the credential would outlive the grant behind it")
         properties = profile.client_properties(vended.temporary, refresh_endpoint=refresh)
-        told = (
+        audit_details = (
             ("vended", vended.level.value),
             ("prefix", vended.prefix),
             ("session_name", vended.session_name),
             ("expires_at", vended.expires_at.astimezone(UTC).isoformat()),
         )
         credential = StorageCredential(prefix=vended.prefix, config=properties)
-        return VendResult(properties, (credential,), told=told, expires_at=vended.expires_at)
+        return VendResult(properties, (credential,), audit_details=audit_details, expires_at=vended.expires_at)
 
-    async def _life(
+    async def _lifetime(
         self,
         permit: Vending,
         profile: StorageProfile,
-        standing_on: Resolution,
+        resolution: Resolution,
     ) -> tuple[int, datetime | None]:
         """Return (lifetime of a credential in seconds, first expiry of the grants behind it, None if none expires
         within the lifetime).
@@ -232,9 +238,9 @@ class Credentials:
         most = vending_terms(permit.obligations).seconds
         if most is not None:
             bounds.append(most)
-        now = standing_on.now
+        now = resolution.now
         latest = now + timedelta(seconds=min(bounds) + _MINTING_SECONDS)
-        ends = await self._door.held_until(permit, latest, standing_on=standing_on)
+        ends = await self._door.held_until(permit, latest, standing_on=resolution)
         if ends is not None:
             # Rounded down to quarters of an hour, so that requests of the next minutes can share a credential. Below
             # the store's minimum lifetime nothing can be shared.
@@ -270,17 +276,17 @@ def creation_level(
     return _level(True, vending_terms(permit.obligations))
 
 
-def _required(handed: VendResult) -> LoadCredentialsResponse:
-    if not handed.credentials:
-        raise NoCredentialsVended(f"No credentials are handed out here: {handed.reason}")
-    return LoadCredentialsResponse(storage_credentials=handed.credentials)
+def _require_credentials(vended_result: VendResult) -> LoadCredentialsResponse:
+    if not vended_result.credentials:
+        raise NoCredentialsVended(f"No credentials are handed out here: {vended_result.reason}")
+    return LoadCredentialsResponse(storage_credentials=vended_result.credentials)
 
 
-def _nothing(reason: str) -> VendResult:
+def _no_credentials(reason: str) -> VendResult:
     return VendResult({}, (), reason, (("vended", "nothing"), ("reason", reason)))
 
 
-def _plain(profile: StorageProfile, reason: str) -> VendResult:
+def _location_only(profile: StorageProfile, reason: str) -> VendResult:
     """Return the region and endpoint of the store, without keys."""
     return VendResult(profile.client_properties(None, refresh_endpoint=None), (), reason)
 

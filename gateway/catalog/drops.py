@@ -41,7 +41,7 @@ async def drop_tabular(
     connection: Connection,
     permit: Permit[Operation],
     dropped: ResolvedTable | ResolvedView | ResolvedGenericTable,
-    asked: TableIdentifier,
+    identifier: TableIdentifier,
     *,
     files: Files,
     force: bool,
@@ -50,7 +50,7 @@ async def drop_tabular(
 
     If the warehouse has soft deletion, the row is marked as dropped. Lookups by name or id no longer find it, and its
     name is free. Location and grants are kept, and a task deletes it permanently when its time is over. `force` deletes
-    permanently at once. `asked` is the name in the request, for errors.
+    permanently at once. `identifier` is the name in the request, for errors.
 
     Raises NoSuchTableException, NoSuchViewException or NoSuchGenericTableException if the object was dropped or moved
     meanwhile, ProtectedTabularDeletionWithoutForce, and DatabaseUnavailable while the task of an earlier drop is still
@@ -60,12 +60,12 @@ async def drop_tabular(
     still = await namespaces.held(connection, dropped.namespace)
     now = await tables.hold_for_drop(connection, dropped.id) if still else None
     if now is None or now.namespace_id != dropped.namespace.id:
-        raise _gone(dropped, asked)
+        raise _not_found(dropped, identifier)
     if now.protected and not force:
-        raise ProtectedTabularDeletionWithoutForce.of(dropped.key.type.value, asked)
+        raise ProtectedTabularDeletionWithoutForce.of(dropped.key.type.value, identifier)
     location = parse_location(now.location)
     last = own_files(location, [now.metadata_location]) if files is Files.LAST else []
-    then: Mapping[str, str] = {"files": files.value, **({"last_file": last[0]} if last else {})}
+    payload: Mapping[str, str] = {"files": files.value, **({"last_file": last[0]} if last else {})}
     warehouse = dropped.warehouse
     if now.keep_seconds is not None and not force:
         await deleted.mark(connection, dropped.id, by=permit.actor.id)
@@ -75,7 +75,7 @@ async def drop_tabular(
             warehouse_id=warehouse.id,
             entity_id=dropped.id,
             entity_type=dropped.key.type.value,
-            payload=then,
+            payload=payload,
             in_seconds=float(now.keep_seconds),
         )
         if end is None:
@@ -86,7 +86,7 @@ async def drop_tabular(
     await deleted.leave_files(
         connection,
         dropped.id,
-        then,
+        payload,
         kind=dropped.key.type,
         warehouse_id=warehouse.id,
         location=now.location,
@@ -105,11 +105,13 @@ async def drop_tabular(
     )
 
 
-def _gone(dropped: ResolvedTable | ResolvedView | ResolvedGenericTable, asked: TableIdentifier) -> CatalogError:
+def _not_found(
+    dropped: ResolvedTable | ResolvedView | ResolvedGenericTable, identifier: TableIdentifier
+) -> CatalogError:
     match dropped:
         case ResolvedTable():
-            return NoSuchTableException.of(asked)
+            return NoSuchTableException.of(identifier)
         case ResolvedView():
-            return NoSuchViewException.of(asked)
+            return NoSuchViewException.of(identifier)
         case ResolvedGenericTable():
-            return NoSuchGenericTableException.of(asked)
+            return NoSuchGenericTableException.of(identifier)

@@ -104,7 +104,7 @@ class Tagged:
     body: LoadTableResult | None
 
 
-def of_commit(permit: Permit[Operation], table_id: UUID | None, metadata_location: str) -> str:
+def commit_etag(permit: Permit[Operation], table_id: UUID | None, metadata_location: str) -> str:
     """Return the ETag of a commit's answer. That answer has no storage configuration, so the tag never confirms a load
     with one.
     """

@@ -33,12 +33,12 @@ from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.tabular_creation import (
     claim_location,
     creation_transaction,
-    owned,
-    place,
+    location_of_new,
+    name_taken_error,
+    record_ownership,
     refuse_chosen_location,
     refuse_taken_location,
     refuse_taken_name,
-    taken,
 )
 from gateway.db import tables
 from gateway.db.delivery import TupleDelivery
@@ -90,17 +90,17 @@ class GenericTables:
         rows, token = await self._lists.tabulars(permit, ObjectType.GENERIC_TABLE, namespace)
         formats = await self._formats([row.id for row in rows])
         # A table that was dropped after its row was read has no format and is left out.
-        there = [row for row in rows if row.id in formats]
-        told = permit.operation.return_protection_status
+        present = [row for row in rows if row.id in formats]
+        with_protection = permit.operation.return_protection_status
         return ListGenericTablesResponse(
             identifiers=tuple(
                 GenericTableIdentifier(
                     namespace=namespace.namespace.levels, name=row.name, id=str(row.id), format=formats[row.id]
                 )
-                for row in there
+                for row in present
             ),
             next_page_token=token,
-            protection_status=tuple(row.protected for row in there) if told else msgspec.UNSET,
+            protection_status=tuple(row.protected for row in present) if with_protection else msgspec.UNSET,
         )
 
     async def create(
@@ -120,10 +120,10 @@ class GenericTables:
             await self._door.require_endless(permit, Can.ADOPT_FILES, WarehouseRef(namespace.warehouse.id))
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier, _taken)
+            await refuse_taken_name(connection, namespace, identifier, _name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         id = uuid7()
-        location = place(profile, namespace, identifier.name, id, request.base_location)
+        location = location_of_new(profile, namespace, identifier.name, id, request.base_location)
         require_vendable(profile, location)
         explicit = request.base_location is not None
         adopted = False
@@ -133,8 +133,8 @@ class GenericTables:
         document = new_document(request, self._files.limits, adopted=adopted)
         permit.trail.tell(generic_table_id=str(id), location=location.text)
         await self._insert(permit, namespace, identifier, id, location, document, explicit=explicit)
-        handed = await self._credentials.for_creation(permit, vend, location.text)
-        return _answer(identifier, request.format, location.text, document, handed)
+        vended_result = await self._credentials.for_creation(permit, vend, location.text)
+        return _answer(identifier, request.format, location.text, document, vended_result)
 
     async def load(
         self, permit: Permit[LoadGenericTable], vend: Permit[VendGenericTableCredentials] | None
@@ -144,12 +144,12 @@ class GenericTables:
         row = permit.generic_table(ref)
         document = await self._document(permit, row)
         if vend is not None:
-            handed = await self._credentials.for_generic_table(vend)
+            vended_result = await self._credentials.for_generic_table(vend)
         elif permit.holds(Can.READ_DATA, ref):
-            handed = self._credentials.place_only(row.warehouse)
+            vended_result = self._credentials.without_keys(row.warehouse)
         else:
-            handed = VendResult({})
-        return _answer(ref.identifier, row.format, row.location, document, handed)
+            vended_result = VendResult({})
+        return _answer(ref.identifier, row.format, row.location, document, vended_result)
 
     async def exists(self, permit: Permit[GenericTableExists]) -> None:
         """Do nothing: the permit proves that the generic table exists and is visible to the caller."""
@@ -163,8 +163,8 @@ class GenericTables:
         operation = permit.operation
         row = permit.generic_table(operation.table)
         document = read_document(await self._document(permit, row))
-        wanted = owns_its_files(document) if operation.purge is None else operation.purge
-        files = Files.PURGE if wanted and flag(document.properties, GC_ENABLED, default=True) else Files.KEEP
+        purge = owns_its_files(document) if operation.purge is None else operation.purge
+        files = Files.PURGE if purge and flag(document.properties, GC_ENABLED, default=True) else Files.KEEP
         async with self._database.change(permit) as connection:
             pending = await drop_tabular(
                 connection, permit, row, operation.table.identifier, files=files, force=operation.force
@@ -215,7 +215,9 @@ class GenericTables:
         *,
         explicit: bool,
     ) -> None:
-        async with creation_transaction(permit, self._database, namespace, identifier, location, _taken) as connection:
+        async with creation_transaction(
+            permit, self._database, namespace, identifier, location, _name_taken_error
+        ) as connection:
             await claim_location(connection, location, explicit=explicit)
             await tables.create(
                 connection,
@@ -232,23 +234,23 @@ class GenericTables:
                 staged_by=None,
                 format=permit.operation.request.format,
             )
-            pending = await owned(connection, permit.actor, ObjectType.GENERIC_TABLE, id, namespace)
+            pending = await record_ownership(connection, permit.actor, ObjectType.GENERIC_TABLE, id, namespace)
         await self._delivery.deliver_or_leave(pending)
 
 
-def _taken(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
+def _name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
     if kind == _KIND:
         return AlreadyExistsException(f"Generic table already exists: {identifier.dotted}")
     if kind == "table":
         return AlreadyExistsException.table_where_view_wanted(identifier)
-    return taken(kind, identifier)
+    return name_taken_error(kind, identifier)
 
 
 def _answer(
-    identifier: TableIdentifier, format: str, location: str, document: bytes, handed: VendResult
+    identifier: TableIdentifier, format: str, location: str, document: bytes, vended_result: VendResult
 ) -> LoadGenericTableResult:
     return LoadGenericTableResult(
         table=told(identifier, format, location, read_document(document)),
-        config=handed.config,
-        storage_credentials=handed.credentials,
+        config=vended_result.config,
+        storage_credentials=vended_result.credentials,
     )

@@ -51,8 +51,8 @@ class Lists:
         Raises the error of an outage of the decision engine.
         """
         operation = permit.operation
-        seen = permit.holds(Can.LIST_EVERYTHING, operation.namespace)
-        reach = None if seen else await reach_of(self.reaches, type)
+        sees_all = permit.holds(Can.LIST_EVERYTHING, operation.namespace)
+        reach = None if sees_all else await reach_of(self.reaches, type)
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
             async with self.database.read() as connection:
@@ -72,7 +72,7 @@ class Lists:
 
         return await visible_page(
             fetch,
-            _all if seen else self._asked(permit, type, reach),
+            _keep_all if sees_all else self._visibility_filter(permit, type, reach),
             lambda row: Position(row.name_key, row.id),
             page_token=operation.page_token,
             page_size=operation.page_size,
@@ -102,8 +102,8 @@ class Lists:
         Raises the error of an outage of the decision engine.
         """
         operation = permit.operation
-        seen = permit.holds(Can.LIST_EVERYTHING, parent)
-        reach = None if seen else await reach_of(self.reaches, ObjectType.NAMESPACE)
+        sees_all = permit.holds(Can.LIST_EVERYTHING, parent)
+        reach = None if sees_all else await reach_of(self.reaches, ObjectType.NAMESPACE)
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
             async with self.database.read() as connection:
@@ -127,7 +127,7 @@ class Lists:
 
         return await visible_page(
             fetch,
-            _all if seen else self._asked(permit, ObjectType.NAMESPACE, reach),
+            _keep_all if sees_all else self._visibility_filter(permit, ObjectType.NAMESPACE, reach),
             lambda row: Position(row.path_key, row.id),
             page_token=operation.page_token,
             page_size=operation.page_size,
@@ -138,8 +138,8 @@ class Lists:
         decision engine.
         """
         operation = permit.operation
-        seen = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
-        by_grants = not seen and await all_by_grants(self.reaches)
+        sees_all = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
+        by_grants = not sees_all and await all_by_grants(self.reaches)
         holders = holders_of(permit.actor, permit.resolution) if by_grants else None
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
@@ -159,13 +159,13 @@ class Lists:
 
         return await visible_page(
             fetch,
-            _all if seen else keep,
+            _keep_all if sees_all else keep,
             lambda row: Position(row.name_key, row.id),
             page_token=operation.page_token,
             page_size=operation.page_size,
         )
 
-    def _asked(
+    def _visibility_filter(
         self, permit: Permit[Operation], type: ObjectType, reach: Reach | None
     ) -> Callable[[Sequence[AnyRow]], Awaitable[Sequence[bool]]]:
         async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
@@ -176,5 +176,5 @@ class Lists:
         return keep
 
 
-async def _all(rows: Sequence[AnyRow]) -> Sequence[bool]:
+async def _keep_all(rows: Sequence[AnyRow]) -> Sequence[bool]:
     return [True] * len(rows)

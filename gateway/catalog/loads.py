@@ -15,11 +15,11 @@ from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, Representation
 from gateway.iceberg.referenced import SnapshotsMode
 
 
-def of_load(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Representation:
+def load_representation(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Representation:
     """Return the values on which the answer of a load depends."""
     options = permit.operation.options
     table = permit.table(permit.operation.table)
-    access = load_level(vend).value if vend is not None else CLIENT_MANAGED if reads(permit) else METADATA_ONLY
+    access = load_level(vend).value if vend is not None else CLIENT_MANAGED if may_read_data(permit) else METADATA_ONLY
     return Representation(
         table_id=table.id,
         metadata_location=table.metadata_location,
@@ -34,13 +34,13 @@ def of_load(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> 
     )
 
 
-def reads(permit: Permit[LoadTable]) -> bool:
+def may_read_data(permit: Permit[LoadTable]) -> bool:
     """Return True if the caller may read data of the table, all of it or some columns."""
     table = permit.operation.table
     return permit.holds(Can.READ_DATA, table) or permit.restriction(table) is not None
 
 
-def of_creation(
+def creation_representation(
     permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, table_id: UUID, metadata_location: str
 ) -> Representation:
     """Return the values on which the answer of a create depends. They equal those of the creator's next load."""

@@ -27,7 +27,7 @@ from gateway.storage.registry import parse_location, stored_profile
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
-Registering: TypeAlias = Permit[RegisterTable | AdoptTable | RegisterView | AdoptView]
+RegistrationPermit: TypeAlias = Permit[RegisterTable | AdoptTable | RegisterView | AdoptView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Claim:
 
 
 async def claim_of_file(
-    connection: Connection, permit: Registering, file: Location, *, replaced: UUID | None = None
+    connection: Connection, permit: RegistrationPermit, file: Location, *, replaced: UUID | None = None
 ) -> Claim:
     """Return the caller's claim on the location that contains the metadata file. `replaced` is the id of a table to
     overwrite.
@@ -62,17 +62,17 @@ async def claim_of_file(
     """
     if is_adoption(permit):
         folder = Location(file.scheme, file.authority, file.segments[:-1])
-        await refuse_taken_location(connection, folder, other_than=replaced, owners=_names(_held_by(permit)))
+        await refuse_taken_location(connection, folder, other_than=replaced, owners=_names(_principals_of(permit)))
         return Claim(None, owner_of_new(permit.actor))
-    claim = await _recorded(connection, permit, file, replaced)
+    claim = await _recorded_claim(connection, permit, file, replaced)
     if claim is None:
-        raise _refused(file)
+        raise _no_claim_error(file)
     return claim
 
 
 async def take_location(
     connection: Connection,
-    permit: Registering,
+    permit: RegistrationPermit,
     file: Location,
     location: Location,
     *,
@@ -88,19 +88,21 @@ async def take_location(
     claim = await claim_of_file(connection, permit, file, replaced=replaced)
     claim.require_same(location)
     if claim.location is None:
-        owners = _names(_held_by(permit))
+        owners = _names(_principals_of(permit))
         await refuse_taken_location(connection, location, other_than=replaced, owners=owners)
     await _refuse_folder_of_namespace(connection, permit, location)
     await retired_locations.taken_in(connection, location.text, location.overlap_key)
     return claim.owner
 
 
-def is_adoption(permit: Registering) -> bool:
+def is_adoption(permit: RegistrationPermit) -> bool:
     """Return True for a permit to adopt files anywhere below the warehouse's base location."""
     return isinstance(permit.operation, (AdoptTable, AdoptView))
 
 
-async def _recorded(connection: Connection, permit: Registering, file: Location, replaced: UUID | None) -> Claim | None:
+async def _recorded_claim(
+    connection: Connection, permit: RegistrationPermit, file: Location, replaced: UUID | None
+) -> Claim | None:
     """Return the claim by the catalog's records, or None if the file is in no location that the caller owned."""
     above = [(each.text, each.overlap_key) for each in file.ancestors()]
     place = await retired_locations.last_place(connection, above, user=permit.actor.id, replaced=replaced)
@@ -111,12 +113,12 @@ async def _recorded(connection: Connection, permit: Registering, file: Location,
     # Credential policies use the exact text of the location, not the case-folded one.
     if not location.contains(file, strict=True):
         return None
-    held = [each for each in _held_by(permit) if place.known or each.type is PrincipalType.ROLE]
-    owner = next((each for each in held if _name(each) in place.owners), None)
+    holders = [each for each in _principals_of(permit) if place.known or each.type is PrincipalType.ROLE]
+    owner = next((each for each in holders if _name(each) in place.owners), None)
     if owner is None:
         return None
     around = [each.overlap_key for each in location.ancestors()]
-    names = _names(held)
+    names = _names(holders)
     if await retired_locations.nested(connection, location.overlap_key, around):
         return None
     if await tables.location_taken(connection, location.overlap_key, around, other_than=replaced, owners=names):
@@ -124,7 +126,7 @@ async def _recorded(connection: Connection, permit: Registering, file: Location,
     return Claim(location, owner)
 
 
-def _held_by(permit: Registering) -> list[Principal]:
+def _principals_of(permit: RegistrationPermit) -> list[Principal]:
     """Return the principals whose rights the caller has: the assumed role alone, else the user and the user's roles."""
     actor = permit.actor
     if actor.assumed_role is not None:
@@ -141,7 +143,7 @@ def _names(principals: list[Principal]) -> list[str]:
     return [_name(each) for each in principals]
 
 
-def _refused(file: Location) -> NamespaceActionForbidden:
+def _no_claim_error(file: Location) -> NamespaceActionForbidden:
     """Return the same error for a taken location, a location of another owner, and an unknown one, so that it reveals
     nothing.
     """
@@ -152,7 +154,7 @@ def _refused(file: Location) -> NamespaceActionForbidden:
     )
 
 
-async def _refuse_folder_of_namespace(connection: Connection, permit: Registering, location: Location) -> None:
+async def _refuse_folder_of_namespace(connection: Connection, permit: RegistrationPermit, location: Location) -> None:
     """Raise InvalidLocation for the folder that the layout gives to a namespace: no table could be created in that
     namespace any more.
 

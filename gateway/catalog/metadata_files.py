@@ -70,15 +70,15 @@ class MetadataFiles:
         self.limits = limits or Limits()
 
     @asynccontextmanager
-    async def written(
+    async def write_one(
         self, warehouse: ResolvedWarehouse, metadata: AnyMetadata, previous: str | None
     ) -> AsyncIterator[Written]:
-        """Write one document as `all_written` does."""
-        async with self.all_written(warehouse, [(metadata, previous)]) as (written,):
+        """Write one document as `write_all` does."""
+        async with self.write_all(warehouse, [(metadata, previous)]) as (written,):
             yield written
 
     @asynccontextmanager
-    async def all_written(
+    async def write_all(
         self, warehouse: ResolvedWarehouse, documents: Sequence[tuple[AnyMetadata, str | None]]
     ) -> AsyncIterator[list[Written]]:
         """Write each document as a new file, concurrently. Yield a list of (location, uncompressed document) in order.
@@ -101,7 +101,7 @@ class MetadataFiles:
             # A cancelled request may have been in its COMMIT, so the pointer may name these files.
             raise
         except BaseException as failed:
-            await self.take_back(warehouse, locations)
+            await self.delete_unnamed(warehouse, locations)
             if isinstance(failed, BaseExceptionGroup):
                 raise failed.exceptions[0] from None
             raise
@@ -141,16 +141,16 @@ class MetadataFiles:
             raise _missing(file) from None
         return await asyncio.to_thread(decompress, data, max_bytes=self.limits.document_bytes)
 
-    async def refuse_superfluous(self, file: Location) -> None:
+    async def refuse_pending(self, file: Location) -> None:
         """Raise NotFoundException for a file that is recorded for cleanup, or not named by a pointer yet."""
         if await self._pending.noted(file.text):
             raise _missing(file)
 
-    async def keep(self, file: Location) -> None:
+    async def defer_cleanup(self, file: Location) -> None:
         """Restart the cleanup window of a file, if it is recorded for deletion: a registration is about to name it."""
         await self._pending.keep(file.text)
 
-    async def take_back(self, warehouse: ResolvedWarehouse, locations: Sequence[str]) -> None:
+    async def delete_unnamed(self, warehouse: ResolvedWarehouse, locations: Sequence[str]) -> None:
         """Delete recorded files that no pointer names. Files that cannot be deleted now remain for the sweeper."""
         if locations and await self._delete(warehouse, locations):
             await self._pending.forget(locations)

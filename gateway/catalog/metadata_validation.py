@@ -39,24 +39,24 @@ class MetadataValidator:
     def __init__(self, limits: Limits, *, small_bytes: int = SMALL_BYTES) -> None:
         self._limits = limits
         self._small_bytes = small_bytes
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(_AT_ONCE)
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    async def slot(self) -> AsyncIterator[None]:
         """Hold a slot from before the file is read until it is validated. Raises TooManyRequests (429) if none is free
         within 30 seconds.
         """
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                await self._turns.acquire()
+                await self._slots.acquire()
         except TimeoutError:
             raise TooManyRequests("Other metadata files are being examined; try again.") from None
         try:
             yield
         finally:
-            self._turns.release()
+            self._slots.release()
 
-    async def examined(self, kind: Kind, document: bytes, *, file: Location, profile: bytes) -> Examined:
+    async def validated(self, kind: Kind, document: bytes, *, file: Location, profile: bytes) -> Examined:
         """Return the validated document as it will be stored. Raises MetadataTooLarge and the other errors of
         `examine`.
         """
@@ -64,13 +64,13 @@ class MetadataValidator:
         question = Question(kind=kind, document=document, file=file.text, profile=profile, limits=self._limits)
         if len(document) <= self._small_bytes:
             return await asyncio.to_thread(examine, question)
-        answer = await _asked_elsewhere(question)
+        answer = await _examine_in_subprocess(question)
         if isinstance(answer, Refused):
             raise _error(answer)
         return answer
 
 
-async def _asked_elsewhere(question: Question) -> Answer:
+async def _examine_in_subprocess(question: Question) -> Answer:
     """Validate in a subprocess, which inherits no environment except the path of the code."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -93,8 +93,8 @@ async def _asked_elsewhere(question: Question) -> Answer:
             await process.wait()
     if process.returncode != 0:
         raise MetadataTooLarge(f"The metadata file takes more than {SECONDS} seconds, or too much memory, to be read")
-    told: Answer = msgspec.msgpack.decode(answer, type=Answer)
-    return told
+    decoded: Answer = msgspec.msgpack.decode(answer, type=Answer)
+    return decoded
 
 
 def _error(refused: Refused) -> CatalogError:

@@ -94,8 +94,8 @@ class Namespaces:
         validate_new_namespace(namespace, reserved=self._reserved, max_depth=self._max_depth)
         parent = permit.namespace(operation.parent) if isinstance(operation.parent, NamespaceRef) else None
         warehouse = parent.warehouse if parent is not None else permit.warehouse(operation.warehouse)
-        asked = operation.request.properties or {}
-        properties = {key: value for key, value in asked.items() if key not in _SYNTHETIC}
+        requested = operation.request.properties or {}
+        properties = {key: value for key, value in requested.items() if key not in _SYNTHETIC}
         self._refuse_large(properties, {})
         profile = stored_profile(warehouse.profile)
         if "location" in properties:
@@ -157,7 +157,7 @@ class Namespaces:
                 return await drop_empty(connection, permit)
 
         pending = await retry_serialization(attempt)
-        await self._delivery.deliver_or_leave(_at_once(pending))
+        await self._delivery.deliver_or_leave(_deliver_first(pending))
 
     async def update_properties(self, permit: Permit[UpdateNamespaceProperties]) -> UpdateNamespacePropertiesResponse:
         """Set and remove properties. A key in both lists is an error of status 422 (REST specification). The location
@@ -213,15 +213,15 @@ class Namespaces:
 def _updated(
     updates: Mapping[str, str], removals: Mapping[str, None], removed: Sequence[str]
 ) -> UpdateNamespacePropertiesResponse:
-    there = set(removed)
+    present = set(removed)
     return UpdateNamespacePropertiesResponse(
         updated=tuple(updates),
         removed=tuple(removed),
-        missing=tuple(key for key in removals if key not in there),
+        missing=tuple(key for key in removals if key not in present),
     )
 
 
-def _at_once(pending: Sequence[Pending]) -> Sequence[Pending]:
+def _deliver_first(pending: Sequence[Pending]) -> Sequence[Pending]:
     """Return the tuple keys that are delivered before the answer to a drop.
 
     They include all keys on the containers above the tree, which `namespace_drop.remove` returns first. Tuples on the

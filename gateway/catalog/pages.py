@@ -45,15 +45,15 @@ async def visible_page(
     if page_size is None:
         return await _everything(fetch, keep, position, after), None
     kept: list[Any] = []
-    asked = min(_FETCH, page_size + 1)
+    limit = min(_FETCH, page_size + 1)
     while True:
-        rows = await fetch(after, asked)
+        rows = await fetch(after, limit)
         for row, visible in zip(rows, await keep(rows), strict=True):
             if visible:
                 if len(kept) == page_size:
                     return kept, _token(position(kept[-1]))
                 kept.append(row)
-        if len(rows) < asked:
+        if len(rows) < limit:
             return kept, None
         last = position(rows[-1])
         after = (last.key, last.id)

@@ -25,11 +25,11 @@ from gateway.access.resolved import ResolvedNamespace, ResolvedTable
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.catalog.containers import above_table
 from gateway.catalog.credentials import require_vendable
-from gateway.catalog.location_reuse import Claim, Registering, claim_of_file, take_location
+from gateway.catalog.location_reuse import Claim, RegistrationPermit, claim_of_file, take_location
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.metadata_validation import MetadataValidator
-from gateway.catalog.tabular_creation import creation_transaction, owned, refuse_taken_name, taken
-from gateway.catalog.views import Views, taken_for_view
+from gateway.catalog.tabular_creation import creation_transaction, name_taken_error, record_ownership, refuse_taken_name
+from gateway.catalog.views import Views, view_name_taken_error
 from gateway.catalog.views import answer as view_answer
 from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
@@ -62,7 +62,7 @@ class Registrations:
         self._door = door
         self._delivery = delivery
         self._files = files
-        self._examiner = MetadataValidator(files.limits)
+        self._validator = MetadataValidator(files.limits)
         self._views = views
 
     async def table(
@@ -85,9 +85,9 @@ class Registrations:
         file, folder = _file_and_folder(profile, operation.request.metadata_location)
         claim = await self._claim(permit, file, replaced)
         # Files recorded in a table's location are remains of its commits, which delete them themselves. A commit from
-        # now on changes the table's version, which `_take_away` detects.
-        await self._files.refuse_superfluous(file)
-        found = await self._examined(Kind.TABLE, namespace, file, folder)
+        # now on changes the table's version, which `_delete_replaced` detects.
+        await self._files.refuse_pending(file)
+        found = await self._read_validated(Kind.TABLE, namespace, file, folder)
         location = parse_location(found.location)
         claim.require_same(location)
         require_vendable(profile, location)
@@ -97,7 +97,7 @@ class Registrations:
         async with creation_transaction(permit, self._database, namespace, identifier, location) as connection:
             # Locations are locked before rows, as all changes do (`changes.py`).
             await tables.hold_explicit_locations(connection)
-            gone = [] if replaced is None else await self._take_away(connection, replaced, permit.actor)
+            gone = [] if replaced is None else await self._delete_replaced(connection, replaced, permit.actor)
             owner = await take_location(
                 connection, permit, file, location, replaced=None if replaced is None else replaced.id
             )
@@ -116,13 +116,13 @@ class Registrations:
         validate_new_name(request.name, noun="view")
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier, taken_for_view)
+            await refuse_taken_name(connection, namespace, identifier, view_name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         file, folder = _file_and_folder(profile, request.metadata_location)
         claim = await self._claim(permit, file, None)
         # The last file of a dropped view can be registered until its cleanup window ends.
-        await self._files.keep(file)
-        found = await self._examined(Kind.VIEW, namespace, file, folder)
+        await self._files.defer_cleanup(file)
+        found = await self._read_validated(Kind.VIEW, namespace, file, folder)
         self._views.owners.require(permit.actor, decode_stored_view_metadata(found.document))
         location = parse_location(found.location)
         claim.require_same(location)
@@ -147,7 +147,7 @@ class Registrations:
         async with self._database.change(permit) as connection:
             still = await namespaces.held(connection, table.namespace)
             now = await tables.lock(connection, table.id) if still else None
-            if now is None or not _is_still(now.namespace_id, now.name_key, table):
+            if now is None or not _is_unmoved(now.namespace_id, now.name_key, table):
                 raise NoSuchTableException.of(permit.operation.table.identifier)
             if now.protected:
                 raise ProtectedTabularDeletionWithoutForce.of("table", permit.operation.table.identifier)
@@ -158,12 +158,14 @@ class Registrations:
         await self._delivery.deliver_or_leave(pending)
         return UnregisterTableResult(metadata_location=last.metadata_location, metadata=msgspec.Raw(last.metadata))
 
-    async def _examined(self, kind: Kind, namespace: ResolvedNamespace, file: Location, folder: Location) -> Examined:
+    async def _read_validated(
+        self, kind: Kind, namespace: ResolvedNamespace, file: Location, folder: Location
+    ) -> Examined:
         """Read and validate the metadata file: it is complete, and all its paths lie inside its own location."""
         warehouse = namespace.warehouse
-        async with self._examiner.turn():
+        async with self._validator.slot():
             document = await self._files.read(warehouse, file, folder)
-            return await self._examiner.examined(kind, document, file=file, profile=bytes(warehouse.profile))
+            return await self._validator.validated(kind, document, file=file, profile=bytes(warehouse.profile))
 
     async def _refuse_taken_name(
         self,
@@ -178,11 +180,11 @@ class Registrations:
             return
         if kind == "table" and operation.request.overwrite and permit.holds(Can.GET_METADATA, operation.table):
             raise forbidden(permit.actor, "drop_table, which overwriting is,", operation.table, ())
-        raise taken(kind, operation.table.identifier)
+        raise name_taken_error(kind, operation.table.identifier)
 
     async def _claim(
         self,
-        permit: Registering,
+        permit: RegistrationPermit,
         file: Location,
         replaced: ResolvedTable | None,
     ) -> Claim:
@@ -201,7 +203,7 @@ class Registrations:
             await self._door.require_endless(permit, Can.ADOPT_FILES, warehouse)
         return claim
 
-    async def _take_away(self, connection: Connection, replaced: ResolvedTable, actor: Actor) -> list[Pending]:
+    async def _delete_replaced(self, connection: Connection, replaced: ResolvedTable, actor: Actor) -> list[Pending]:
         """Delete the row of the table that is overwritten, and keep its files. Return the keys of the tuples to
         deliver.
 
@@ -210,7 +212,7 @@ class Registrations:
         now = await tables.lock(connection, replaced.id)
         if now is None:
             return []
-        if not _is_still(now.namespace_id, now.name_key, replaced):
+        if not _is_unmoved(now.namespace_id, now.name_key, replaced):
             raise CommitFailedException("The table to overwrite was renamed meanwhile; try again.")
         if now.version != replaced.version:
             # The other commit may be deleting the file that was read: it may have left the table's metadata log.
@@ -257,7 +259,7 @@ class Registrations:
             metadata=written[1],
             staged_by=None,
         )
-        return await owned(connection, permit.actor, ObjectType.TABLE, id, namespace, owner=owner)
+        return await record_ownership(connection, permit.actor, ObjectType.TABLE, id, namespace, owner=owner)
 
 
 def _file_and_folder(profile: StorageProfile, text: str) -> tuple[Location, Location]:
@@ -269,5 +271,5 @@ def _file_and_folder(profile: StorageProfile, text: str) -> tuple[Location, Loca
     return file, folder
 
 
-def _is_still(namespace_id: UUID, name_key: str, table: ResolvedTable) -> bool:
+def _is_unmoved(namespace_id: UUID, name_key: str, table: ResolvedTable) -> bool:
     return namespace_id == table.namespace.id and name_key == fold(table.identifier.name)

@@ -15,7 +15,7 @@ from gateway.access.permit import Permit
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedView
 from gateway.catalog.containers import above_table
-from gateway.catalog.tabular_creation import spoken
+from gateway.catalog.tabular_creation import kind_text
 from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
@@ -81,7 +81,7 @@ class Renames:
         *,
         noun: str,
     ) -> None:
-        validate_new_name(destination.name, noun=spoken(noun))
+        validate_new_name(destination.name, noun=kind_text(noun))
         if to.id != moved.namespace.id:
             # From now on the permanent rights of the new namespace apply to the object.
             await self._door.require_endless(permit, Can.MOVE, permit.operation.source)
@@ -91,12 +91,12 @@ class Renames:
                 steps = await self._record(connection, moved, source, to, destination)
         except namespaces.NamespaceGone as gone:
             if gone.id != to.id:
-                raise _gone(moved, source) from gone
+                raise _not_found(moved, source) from gone
             raise NoSuchNamespaceException.of(destination.namespace) from gone
         except tables.Clash as clash:
             async with self._database.read() as connection:
                 kind = await tables.name_taken(connection, to.id, destination.name) or noun
-            raise AlreadyExistsException.rename(source, destination, taken_by=spoken(kind).capitalize()) from clash
+            raise AlreadyExistsException.rename(source, destination, taken_by=kind_text(kind).capitalize()) from clash
         await self._deliver(steps)
 
     async def _record(
@@ -110,7 +110,7 @@ class Renames:
         await namespaces.hold(connection, moved.namespace, to)
         now = await tables.lock(connection, moved.id)
         if now is None or (now.namespace_id, now.name_key) != (moved.namespace.id, fold(moved.identifier.name)):
-            raise _gone(moved, source)
+            raise _not_found(moved, source)
         await tables.move(connection, moved.id, namespace_id=to.id, name=destination.name)
         if to.id == moved.namespace.id:
             return ()
@@ -136,7 +136,7 @@ class Renames:
             ) from outage
 
 
-def _gone(moved: Moved, source: TableIdentifier) -> CatalogError:
+def _not_found(moved: Moved, source: TableIdentifier) -> CatalogError:
     """Return the error for an object that was dropped or renamed since the decision."""
     match moved:
         case ResolvedTable():

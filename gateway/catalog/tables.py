@@ -23,14 +23,14 @@ from gateway.catalog.credentials import Credentials, VendResult, require_vendabl
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.etags import Tagged
 from gateway.catalog.lists import Lists
-from gateway.catalog.loads import of_creation, of_load, reads
+from gateway.catalog.loads import creation_representation, load_representation, may_read_data
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.offloading import offload
 from gateway.catalog.tabular_creation import (
     claim_location,
     creation_transaction,
-    owned,
-    place,
+    location_of_new,
+    record_ownership,
     refuse_chosen_location,
     refuse_taken_location,
     refuse_taken_name,
@@ -99,7 +99,7 @@ class Tables:
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
             await refuse_taken_name(connection, namespace, identifier)
-        location = place(profile, namespace, identifier.name, id, request.location)
+        location = location_of_new(profile, namespace, identifier.name, id, request.location)
         require_vendable(profile, location)
         metadata = self._first_metadata(permit, id, location)
         require_inside(profile, location, location_properties(metadata))
@@ -112,14 +112,16 @@ class Tables:
         permit.trail.tell(table_id=str(id), namespace_id=str(namespace.id), location=location.text)
         if request.stage_create:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=None)
-            handed = await self._credentials.for_creation(permit, vend, location.text)
-            return Tagged("", answer(None, encode_table_metadata(metadata), handed))
-        async with self._files.written(warehouse, metadata, None) as written:
+            vended_result = await self._credentials.for_creation(permit, vend, location.text)
+            return Tagged("", answer(None, encode_table_metadata(metadata), vended_result))
+        async with self._files.write_one(warehouse, metadata, None) as written:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=written)
         self._documents.keep(id, *written)
-        handed = await self._credentials.for_creation(permit, vend, location.text)
-        same = of_creation(permit, vend, id, written[0])
-        return Tagged(same.tag(permit.resolution.now, handed.expires_at), answer(*written, handed))
+        vended_result = await self._credentials.for_creation(permit, vend, location.text)
+        representation = creation_representation(permit, vend, id, written[0])
+        return Tagged(
+            representation.tag(permit.resolution.now, vended_result.expires_at), answer(*written, vended_result)
+        )
 
     async def load(self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Tagged:
         """Return the current metadata as stored, with credentials if the caller requests them and may have them.
@@ -134,32 +136,32 @@ class Tables:
         """
         ref = permit.operation.table
         table = permit.table(ref)
-        same = of_load(permit, vend)
+        representation = load_representation(permit, vend)
         now = permit.resolution.now
-        confirmed = same.confirmed(permit.operation.options.known, now)
+        confirmed = representation.confirmed(permit.operation.options.known, now)
         if confirmed is not None:
             permit.trail.tell(confirmed="not modified")
             permit.trail.keep_as_read()
             return Tagged(confirmed, None)
         document = await self._document(permit)
-        same = replace(same, metadata_location=document.metadata_location)
+        representation = replace(representation, metadata_location=document.metadata_location)
         restriction = permit.restriction(ref)
         if restriction is not None:
             await _require_same_columns(table.id, restriction, document)
         if vend is not None:
-            handed = await self._credentials.for_load(vend)
-        elif reads(permit):
-            handed = self._credentials.place_only(table.warehouse)
+            vended_result = await self._credentials.for_load(vend)
+        elif may_read_data(permit):
+            vended_result = self._credentials.without_keys(table.warehouse)
         else:
-            handed = VendResult({})
+            vended_result = VendResult({})
         text = document.text
         if permit.operation.options.snapshots is SnapshotsMode.REFS:
             text = await offload(lambda: referenced_document(document.text), size=len(text))
-        body = answer(document.metadata_location, text, handed)
-        told = told_with_load(permit.obligations, str(table.id))
-        if told:
-            body = msgspec.structs.replace(body, read_restrictions=msgspec.Raw(told))
-        return Tagged(same.tag(now, handed.expires_at), body)
+        body = answer(document.metadata_location, text, vended_result)
+        restrictions = told_with_load(permit.obligations, str(table.id))
+        if restrictions:
+            body = msgspec.structs.replace(body, read_restrictions=msgspec.Raw(restrictions))
+        return Tagged(representation.tag(now, vended_result.expires_at), body)
 
     async def committed(self, permit: Permit[LoadTable]) -> CommitTableResponse:
         """Return the current state in the format of a commit's answer."""
@@ -195,8 +197,8 @@ class Tables:
         metadata = self._first_metadata(permit, row.id, location)
         permit.trail.tell(table_id=str(row.id), location=location.text, repeated="true")
         await permit.trail.commit()
-        handed = await self._credentials.for_creation(permit, vend, location.text)
-        return Tagged("", answer(None, encode_table_metadata(metadata), handed))
+        vended_result = await self._credentials.for_creation(permit, vend, location.text)
+        return Tagged("", answer(None, encode_table_metadata(metadata), vended_result))
 
     async def exists(self, permit: Permit[TableExists]) -> None:
         """Do nothing: the permit proves that the table exists and is visible to the caller."""
@@ -264,7 +266,7 @@ class Tables:
             )
             pending: list[Pending] = []
             if written is not None:
-                pending = await owned(connection, permit.actor, ObjectType.TABLE, id, namespace)
+                pending = await record_ownership(connection, permit.actor, ObjectType.TABLE, id, namespace)
             else:
                 await tasks.add(
                     connection,
@@ -295,13 +297,13 @@ async def _require_same_columns(table: UUID, restriction: ReadableColumns, docum
         raise unavailable(False)
 
 
-def answer(metadata_location: str | None, metadata: bytes, handed: VendResult) -> LoadTableResult:
+def answer(metadata_location: str | None, metadata: bytes, vended_result: VendResult) -> LoadTableResult:
     """Build the answer of a load. The metadata is included as stored, without decoding."""
     return LoadTableResult(
         metadata_location=metadata_location,
         metadata=msgspec.Raw(metadata),
-        config=handed.config,
-        storage_credentials=handed.credentials,
+        config=vended_result.config,
+        storage_credentials=vended_result.credentials,
     )
 
 

@@ -34,50 +34,55 @@ from gateway.scope.layout import FullHierarchyLayout, default_location
 from gateway.scope.location import Location
 from gateway.scope.profile import StorageProfile
 
-Told: TypeAlias = Callable[[str, TableIdentifier], CatalogError]
+NameTakenError: TypeAlias = Callable[[str, TableIdentifier], CatalogError]
 """A function from (kind of the existing object, requested identifier) to the error for a taken name."""
 
-Making: TypeAlias = (
+CreationPermit: TypeAlias = (
     Permit[CreateTable | RegisterTable | AdoptTable]
     | Permit[CreateView | RegisterView | AdoptView]
     | Permit[CreateGenericTable | AdoptGenericTable]
 )
 
 
-def spoken(kind: str) -> str:
+def kind_text(kind: str) -> str:
     """Return the kind of a row as readable text: `generic table`."""
     return kind.replace("_", " ")
 
 
-def taken(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
+def name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
     """Return the error for a taken table name, with the text of Iceberg's REST compatibility kit."""
     if kind != "table":
-        return AlreadyExistsException(f"{spoken(kind).capitalize()} with same name already exists: {identifier.dotted}")
+        return AlreadyExistsException(
+            f"{kind_text(kind).capitalize()} with same name already exists: {identifier.dotted}"
+        )
     return AlreadyExistsException(f"Table already exists: {identifier.dotted}")
 
 
 async def refuse_taken_name(
-    connection: Connection, namespace: ResolvedNamespace, identifier: TableIdentifier, told: Told = taken
+    connection: Connection,
+    namespace: ResolvedNamespace,
+    identifier: TableIdentifier,
+    error_for: NameTakenError = name_taken_error,
 ) -> None:
-    """Raise the error of `told` if the name is taken. The unique index of the insert decides finally."""
+    """Raise the error of `error_for` if the name is taken. The unique index of the insert decides finally."""
     kind = await tables.name_taken(connection, namespace.id, identifier.name)
     if kind is not None:
-        raise told(kind, identifier)
+        raise error_for(kind, identifier)
 
 
 @asynccontextmanager
 async def creation_transaction(
-    permit: Making,
+    permit: CreationPermit,
     database: Database,
     namespace: ResolvedNamespace,
     identifier: TableIdentifier,
     location: Location,
-    told: Told = taken,
+    error_for: NameTakenError = name_taken_error,
 ) -> AsyncIterator[Connection]:
     """Open a transaction of `database` in which the namespace cannot be dropped or moved.
 
-    Raises NoSuchNamespaceException if it was dropped meanwhile. For a unique violation, raises the error of `told` if
-    the name is taken, or else LocationAlreadyTaken.
+    Raises NoSuchNamespaceException if it was dropped meanwhile. For a unique violation, raises the error of `error_for`
+    if the name is taken, or else LocationAlreadyTaken.
     """
     try:
         async with database.change(permit) as connection:
@@ -87,11 +92,11 @@ async def creation_transaction(
         raise NoSuchNamespaceException.of(identifier.namespace) from gone
     except tables.Clash as clash:
         async with database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier, told)
+            await refuse_taken_name(connection, namespace, identifier, error_for)
         raise LocationAlreadyTaken(f"Location is taken: {location.text}") from clash
 
 
-async def owned(
+async def record_ownership(
     connection: Connection,
     actor: Actor,
     type: ObjectType,
@@ -114,7 +119,7 @@ async def owned(
     )
 
 
-def place(
+def location_of_new(
     profile: StorageProfile, namespace: ResolvedNamespace, name: str, id: UUID, requested: str | None
 ) -> Location:
     """Return the location of a new table: the requested one, or the default, which contains its UUID. Raises

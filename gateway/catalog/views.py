@@ -19,7 +19,7 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.access.tuples import Principal
-from gateway.catalog.commit_retry import CommitQueue, LostRace, learn_outcome, until_won
+from gateway.catalog.commit_retry import CommitQueue, LostRace, determine_outcome, retry_lost_races
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles, own_files
@@ -28,12 +28,12 @@ from gateway.catalog.tables import now_ms
 from gateway.catalog.tabular_creation import (
     claim_location,
     creation_transaction,
-    owned,
-    place,
+    location_of_new,
+    name_taken_error,
+    record_ownership,
     refuse_chosen_location,
     refuse_taken_location,
     refuse_taken_name,
-    taken,
 )
 from gateway.catalog.view_owners import ViewOwners
 from gateway.db import pending_files, retired_locations, tables, views
@@ -76,7 +76,7 @@ class Views:
         self._documents = documents
         self.owners = owners
         self._lists = lists
-        self._turns = CommitQueue(turns)
+        self._queue = CommitQueue(turns)
         self._database = database
         self._delivery = delivery
         self._files = files
@@ -96,10 +96,10 @@ class Views:
         validate_new_name(request.name, noun="view")
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier, taken_for_view)
+            await refuse_taken_name(connection, namespace, identifier, view_name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         id = uuid7()
-        location = place(profile, namespace, identifier.name, id, request.location)
+        location = location_of_new(profile, namespace, identifier.name, id, request.location)
         metadata = new_view_metadata(
             request, view_uuid=id, location=location.text, now_ms=now_ms(permit), limits=self._files.limits
         )
@@ -109,7 +109,7 @@ class Views:
             refuse_chosen_location(profile, location)
             await self._refuse_taken_location_and_empty(namespace, location)
         permit.trail.tell(view_id=str(id), location=location.text)
-        async with self._files.written(namespace.warehouse, metadata, None) as written:
+        async with self._files.write_one(namespace.warehouse, metadata, None) as written:
 
             async def take(connection: Connection) -> None:
                 await pending_files.hold(connection, [written[0]])
@@ -143,7 +143,7 @@ class Views:
         async def attempt(again: bool) -> LoadViewResult:
             return await self._attempt(permit, await self._reread(permit, first) if again else first)
 
-        return await until_won(self._turns, [first.id], attempt)
+        return await retry_lost_races(self._queue, [first.id], attempt)
 
     async def drop(self, permit: Permit[DropView]) -> None:
         """Drop the view (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
@@ -176,7 +176,7 @@ class Views:
         location and returns the owner, None for the caller.
         """
         async with creation_transaction(
-            permit, self._database, namespace, identifier, location, taken_for_view
+            permit, self._database, namespace, identifier, location, view_name_taken_error
         ) as connection:
             owner = await take(connection)
             await tables.create(
@@ -193,7 +193,7 @@ class Views:
                 metadata=written[1],
                 staged_by=None,
             )
-            pending = await owned(connection, permit.actor, ObjectType.VIEW, id, namespace, owner=owner)
+            pending = await record_ownership(connection, permit.actor, ObjectType.VIEW, id, namespace, owner=owner)
         await self._delivery.deliver_or_leave(pending)
 
     async def _attempt(self, permit: Permit[CommitView], view: ResolvedView) -> LoadViewResult:
@@ -217,14 +217,14 @@ class Views:
             async with self._database.change(permit):
                 pass
             return answer(document.metadata_location, document.text)
-        location = await self._place(view, outcome)
-        async with self._files.written(view.warehouse, outcome.metadata, view.metadata_location) as written:
+        location = await self._new_location(view, outcome)
+        async with self._files.write_one(view.warehouse, outcome.metadata, view.metadata_location) as written:
             try:
                 await self._swap(permit, view, location, written)
             except tables.Clash as clash:
                 raise LocationAlreadyTaken(f"Location is taken: {location.text}") from clash
             except CommitUnknown as unknown:
-                await learn_outcome(
+                await determine_outcome(
                     self._database, permit, view.id, from_version=view.version, written=written[0], unknown=unknown
                 )
         return answer(*written)
@@ -247,11 +247,11 @@ class Views:
                 metadata=written[1],
             ):
                 raise LostRace
-            await _note_superfluous(connection, view)
+            await _record_for_cleanup(connection, view)
             if location.text != view.location:
                 await retired_locations.retired_by(connection, view.id, permit.actor.id)
 
-    async def _place(self, view: ResolvedView, outcome: ViewCommitOutcome) -> Location:
+    async def _new_location(self, view: ResolvedView, outcome: ViewCommitOutcome) -> Location:
         """Return the location of the view after the commit. Raises an error unless a new location is below the base,
         free and empty, and path properties lie inside the location.
         """
@@ -278,7 +278,7 @@ class Views:
         return now
 
 
-async def _note_superfluous(connection: Connection, view: ResolvedView) -> None:
+async def _record_for_cleanup(connection: Connection, view: ResolvedView) -> None:
     """Record the view's previous metadata file for cleanup: a view has no metadata log, so nothing names this file any
     more. The file of a registered view may lie outside of its location; then it is kept.
     """
@@ -287,13 +287,13 @@ async def _note_superfluous(connection: Connection, view: ResolvedView) -> None:
         await pending_files.add(connection, view.warehouse.id, last)
 
 
-def taken_for_view(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
+def view_name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
     """Return the error for a taken view name, with the text of Iceberg's REST compatibility kit."""
     if kind == "view":
         return AlreadyExistsException.view(identifier)
     if kind == "table":
         return AlreadyExistsException.table_where_view_wanted(identifier)
-    return taken(kind, identifier)
+    return name_taken_error(kind, identifier)
 
 
 def answer(metadata_location: str, metadata: bytes) -> LoadViewResult:

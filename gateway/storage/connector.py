@@ -37,13 +37,13 @@ from gateway.scope.endpoint import EndpointRules, refuse_address
 from gateway.scope.errors import InvalidStorageProfile
 from gateway.storage.name_lookup import NameLookup
 from gateway.storage.proxy_streams import (
-    ClientLeft,
+    ClientDisconnected,
     ClientProtocol,
     Streams,
     close_streams,
     exchange,
     tunnel,
-    while_present,
+    while_connected,
 )
 from gateway.storage.relay import MAX_HEAD, Head, Malformed, read_head
 
@@ -162,8 +162,8 @@ class Connector:
             loop.run_until_complete(asyncio.gather(*under_way, return_exceptions=True))
             loop.close()
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: asyncio.Event) -> None:
-        task = asyncio.get_running_loop().create_task(self._serve((reader, writer), left))
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, disconnected: asyncio.Event) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve((reader, writer), disconnected))
         self._serving.add(task)
         self._unauthenticated[task] = None
         task.add_done_callback(lambda done: self._forget(done, writer))
@@ -176,23 +176,23 @@ class Connector:
         self._unauthenticated.pop(task, None)
         writer.transport.abort()  # A task that was cancelled before its first step has not closed it.
 
-    async def _serve(self, client: Streams, left: asyncio.Event) -> None:
+    async def _serve(self, client: Streams, disconnected: asyncio.Event) -> None:
         """Serve one connection of a client until either side ends it."""
         upstream: list[Streams] = []
         try:
-            await self._serve_requests(client, left, upstream)
+            await self._serve_requests(client, disconnected, upstream)
         except _Refused as refused:
             await _answer(client[1], 400, str(refused))
         except _Unreachable as unreachable:
             _log.info("endpoint.failed", error=str(unreachable))
             await _answer(client[1], 502, "the endpoint could not be reached")
-        except (ClientLeft, Malformed, asyncio.IncompleteReadError, OSError, ValueError) as ended:
+        except (ClientDisconnected, Malformed, asyncio.IncompleteReadError, OSError, ValueError) as ended:
             # The client sees the same as without a proxy: its connection ends in the middle of a message.
             _log.debug("exchange.ended", error=type(ended).__name__)
         finally:
             await close_streams(client, *upstream)
 
-    async def _serve_requests(self, client: Streams, left: asyncio.Event, upstream: list[Streams]) -> None:
+    async def _serve_requests(self, client: Streams, disconnected: asyncio.Event, upstream: list[Streams]) -> None:
         """Serve the requests of one connection. `upstream` holds the open connection to the endpoint `reached`."""
         reached = ""
         async with asyncio.timeout(self._head_seconds):
@@ -215,7 +215,7 @@ class Connector:
                     await close_streams(*upstream)
                     upstream[:] = [await self._reach(endpoint)]
                     reached = endpoint
-                if not await while_present(left, exchange(head, start, client, upstream[0])):
+                if not await while_connected(disconnected, exchange(head, start, client, upstream[0])):
                     return
             head = await read_head(client[0])
 

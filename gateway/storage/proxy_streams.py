@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from gateway.storage.relay import MAX_HEAD, Head, copy_until_end, relay_body, relay_response
 
-__all__ = ["ClientLeft", "ClientProtocol", "Streams", "close_streams", "exchange", "tunnel", "while_present"]
+__all__ = ["ClientDisconnected", "ClientProtocol", "Streams", "close_streams", "exchange", "tunnel", "while_connected"]
 
 CLOSE_SECONDS: Final = 2.0
 _HOP_FIELDS: Final = frozenset({b"proxy-authorization", b"proxy-connection"})
@@ -18,7 +18,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _T = TypeVar("_T")
 
 
-class ClientLeft(Exception):
+class ClientDisconnected(Exception):
     """The client closed its connection before the answer was complete."""
 
 
@@ -27,33 +27,35 @@ class ClientProtocol(asyncio.StreamReaderProtocol):
 
     def __init__(self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter, asyncio.Event], None]) -> None:
         """`serve` is called with reader, writer and the event of the disconnect. It must keep the reader alive."""
-        left = asyncio.Event()
-        super().__init__(asyncio.StreamReader(limit=MAX_HEAD), lambda reader, writer: serve(reader, writer, left))
-        self._left = left
+        disconnected = asyncio.Event()
+        super().__init__(
+            asyncio.StreamReader(limit=MAX_HEAD), lambda reader, writer: serve(reader, writer, disconnected)
+        )
+        self._disconnected = disconnected
 
     def eof_received(self) -> bool:
         """Set the event when the client closes its sending side."""
-        self._left.set()
+        self._disconnected.set()
         return bool(super().eof_received())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Set the event when the connection is gone."""
-        self._left.set()
+        self._disconnected.set()
         super().connection_lost(exc)
 
 
-async def while_present(left: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of `work`. Cancel it and raise ClientLeft if the client disconnects first."""
-    working, leaving = asyncio.create_task(work), asyncio.create_task(left.wait())
+async def while_connected(disconnected: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T:
+    """Return the result of `work`. Cancel it and raise ClientDisconnected if the client disconnects first."""
+    working, waiting = asyncio.create_task(work), asyncio.create_task(disconnected.wait())
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise ClientLeft
+            raise ClientDisconnected
         return working.result()
     finally:
         working.cancel()
-        leaving.cancel()
-        await asyncio.gather(working, leaving, return_exceptions=True)
+        waiting.cancel()
+        await asyncio.gather(working, waiting, return_exceptions=True)
 
 
 async def exchange(head: Head, start: bytes, client: Streams, store: Streams) -> bool:

@@ -82,7 +82,7 @@ class DriftKeeper:
         self._observer = observer
         self._external = external
 
-    async def wants(self, keys: Sequence[TupleKey]) -> dict[TupleKey, datetime | None]:
+    async def desired(self, keys: Sequence[TupleKey]) -> dict[TupleKey, datetime | None]:
         """Return the keys that the rows require now, with their expiry (None: no expiry). Changes in progress are not
         considered.
         """
@@ -92,7 +92,7 @@ class DriftKeeper:
                 found.update(await wanted(connection, keys[start : start + BATCH]))
         return found
 
-    async def judge(
+    async def verify(
         self, suspects: Sequence[TupleKey], strange: Sequence[StoredTuple] = (), *, quietly: bool = False
     ) -> list[Finding]:
         """Return the confirmed findings among suspect keys and `strange` tuples, which are no keys of the gateway.
@@ -105,12 +105,12 @@ class DriftKeeper:
             await self._move_revisions(findings)
         keys = list(dict.fromkeys(suspects))
         for start in range(0, len(keys), BATCH):
-            findings += await self._judge_batch(keys[start : start + BATCH], quietly)
+            findings += await self._verify_batch(keys[start : start + BATCH], quietly)
         if not quietly:
-            self._tell(findings)
+            self._report(findings)
         return findings
 
-    def _tell(self, findings: Sequence[Finding]) -> None:
+    def _report(self, findings: Sequence[Finding]) -> None:
         for finding in findings:
             if finding.kind is Kind.UNKNOWN:
                 _log.info("drift.unknown_found", tuple=finding.text)
@@ -118,16 +118,16 @@ class DriftKeeper:
                 self._observer.drift_found(finding.kind.value)
                 _log.warning("drift.found", kind=finding.kind.value, tuple=finding.text)
 
-    async def _judge_batch(self, keys: Sequence[TupleKey], quietly: bool) -> list[Finding]:
+    async def _verify_batch(self, keys: Sequence[TupleKey], quietly: bool) -> list[Finding]:
         async with self._database.transaction() as connection:
             await outbox.lock_keys(connection, keys)
             busy = await drift.pending(connection, keys)
             free = [key for key in keys if key not in busy]
-            wants = await wanted(connection, free)
+            desired = await wanted(connection, free)
             present = await self._read(free)
             moment = await drift.now(connection)
-            judged = (finding_of(key, present.get(key), key in wants, wants.get(key), moment) for key in free)
-            findings = [finding for finding in judged if finding is not None]
+            verified = (finding_of(key, present.get(key), key in desired, desired.get(key), moment) for key in free)
+            findings = [finding for finding in verified if finding is not None]
             if findings:
                 # The last read must be this one. A change committed since the rows were read has its keys in the
                 # outbox, and they cannot be delivered while the keys are locked here. So rows and tuples may be from
@@ -140,12 +140,12 @@ class DriftKeeper:
 
     async def _read(self, keys: Sequence[TupleKey]) -> dict[TupleKey, StoredTuple]:
         """Return those of `keys` that are in OpenFGA. Each is a separate call: the API cannot read several."""
-        room = asyncio.Semaphore(_READS_AT_ONCE)
+        slots = asyncio.Semaphore(_READS_AT_ONCE)
 
         async def one(key: TupleKey) -> tuple[TupleKey, StoredTuple | None]:
-            asked = bare(key)
-            async with room:
-                reading = self._client.read(user=asked.user, relation=asked.relation, object=asked.object)
+            plain_key = bare(key)
+            async with slots:
+                reading = self._client.read(user=plain_key.user, relation=plain_key.relation, object=plain_key.object)
                 found = [each async for each in reading]
             return key, read_back(found[0]) if found else None
 
@@ -175,24 +175,24 @@ class DriftKeeper:
         operation = RepairDrift(
             tuples=tuple(finding.text for finding in findings), kinds=tuple(finding.kind.value for finding in findings)
         )
-        judged: list[tuple[Finding, Mended]] = []
+        verified: list[tuple[Finding, Mended]] = []
         async with admitted(self._door, task, str(run), operation) as permit:
             async with self._database.change(permit) as connection:
                 await outbox.lock_keys(connection, [finding.key for finding in findings if finding.key is not None])
                 follows: dict[TupleKey, None] = {}
                 for finding in findings:
                     action, more = await self._decide(connection, finding)
-                    judged.append((finding, action))
+                    verified.append((finding, action))
                     follows.update(dict.fromkeys(more))
-                mended = [each.key for each, action in judged if each.key is not None and action is not Mended.LEFT]
+                mended = [each.key for each, action in verified if each.key is not None and action is not Mended.LEFT]
                 derived = [key for key in follows if key not in mended]
                 pending = await _enqueue(connection, mended, takes_away=True)
                 pending += await _enqueue(connection, derived, takes_away=False)
-                permit.trail.tell(tuples="\n".join(f"{each.text}: {each.kind} {action}" for each, action in judged))
-            await self._make_so([finding for finding, action in judged if action is not Mended.LEFT], pending)
-        return judged
+                permit.trail.tell(tuples="\n".join(f"{each.text}: {each.kind} {action}" for each, action in verified))
+            await self._apply([finding for finding, action in verified if action is not Mended.LEFT], pending)
+        return verified
 
-    async def _make_so(self, findings: Sequence[Finding], pending: Sequence[outbox.Pending]) -> None:
+    async def _apply(self, findings: Sequence[Finding], pending: Sequence[outbox.Pending]) -> None:
         """Apply the decided repairs to OpenFGA, and change the revisions again."""
         if strange := [finding.raw for finding in findings if finding.key is None]:
             await self._client.write(deletes=strange)
@@ -299,7 +299,7 @@ async def _enqueue(connection: Connection, keys: Sequence[TupleKey], *, takes_aw
     )
 
 
-def a_run() -> UUID:
+def new_run_id() -> UUID:
     """Return a new id of a drift check, which its audit records share."""
     run: UUID = uuid7()
     return run

@@ -35,7 +35,7 @@ class NotAllReadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class KeyChange:
+class RotationResult:
     """The number of stored credentials, of those that were re-encrypted, and of those that are not encrypted with the
     first key in the current format.
     """
@@ -54,7 +54,7 @@ class KeyChange:
         return f"{self.stored} stored credentials: {self.sealed} sealed anew, {self.left} need the other key still"
 
 
-class SealAnew:
+class KeyRotation:
     """A rotation. `sealer` encrypts with the first key and decrypts with each."""
 
     def __init__(self, *, database: Database, door: Door, sealer: Sealer, batch: int = BATCH) -> None:
@@ -63,20 +63,20 @@ class SealAnew:
         self._sealer = sealer
         self._batch = batch
 
-    async def run(self, *, seal: bool) -> KeyChange:
+    async def run(self, *, seal: bool) -> RotationResult:
         """Check all credentials. With `seal`, re-encrypt those that need it.
 
         Raises NotAllReadable before anything is changed, the door's refusals, and the errors of outages.
         """
-        stored, left = await self._look()
+        stored, left = await self._count()
         if not seal or not left:
-            return KeyChange(stored, 0, left)
-        sealed = await self._seal()
+            return RotationResult(stored, 0, left)
+        sealed = await self._seal_outdated()
         # Checked again: a gateway whose first key is the other one may have stored a credential meanwhile.
-        stored, left = await self._look()
-        return KeyChange(stored, sealed, left)
+        stored, left = await self._count()
+        return RotationResult(stored, sealed, left)
 
-    async def _look(self) -> tuple[int, int]:
+    async def _count(self) -> tuple[int, int]:
         stored, left, unreadable = 0, 0, list[UUID]()
         async for rows in self._pages():
             stored += len(rows)
@@ -95,18 +95,18 @@ class SealAnew:
             )
         return stored, left
 
-    async def _seal(self) -> int:
+    async def _seal_outdated(self) -> int:
         run, done = uuid7(), 0
         async for rows in self._pages():
-            wanting = [(id, sealed) for id, sealed in rows if not self._sealer.sealed_with_first(sealed)]
-            if not wanting:
+            outdated = [(id, sealed) for id, sealed in rows if not self._sealer.sealed_with_first(sealed)]
+            if not outdated:
                 continue
-            operation = ChangeEncryptionKey(tuple(str(id) for id, _ in wanting))
+            operation = ChangeEncryptionKey(tuple(str(id) for id, _ in outdated))
             async with (
                 admitted(self._door, TASK, str(run), operation) as permit,
                 self._database.change(permit) as connection,
             ):
-                for id, sealed in wanting:
+                for id, sealed in outdated:
                     fresh = self._sealer.seal(self._sealer.open(sealed))
                     done += await secrets.seal_anew(connection, id, before=sealed, sealed=fresh)
             _log.info("secrets.sealed_anew", secrets=done)

@@ -70,11 +70,11 @@ STEPS: Final[Mapping[str, Sequence[TupleStep]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of the same checks with two models. `asked` is their number. `gained` and `lost` describe the
+    """The result of the same checks with two models. `checked` is their number. `gained` and `lost` describe the
     differences from old to new: principal, relation and object.
     """
 
-    asked: int
+    checked: int
     gained: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
@@ -157,7 +157,7 @@ class Models:
             now, holders = await models.newest_holders(connection, limit=limit)
         gained: list[str] = []
         lost: list[str] = []
-        asked = 0
+        checked = 0
         old, new = self._client(active.store_id, active.model_id), self._client(active.store_id, target)
         try:
             for principal, on in holders:
@@ -166,15 +166,15 @@ class Models:
                     FgaRelationships(old).check(_as_actor(principal), questions, now=now),
                     FgaRelationships(new).check(_as_actor(principal), questions, now=now),
                 )
-                asked += len(questions)
+                checked += len(questions)
                 for question, was, becomes in zip(questions, before, after, strict=True):
                     if was != becomes:
-                        told = f"{principal.type} {principal.id}: {question.relation} on {on.type} {on.id}"
-                        (gained if becomes else lost).append(told)
+                        difference = f"{principal.type} {principal.id}: {question.relation} on {on.type} {on.id}"
+                        (gained if becomes else lost).append(difference)
         finally:
             await old.aclose()
             await new.aclose()
-        return Comparison(asked, tuple(gained), tuple(lost))
+        return Comparison(checked, tuple(gained), tuple(lost))
 
     async def migrate(self, *, by: str, target: str | None = None) -> str:
         """Activate the recorded model `target`, the newest if None. Return its id. An interrupted call can be repeated.
@@ -192,7 +192,7 @@ class Models:
         # contained these tuples only, all other grants would look revoked.
         if active is None or active.store_id == chosen.store_id:
             for step in self._steps.get(chosen.version, ()):
-                await self._do(step, chosen)
+                await self._run_step(step, chosen)
         await self._switch(to=chosen.model_id, expected=active.model_id if active else None, by=by)
         return chosen.model_id
 
@@ -228,7 +228,7 @@ class Models:
         if expected is not None:
             await asyncio.sleep(2 * self._noticed_within)
 
-    async def _do(self, step: TupleStep, model: RecordedModel) -> None:
+    async def _run_step(self, step: TupleStep, model: RecordedModel) -> None:
         """Write the tuples of a step with the new model, page by page from the recorded cursor."""
         client = self._client(model.store_id, model.model_id)
 

@@ -25,7 +25,7 @@ from gateway.db.engine import Database
 from gateway.db.tasks import Queue
 from gateway.fga.client import FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
-from gateway.tasks.drift import BATCH, DriftKeeper, a_run
+from gateway.tasks.drift import BATCH, DriftKeeper, new_run_id
 from gateway.tasks.drift_findings import Finding, Kind, Mended
 from gateway.tasks.system_admission import admitted
 
@@ -68,7 +68,7 @@ class Comparison:
         return "; ".join(part for part in (f"{self.tuples} tuples: {found}", mended, waiting) if part)
 
 
-class NothingToGoBy(Exception):
+class EmptyStore(Exception):
     """OpenFGA is empty, so it does not show which grants were revoked."""
 
 
@@ -90,15 +90,15 @@ class Reconcile:
         self._keeper = keeper
 
     async def require_some_grants(self) -> None:
-        """Raise NothingToGoBy for an empty store: every grant would be treated as revoked."""
+        """Raise EmptyStore for an empty store: every grant would be treated as revoked."""
         async for _ in self._client.read():
             return
-        raise NothingToGoBy(
+        raise EmptyStore(
             "OpenFGA holds no relationship at all, it is new or was emptied: it cannot tell what was revoked since the "
             "backup. Use `--restored give-back`."
         )
 
-    async def forget_what_was_under_way(self) -> int:
+    async def discard_pending_work(self) -> int:
         """Empty the outbox of a restored database and delay its deleting tasks, before the comparison. Return the
         number of delayed tasks.
 
@@ -116,7 +116,7 @@ class Reconcile:
         `tell` is called with each finding, `beat` after each page. Raises the door's refusals and the errors of
         outages.
         """
-        run = a_run()
+        run = new_run_id()
         comparison = Comparison()
         operation = CompareTuples(repairs=repair)
         async with admitted(self._door, TASK, str(run), operation):
@@ -142,24 +142,24 @@ class Reconcile:
             comparison.tuples += len(page)
             digests.add(page)
             keys = [each.key for each in page if each.key is not None]
-            wants = await self._keeper.wants(keys)
+            desired = await self._keeper.desired(keys)
             suspects = [
                 each.key
                 for each in page
                 if each.key is not None
-                and not (each.key in wants and each.plain and each.expires_at == wants[each.key])
+                and not (each.key in desired and each.plain and each.expires_at == desired[each.key])
             ]
             strange = [each for each in page if each.key is None]
-            yield await self._keeper.judge(suspects, strange, quietly=not repair)
+            yield await self._keeper.verify(suspects, strange, quietly=not repair)
         for source in Source:
             after: str | None = None
             while True:
                 async with self._database.read() as connection:
                     candidates = await drift.candidates(connection, source, after=after, limit=_ROWS)
                 absent = [key for key in candidates.keys if key not in digests]
-                missing = list(await self._keeper.wants(absent))
+                missing = list(await self._keeper.desired(absent))
                 for start in range(0, len(missing), BATCH):
-                    yield await self._keeper.judge(missing[start : start + BATCH], quietly=not repair)
+                    yield await self._keeper.verify(missing[start : start + BATCH], quietly=not repair)
                 yield []
                 after = candidates.after
                 if after is None:

@@ -27,7 +27,7 @@ from gateway.fga.changes import Change, changes_since
 from gateway.fga.client import FgaClient
 from gateway.fga.stored import StoredTuple, read_back
 from gateway.iceberg.errors import CatalogError
-from gateway.tasks.drift import OUTAGES, DriftKeeper, DriftObserver, a_run
+from gateway.tasks.drift import OUTAGES, DriftKeeper, DriftObserver, new_run_id
 from gateway.tasks.reconcile import Reconcile
 
 _log = structlog.get_logger("tasks.watch")
@@ -64,7 +64,7 @@ class DriftWatch:
         self._overlap = timedelta(seconds=overlap)
         self._lease = max(_LEASE_SECONDS, _LEASE_INTERVALS * every)
         self._holder = uuid7()
-        self._judged: dict[str, datetime] = {}
+        self._verified: dict[str, datetime] = {}
         self._seen_until: datetime | None = None
 
     async def run(self) -> None:
@@ -98,7 +98,7 @@ class DriftWatch:
             return False
         if watch.seen_until != self._seen_until:
             # Another process held the watch, or the database was restored: the cache of this process is incomplete.
-            self._judged.clear()
+            self._verified.clear()
             self._seen_until = watch.seen_until
         watch = await self._same_store(watch)
         watch = await self._read_on(watch)
@@ -114,7 +114,7 @@ class DriftWatch:
         store = self._client.store_id
         if watch.store_id == store:
             return watch
-        self._judged.clear()
+        self._verified.clear()
         replaced = watch.store_id is not None
         if replaced:
             _log.error("drift.store_replaced", before=watch.store_id, store=store)
@@ -129,32 +129,32 @@ class DriftWatch:
         last, last_seen_again = watch.last_change, watch.last_change is None
         chunk: list[Change] = []
         async for change in changes_since(self._client, start):
-            last_seen_again = last_seen_again or _told(change) == last
+            last_seen_again = last_seen_again or _change_id(change) == last
             chunk.append(change)
             if len(chunk) == _CHUNK:
-                watch = await self._judge(watch, chunk)
+                watch = await self._verify(watch, chunk)
                 chunk = []
-        watch = await self._judge(watch, chunk)
+        watch = await self._verify(watch, chunk)
         if last_seen_again:
             return watch
         _log.error("drift.history_lost", store=watch.store_id)
-        self._judged.clear()
+        self._verified.clear()
         fresh = Watch(store_id=watch.store_id, seen_until=None, last_change=None, compare_all=True)
         await self._keep(fresh)
         return fresh
 
-    async def _judge(self, watch: Watch, changes: Sequence[Change]) -> Watch:
-        new = [change for change in changes if _told(change) not in self._judged]
+    async def _verify(self, watch: Watch, changes: Sequence[Change]) -> Watch:
+        new = [change for change in changes if _change_id(change) not in self._verified]
         if not new:
             return watch
         suspects, strange = await self._suspects(new)
-        judged = await self._keeper.judge(suspects, strange)
+        verified = await self._keeper.verify(suspects, strange)
         # Expired tuples are no drift; the expiry loop deletes them.
-        if findings := [each for each in judged if each.is_drift]:
-            await self._keeper.repair(findings, task=TASK, run=a_run())
+        if findings := [each for each in verified if each.is_drift]:
+            await self._keeper.repair(findings, task=TASK, run=new_run_id())
         newest = max(new, key=lambda change: change.timestamp)
         if watch.seen_until is None or newest.timestamp >= watch.seen_until:
-            watch = replace(watch, seen_until=newest.timestamp, last_change=_told(newest))
+            watch = replace(watch, seen_until=newest.timestamp, last_change=_change_id(newest))
         await self._keep(watch)
         self._remember(new)
         return watch
@@ -170,11 +170,11 @@ class DriftWatch:
         for _, each in stored:
             if each.key is not None:
                 times[each.key] = times.get(each.key, 0) + 1
-        wants = await self._keeper.wants(list(times))
+        desired = await self._keeper.desired(list(times))
         suspects = [
             each.key
             for change, each in stored
-            if each.key is not None and not (times[each.key] == 1 and _as_wanted(change, each, wants))
+            if each.key is not None and not (times[each.key] == 1 and _as_wanted(change, each, desired))
         ]
         strange = {(each.raw.user, each.raw.relation, each.raw.object): each for _, each in stored if each.key is None}
         there: list[StoredTuple] = []
@@ -184,10 +184,10 @@ class DriftWatch:
 
     def _remember(self, changes: Sequence[Change]) -> None:
         """Cache the changes that were verified, because the next reads return them again."""
-        self._judged.update((_told(change), change.timestamp) for change in changes)
+        self._verified.update((_change_id(change), change.timestamp) for change in changes)
         if self._seen_until is not None:
             old = self._seen_until - 2 * self._overlap
-            self._judged = {told: at for told, at in self._judged.items() if at >= old}
+            self._verified = {change_id: at for change_id, at in self._verified.items() if at >= old}
 
     async def _take(self) -> Watch | None:
         async with self._database.transaction() as connection:
@@ -209,15 +209,15 @@ class DriftWatch:
             _log.info("drift.watch_kept", reason=str(outage))
 
 
-def _as_wanted(change: Change, stored: StoredTuple, wants: dict[TupleKey, datetime | None]) -> bool:
+def _as_wanted(change: Change, stored: StoredTuple, desired: dict[TupleKey, datetime | None]) -> bool:
     if not change.written:
-        return stored.key not in wants
-    if stored.key is None or stored.key not in wants:
+        return stored.key not in desired
+    if stored.key is None or stored.key not in desired:
         return False
-    return stored.plain and stored.expires_at == wants[stored.key]
+    return stored.plain and stored.expires_at == desired[stored.key]
 
 
-def _told(change: Change) -> str:
+def _change_id(change: Change) -> str:
     """Return a unique text for a change."""
     key = change.tuple_key
     return f"{change.timestamp.isoformat()} {change.operation} {key.user} {key.relation} {key.object}"

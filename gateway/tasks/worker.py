@@ -28,12 +28,12 @@ Handler = Callable[[Task], Awaitable[None]]
 progress (`tasks/reports.py`), which also detects a request to stop.
 """
 
-_DATABASE_AWAY: Final = (DatabaseUnavailable, CommitUnknown)
-_AWAY_CODES: Final = (429, 503)
+_DATABASE_OUTAGES: Final = (DatabaseUnavailable, CommitUnknown)
+_OUTAGE_CODES: Final = (429, 503)
 _BEATS_PER_SILENCE: Final = 4
-_BOOKS_EVERY_SECONDS: Final = 30.0
+_MAINTENANCE_SECONDS: Final = 30.0
 _FIRST_RETRY_SECONDS: Final = 0.5
-_GOODBYE_SECONDS: Final = 1.5
+_SHUTDOWN_SECONDS: Final = 1.5
 
 
 class TaskObserver(Protocol):
@@ -76,7 +76,7 @@ class Worker:
         self._stale = stale
         self._busy: Counter[Queue] = Counter()
         self._freed = asyncio.Event()
-        self._kept_books_at = -_BOOKS_EVERY_SECONDS
+        self._maintained_at = -_MAINTENANCE_SECONDS
 
     async def run(self) -> None:
         """Run tasks until the process ends. Its unfinished tasks become due for other processes."""
@@ -99,27 +99,27 @@ class Worker:
         await self._attempt(task)
         return True
 
-    async def keep_books(self) -> None:
+    async def maintain(self) -> None:
         """Schedule recurring tasks and tasks whose worker died while stopping, and count unfinished tasks. At most
         every 30 seconds. Raises the errors of database outages.
         """
-        if time.monotonic() - self._kept_books_at < _BOOKS_EVERY_SECONDS:
+        if time.monotonic() - self._maintained_at < _MAINTENANCE_SECONDS:
             return
         async with self._database.transaction() as connection:
             await task_queues.schedule_cleanups(connection)
             await task_runs.release(connection, stale_seconds=self._stale)
             counts = await task_queues.count(connection)
-        self._kept_books_at = time.monotonic()
+        self._maintained_at = time.monotonic()
         if self._observer is not None:
             self._observer.tasks_counted(counts)
 
     async def _begin(self, begun: asyncio.TaskGroup) -> bool:
         """Start one task in a free slot of its queue. Return False if none is due or no slot is free."""
         try:
-            await self.keep_books()
+            await self.maintain()
             free = [queue for queue, slots in self._slots.items() if self._busy[queue] < slots]
             task = await self._take(free) if free else None
-        except _DATABASE_AWAY as outage:
+        except _DATABASE_OUTAGES as outage:
             _log.warning("tasks.postponed", reason=str(outage))
             return False
         except Exception:
@@ -151,21 +151,21 @@ class Worker:
         started = time.monotonic()
         outcome = "interrupted"
         try:
-            await self._handled(task)
+            await self._run_handler(task)
             outcome = "ended"
         except TaskLost as lost:
             outcome = "lost"
             _log.warning("task.lost", task=str(task.id), reason=str(lost))
         except asyncio.CancelledError:
-            await self._give_back(task)
+            await self._return_task(task)
             raise
         except Exception as error:
-            outcome = await self._unfinished(task, error)
+            outcome = await self._record_failure(task, error)
         finally:
             if self._observer is not None:
                 self._observer.task_attempted(task.queue.value, outcome, time.monotonic() - started)
 
-    async def _handled(self, task: Task) -> None:
+    async def _run_handler(self, task: Task) -> None:
         """Run the handler and send heartbeats. Raises the handler's errors, and TaskLost when another worker has taken
         the task.
         """
@@ -176,17 +176,17 @@ class Worker:
                 try:
                     async with self._database.transaction() as connection:
                         await task_runs.beat(connection, task)
-                except _DATABASE_AWAY as outage:
+                except _DATABASE_OUTAGES as outage:
                     _log.warning("task.beat_missed", task=str(task.id), reason=str(outage))
             handling.result()
         finally:
             if not handling.done():
                 handling.cancel()
-                await asyncio.wait([handling], timeout=_GOODBYE_SECONDS)
+                await asyncio.wait([handling], timeout=_SHUTDOWN_SECONDS)
 
-    async def _unfinished(self, task: Task, error: Exception) -> str:
+    async def _record_failure(self, task: Task, error: Exception) -> str:
         """Record a failed attempt. Return its outcome, as for `TaskObserver.task_attempted`."""
-        told = _told(error)
+        public_text = _public_text(error)
         given_up = False
 
         async def write(connection: Connection) -> None:
@@ -194,29 +194,29 @@ class Worker:
             if isinstance(error, TaskStopped):
                 await task_runs.interrupt(connection, task, str(error), status=Status.CANCELLED)
             elif _is_outage(error):
-                await task_runs.interrupt(connection, task, told)
+                await task_runs.interrupt(connection, task, public_text)
             else:
-                given_up = await task_runs.fail(connection, task, told)
+                given_up = await task_runs.fail(connection, task, public_text)
 
-        if not await self._written(task, write):
+        if not await self._record(task, write):
             return "lost"
         if isinstance(error, TaskStopped):
             _log.info("task.stopped", task=str(task.id), queue=task.queue.value, attempt=task.attempt)
             return "stopped"
-        tell = _log.error if given_up else _log.warning
-        tell(
+        log = _log.error if given_up else _log.warning
+        log(
             "task.failed",
             task=str(task.id),
             queue=task.queue.value,
             attempt=task.attempt,
-            reason=told,
-            **_surprise(error),
+            reason=public_text,
+            **_traceback_field(error),
         )
         if _is_outage(error):
             return "interrupted"
         return "given_up" if given_up else "failed"
 
-    async def _written(self, task: Task, write: Callable[[Connection], Awaitable[None]]) -> bool:
+    async def _record(self, task: Task, write: Callable[[Connection], Awaitable[None]]) -> bool:
         """Record the end of an attempt, with retries during a database outage. Return False if another worker has taken
         the task, or may have because the outage was too long.
         """
@@ -229,23 +229,23 @@ class Worker:
             except TaskLost as lost:
                 _log.warning("task.lost", task=str(task.id), reason=str(lost))
                 return False
-            except _DATABASE_AWAY as outage:
+            except _DATABASE_OUTAGES as outage:
                 if time.monotonic() + pause > deadline:
                     _log.warning("task.lost", task=str(task.id), reason=str(outage))
                     return False
             await asyncio.sleep(pause)
             pause *= 2
 
-    async def _give_back(self, task: Task) -> None:
+    async def _return_task(self, task: Task) -> None:
         """Make the task due for other processes at once, because this one ends."""
         try:
-            async with asyncio.timeout(_GOODBYE_SECONDS), self._database.transaction() as connection:
+            async with asyncio.timeout(_SHUTDOWN_SECONDS), self._database.transaction() as connection:
                 await task_runs.interrupt(connection, task, "its process was ended", in_seconds=0.0)
-        except (*_DATABASE_AWAY, TaskLost, TimeoutError) as left:
+        except (*_DATABASE_OUTAGES, TaskLost, TimeoutError) as left:
             _log.info("task.left", task=str(task.id), reason=str(left))
 
 
-def _told(error: Exception) -> str:
+def _public_text(error: Exception) -> str:
     """Return the error text that users who can see the task may read. Only the texts of CatalogErrors are written for
     clients. Other texts may contain SQL with values, so only the type is returned, with an error id for the log.
     """
@@ -253,7 +253,7 @@ def _told(error: Exception) -> str:
     return f"{name}: {error}"[:1000] if isinstance(error, CatalogError) else f"{name} (error id {uuid4()})"
 
 
-def _surprise(error: Exception) -> dict[str, object]:
+def _traceback_field(error: Exception) -> dict[str, object]:
     """Return additional fields for the log: the traceback of an unexpected error."""
     return {} if isinstance(error, CatalogError) else {"exc_info": error}
 
@@ -261,5 +261,5 @@ def _surprise(error: Exception) -> dict[str, object]:
 def _is_outage(error: Exception) -> bool:
     """Return True for a temporary outage of a dependency. It does not count as an attempt of the task."""
     if isinstance(error, CatalogError):
-        return error.code in _AWAY_CODES
-    return isinstance(error, (*_DATABASE_AWAY, DecisionEngineUnavailable))
+        return error.code in _OUTAGE_CODES
+    return isinstance(error, (*_DATABASE_OUTAGES, DecisionEngineUnavailable))

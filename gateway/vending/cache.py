@@ -18,7 +18,7 @@ from gateway.scope.credential import TemporaryCredential
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 
-__all__ = ["CredentialCache", "RememberedCredentials", "VendKey", "uncached"]
+__all__ = ["CachedCredentials", "CredentialCache", "VendKey", "uncached"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class RememberedCredentials:
+class CachedCredentials:
     """Returns a cached credential for an equal key while at least half of its lifetime is left.
 
     The caller was admitted for this request: the cache saves minting, never a decision, and the use case audits each
@@ -77,8 +77,8 @@ class RememberedCredentials:
     """
 
     def __init__(self, *, entries: int, observer: CredentialObserver, clock: Callable[[], datetime] = _now) -> None:
-        self._kept: LRUCache[VendKey, TemporaryCredential] = LRUCache(maxsize=entries)
-        self._turns: WeakValueDictionary[VendKey, asyncio.Lock] = WeakValueDictionary()
+        self._cached: LRUCache[VendKey, TemporaryCredential] = LRUCache(maxsize=entries)
+        self._locks: WeakValueDictionary[VendKey, asyncio.Lock] = WeakValueDictionary()
         self._observer = observer
         self._clock = clock
 
@@ -90,21 +90,21 @@ class RememberedCredentials:
         `still_allowed` runs after the wait: a caller that waited for the credential of another request may have lost
         the right meanwhile.
         """
-        kept = self._usable(key)
-        if kept is None:
-            async with self._turns.setdefault(key, asyncio.Lock()):
+        cached = self._usable(key)
+        if cached is None:
+            async with self._locks.setdefault(key, asyncio.Lock()):
                 if still_allowed is not None:
                     await still_allowed()
-                kept = self._usable(key)
-                if kept is None:
+                cached = self._usable(key)
+                if cached is None:
                     self._observer.remembered("credentials", hits=0, misses=1)
-                    made = self._kept[key] = await make()
+                    made = self._cached[key] = await make()
                     return made
         self._observer.remembered("credentials", hits=1, misses=0)
-        return kept
+        return cached
 
     def _usable(self, key: VendKey) -> TemporaryCredential | None:
-        kept = self._kept.get(key)
-        if kept is None or kept.expires_at - self._clock() < timedelta(seconds=key.seconds / 2):
+        cached = self._cached.get(key)
+        if cached is None or cached.expires_at - self._clock() < timedelta(seconds=key.seconds / 2):
             return None
-        return kept
+        return cached

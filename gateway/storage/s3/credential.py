@@ -28,7 +28,7 @@ __all__ = [
 _ALIASES = {"aws-access-key-id": "access-key-id", "aws-secret-access-key": "secret-access-key"}
 
 
-class _Quiet:
+class _Redacted:
     """A mixin whose `repr` shows only the fields in `_shown`."""
 
     __slots__ = ()
@@ -44,7 +44,7 @@ class _Quiet:
 
 
 class S3AccessKey(
-    _Quiet,
+    _Redacted,
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -76,7 +76,7 @@ class S3AccessKey(
 
 
 class S3SystemIdentity(
-    _Quiet,
+    _Redacted,
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -103,7 +103,7 @@ class S3SystemIdentity(
 S3Credential = S3AccessKey | S3SystemIdentity
 
 
-class S3TemporaryCredential(_Quiet, msgspec.Struct, frozen=True, kw_only=True):
+class S3TemporaryCredential(_Redacted, msgspec.Struct, frozen=True, kw_only=True):
     """The credential in AssumeRole's answer. `expires_at` is timezone-aware, in UTC."""
 
     _shown: ClassVar[tuple[str, ...]] = ("access_key_id", "expires_at")
@@ -135,10 +135,10 @@ def decode_s3_credential(fields: dict[str, Any], rules: StorageRules) -> S3Crede
     Raises `InvalidStorageCredential`, whose message never contains a value, `StorageTypeNotSupported`, and
     `BadRequestException` for a system identity that `rules` do not allow.
     """
-    way = fields.get("credential-type")
-    if way in ("cloudflare-r2", "aliyun-oss"):
+    kind = fields.get("credential-type")
+    if kind in ("cloudflare-r2", "aliyun-oss"):
         raise StorageTypeNotSupported(
-            f"Storage credential-type {way!r} is not supported yet: supported are access-key and aws-system-identity"
+            f"Storage credential-type {kind!r} is not supported yet: supported are access-key and aws-system-identity"
         )
     for alias, name in _ALIASES.items():
         if alias in fields:

@@ -146,7 +146,7 @@ class S3Stores:
 
     def _provider(self, profile: S3Profile, credential: AnyS3Credential) -> Callable[[], Any] | None:
         if isinstance(credential, S3TemporaryCredential):
-            answer = _as_given(credential)
+            answer = _library_credential(credential)
             return lambda: answer
         if not isinstance(credential, S3AccessKey) and not self._system_identities:
             raise StorageDenied("System identities are not enabled in this gateway")
@@ -157,7 +157,7 @@ class S3Stores:
             given = credential
 
             async def assume() -> dict[str, Any]:
-                return _as_given(await own_role(profile, given))
+                return _library_credential(await own_role(profile, given))
 
             return assume
         if isinstance(credential, S3AccessKey):
@@ -171,7 +171,7 @@ class S3Stores:
         return None  # the library looks for an instance role or web identity
 
 
-def _as_given(temporary: S3TemporaryCredential) -> dict[str, Any]:
+def _library_credential(temporary: S3TemporaryCredential) -> dict[str, Any]:
     return {
         "access_key_id": temporary.access_key_id,
         "secret_access_key": temporary.secret_access_key,
