@@ -113,7 +113,7 @@ async def retry_lost_races(
                     exclusive = await queue._lock_between_processes(held, ids)
                 if not exclusive:
                     # Full jitter, so that writers that collided once do not retry at the same time.
-                    await asyncio.sleep(random.uniform(0, 0.02 * 2**number))  # noqa: S311 - protects nothing
+                    await asyncio.sleep(random.uniform(0, 0.02 * 2**number))  # noqa: S311 - jitter, not a secret
     raise CommitFailedException("Commit failed: other commits were faster each time; try again.")
 
 

@@ -75,8 +75,10 @@ class Commits:
     async def commit(self, permit: Permit[CommitTable]) -> CommitTableResponse:
         """Apply the updates to the table's current state.
 
-        Raises CommitFailedException (409) for a requirement that does not hold or after too many lost races, errors of
-        status 400 for invalid updates, and CommitStateUnknownException if the database connection failed during COMMIT.
+        Raises:
+        - CommitFailedException (409): a requirement does not hold, or too many races were lost.
+        - Errors of status 400: an update is invalid.
+        - CommitStateUnknownException: the database connection failed during COMMIT.
         """
         operation = permit.operation
         identifier = operation.table.identifier

@@ -23,8 +23,8 @@ class Configurations:
     """The use case of `GET /v1/config`."""
 
     def __init__(self, *, base_uri: str | None, page_size: int, idempotency_seconds: float | None = None) -> None:
-        """`idempotency_seconds` is how long the success of a request is kept under its idempotency key. None if
-        idempotency keys are not supported; then no lifetime is advertised.
+        """Configure the answer. `idempotency_seconds` is the time for which a success is kept under its idempotency
+        key. None if idempotency keys are not supported; then no lifetime is advertised.
         """
         self._base_uri = base_uri
         self._page_size = page_size

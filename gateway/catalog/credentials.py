@@ -88,7 +88,7 @@ class Credentials:
         """Return new credentials of a table that was loaded before.
 
         Raises NoCredentialsVended (403) if the warehouse or a policy allows none, and for a caller that may read only
-        some columns. This answer has no member for column restrictions (Iceberg REST), so an engine would use the new
+        some columns. This answer has no member for column restrictions (Iceberg REST). An engine would use the new
         credentials under the restrictions of an earlier load, which may be weaker.
         """
         if permit.restriction(permit.operation.table) is not None:

@@ -47,8 +47,10 @@ class DeletedTables:
         """Undrop all targets with their names and grants. Targets that are not dropped remain unchanged, so that the
         request can be repeated.
 
-        Raises AlreadyExistsException (409) if another object has taken the name of one of them, the 404 of a target
-        that was deleted permanently meanwhile, and NoSuchNamespaceException if its namespace is being dropped.
+        Raises:
+        - AlreadyExistsException (409): another object has taken the name of a target.
+        - The 404 of a target that was deleted permanently meanwhile.
+        - NoSuchNamespaceException: the namespace of a target is being dropped.
         """
         found = {ref: permit.tabular(ref) for ref in permit.operation.targets}
         ids = [row.id for row in found.values()]

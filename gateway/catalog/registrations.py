@@ -70,10 +70,14 @@ class Registrations:
     ) -> LoadTableResult:
         """Register a table from a metadata file. With the permit `drop`, it replaces the table of this name.
 
-        Raises AlreadyExistsException, TableActionForbidden (overwriting needs `can_drop`), NamespaceActionForbidden for
-        a location without a claim, LocationAlreadyTaken, InvalidLocation, FormatVersionNotAllowed, NotFoundException
-        for a missing file, CommitFailedException if the table to overwrite was changed or renamed meanwhile, and errors
-        of status 400 for a file that is too large or no table metadata.
+        Raises:
+        - AlreadyExistsException: the name is taken.
+        - TableActionForbidden: overwriting needs `can_drop`.
+        - NamespaceActionForbidden: the caller has no claim on the location.
+        - LocationAlreadyTaken, InvalidLocation, FormatVersionNotAllowed.
+        - NotFoundException: the file is missing.
+        - CommitFailedException: the table to overwrite was changed or renamed meanwhile.
+        - Errors of status 400: the file is too large or no table metadata.
         """
         operation = permit.operation
         namespace = permit.namespace(operation.namespace)

@@ -45,9 +45,11 @@ class Renames:
     async def table(self, permit: Permit[RenameTable]) -> None:
         """Rename a table, or move it to another namespace.
 
-        Raises TableActionForbidden for a move by a right that expires, AlreadyExistsException for a taken name,
-        NoSuchTableException and NoSuchNamespaceException if the table or the namespace was dropped meanwhile, and
-        CommitStateUnknownException (500) if the rename is committed and its tuples are not delivered yet.
+        Raises:
+        - TableActionForbidden: the right to move expires.
+        - AlreadyExistsException: the name is taken.
+        - NoSuchTableException, NoSuchNamespaceException: the table or a namespace was dropped meanwhile.
+        - CommitStateUnknownException (500): the rename is committed and its tuples are not delivered yet.
         """
         operation = permit.operation
         at = destination_namespace(operation.source, operation.destination)

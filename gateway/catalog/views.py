@@ -131,9 +131,12 @@ class Views:
     async def commit(self, permit: Permit[CommitView]) -> LoadViewResult:
         """Apply the updates to the view's current state. After a lost race the new version gets the next free number.
 
-        Raises CommitFailedException (409) for a requirement that does not hold or after too many lost races, errors of
-        status 400 for invalid updates, LocationAlreadyTaken, ViewActionForbidden for a view that would run as another
-        user, and CommitStateUnknownException if the database connection failed during COMMIT.
+        Raises:
+        - CommitFailedException (409): a requirement does not hold, or too many races were lost.
+        - Errors of status 400: an update is invalid.
+        - LocationAlreadyTaken.
+        - ViewActionForbidden: the view would run as another user.
+        - CommitStateUnknownException: the database connection failed during COMMIT.
         """
         operation = permit.operation
         _require_same_identifier(operation.request, operation.view.identifier)

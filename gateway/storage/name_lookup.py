@@ -32,7 +32,7 @@ class NameLookup:
     """
 
     def __init__(self, *, seconds: float, threads: int = THREADS) -> None:
-        """`seconds` is the time limit of one lookup, `threads` the maximum number of concurrent lookups."""
+        """Configure the limits: `seconds` for one lookup, and `threads` concurrent lookups."""
         self._seconds = seconds
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None

@@ -26,7 +26,7 @@ class ClientProtocol(asyncio.StreamReaderProtocol):
     """A stream protocol that reports the disconnect of its client, even with unread data in the buffer."""
 
     def __init__(self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter, asyncio.Event], None]) -> None:
-        """`serve` is called with reader, writer and the event of the disconnect. It must keep the reader alive."""
+        """Call `serve` with reader, writer and the event of the disconnect. It must keep the reader alive."""
         disconnected = asyncio.Event()
         super().__init__(
             asyncio.StreamReader(limit=MAX_HEAD), lambda reader, writer: serve(reader, writer, disconnected)

@@ -71,7 +71,7 @@ class DriftKeeper:
         external: External,
         revoke_lost: bool = False,
     ) -> None:
-        """`revoke_lost` makes OpenFGA decide about grants: a grant that is missing there is revoked instead of written
+        """Configure the repair. With `revoke_lost`, a grant that is missing in OpenFGA is revoked instead of written
         again, and one that expires earlier there gets that expiry.
         """
         self._revoke_lost = revoke_lost

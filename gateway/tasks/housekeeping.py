@@ -67,7 +67,7 @@ class Housekeeping:
     async def run(self) -> None:
         """Run until the process ends."""
         while True:
-            await asyncio.sleep(self._every * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, protects nothing
+            await asyncio.sleep(self._every * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
             try:
                 await self.sweep_rows()
                 await self.sweep_files()

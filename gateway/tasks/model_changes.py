@@ -179,9 +179,13 @@ class Models:
     async def migrate(self, *, by: str, target: str | None = None) -> str:
         """Activate the recorded model `target`, the newest if None. Return its id. An interrupted call can be repeated.
 
-        Returns after every connected process has had time to switch. Raises ModelNotReady if the model lacks a required
-        relation, NoSuchModel if it is not recorded, TuplesNotWritten if a step is not finished, and SwitchedMeanwhile
-        if another process switched first. The active model does not change then.
+        Returns after every connected process has had time to switch. On an error the active model does not change.
+
+        Raises:
+        - ModelNotReady: the model lacks a required relation.
+        - NoSuchModel: it is not recorded.
+        - TuplesNotWritten: a step is not finished.
+        - SwitchedMeanwhile: another process switched first.
         """
         active, recorded = await self.known()
         chosen = self._chosen(recorded, target)

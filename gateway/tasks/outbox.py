@@ -41,7 +41,7 @@ async def run_expiry(delivery: TupleDelivery, database: Database, *, every: floa
     Expired grants have no effect from their expiry on; this only removes their rows and tuples.
     """
     while True:
-        await asyncio.sleep(every * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, protects nothing
+        await asyncio.sleep(every * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
         try:
             while await expire_some(delivery, database):
                 pass

@@ -85,7 +85,7 @@ class Worker:
                 self._freed.clear()
                 if not await self._begin(begun):
                     # The end of a task frees a slot, so a task that waited for one starts at once.
-                    spread = self._every * random.uniform(0.5, 1.5)  # noqa: S311 - spreads load, protects nothing
+                    spread = self._every * random.uniform(0.5, 1.5)  # noqa: S311 - jitter, not a secret
                     # `wait_for` in Python 3.11 loses a cancellation that arrives together with its result.
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(spread):
