@@ -100,15 +100,15 @@ async def retry_lost_races(
 
     Raises CommitFailedException (409) if every attempt loses, or on a timeout in the queue.
     """
-    async with queue._locked(ids) as again, AsyncExitStack() as held:
-        exclusive = (again or queue._is_contended(ids)) and await queue._lock_between_processes(held, ids)
-        again = again or exclusive
+    async with queue._locked(ids) as reread, AsyncExitStack() as held:
+        exclusive = (reread or queue._is_contended(ids)) and await queue._lock_between_processes(held, ids)
+        reread = reread or exclusive
         for number in range(_ATTEMPTS):
             try:
-                return await attempt(again)
+                return await attempt(reread)
             except LostRace:
                 queue._mark_contended(ids)
-                again = True
+                reread = True
                 if not exclusive:
                     exclusive = await queue._lock_between_processes(held, ids)
                 if not exclusive:

@@ -118,8 +118,8 @@ class Commits:
         requests = [change.request.updates if isinstance(change, TableChange) else change.updates for change in changes]
         permit.trail.tell(updates=",".join(sorted({_kind(update) for updates in requests for update in updates})))
 
-        async def attempt(again: bool) -> list[CommitTableResponse]:
-            return await self._attempt(permit, await self._reread(changes) if again else changes)
+        async def attempt(must_reread: bool) -> list[CommitTableResponse]:
+            return await self._attempt(permit, await self._reread(changes) if must_reread else changes)
 
         ids = [change.table.id for change in changes if isinstance(change, TableChange)]
         return await retry_lost_races(self._queue, ids, attempt)
@@ -252,7 +252,7 @@ class Commits:
         requested = [update.location for update in request.updates if isinstance(update, SetLocation)]
         location = location_of_new(profile, namespace, identifier.name, uuid7(), requested[-1] if requested else None)
         require_vendable(profile, location)
-        others = [update for update in request.updates if not isinstance(update, SetLocation)]
+        other_updates = [update for update in request.updates if not isinstance(update, SetLocation)]
         async with self._database.read() as connection:
             kind = await tables.name_taken(connection, namespace.id, identifier.name)
             if kind is not None:
@@ -275,7 +275,7 @@ class Commits:
             identifier=identifier,
             location=location,
             requirements=request.requirements,
-            updates=[*others, SetLocation(location=location.text)],
+            updates=[*other_updates, SetLocation(location=location.text)],
         )
 
 

@@ -105,8 +105,8 @@ class Credentials:
         level = load_level(permit)
         profile = stored_profile(table.warehouse.profile)
         location = parse_location(table.location)
-        whole = permit.restriction(ref) is None
-        refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if whole else None
+        unrestricted = permit.restriction(ref) is None
+        refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if unrestricted else None
         vended_result = await self._vend(permit, table.warehouse, location, level, refresh)
         # The audit record is committed first. If that fails, no credentials are sent.
         permit.trail.tell(**dict(vended_result.audit_details))
@@ -184,7 +184,7 @@ class Credentials:
         if terms.refusal is not None:
             return _no_credentials(terms.refusal)
         profile = stored_profile(warehouse.profile)
-        seconds, ends = await self._lifetime(permit, profile, permit.resolution)
+        seconds, expiry = await self._lifetime(permit, profile, permit.resolution)
 
         async def still_allowed() -> None:
             async with self._database.read() as connection:
@@ -211,7 +211,7 @@ class Credentials:
             return _no_credentials(below_floor.message)
         if isinstance(vended, NoCredentials):
             return _no_credentials(vended.reason)
-        if ends is not None and vended.expires_at > ends:
+        if expiry is not None and vended.expires_at > expiry:
             return _no_credentials("the store took so long that the credential would outlive the grant behind it")
         properties = profile.client_properties(vended.temporary, refresh_endpoint=refresh)
         audit_details = (
@@ -235,18 +235,18 @@ class Credentials:
         The lifetime is the minimum of the limits of warehouse, policies and grants.
         """
         bounds = [longest_life(profile)]
-        most = vending_terms(permit.obligations).seconds
-        if most is not None:
-            bounds.append(most)
+        limit = vending_terms(permit.obligations).seconds
+        if limit is not None:
+            bounds.append(limit)
         now = resolution.now
         latest = now + timedelta(seconds=min(bounds) + _MINTING_SECONDS)
-        ends = await self._door.held_until(permit, latest, standing_on=resolution)
-        if ends is not None:
+        expiry = await self._door.held_until(permit, latest, standing_on=resolution)
+        if expiry is not None:
             # Rounded down to quarters of an hour, so that requests of the next minutes can share a credential. Below
             # the store's minimum lifetime nothing can be shared.
-            left = int((ends - now).total_seconds()) - _MINTING_SECONDS
-            bounds.append(left - left % _SHARED_SECONDS if left > _SHARED_SECONDS else left)
-        return min(bounds), ends
+            remaining = int((expiry - now).total_seconds()) - _MINTING_SECONDS
+            bounds.append(remaining - remaining % _SHARED_SECONDS if remaining > _SHARED_SECONDS else remaining)
+        return min(bounds), expiry
 
 
 def require_vendable(profile: StorageProfile, location: Location) -> None:

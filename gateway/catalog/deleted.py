@@ -61,10 +61,10 @@ class DeletedTables:
                 for ref, row in found.items():
                     if row.id not in held:
                         raise not_found(ref)
-                away = [row.id for row in held.values() if row.deleted_at is not None]
-                await _refuse_taken_names(connection, away)
-                await deleted.bring_back(connection, away)
-                permit.trail.tell(brought_back=" ".join(str(id) for id in away))
+                dropped = [row.id for row in held.values() if row.deleted_at is not None]
+                await _refuse_taken_names(connection, dropped)
+                await deleted.bring_back(connection, dropped)
+                permit.trail.tell(brought_back=" ".join(str(id) for id in dropped))
         except namespaces.NamespaceGone as gone:
             raise NoSuchNamespaceException("The namespace of a table or view to bring back does not exist.") from gone
         except tables.Clash as clash:

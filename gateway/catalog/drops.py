@@ -57,8 +57,8 @@ async def drop_tabular(
     running.
     """
     # A rename, or a move of the namespace, may have removed the object from the namespace of the decision.
-    still = await namespaces.held(connection, dropped.namespace)
-    now = await tables.hold_for_drop(connection, dropped.id) if still else None
+    namespace_held = await namespaces.held(connection, dropped.namespace)
+    now = await tables.hold_for_drop(connection, dropped.id) if namespace_held else None
     if now is None or now.namespace_id != dropped.namespace.id:
         raise _not_found(dropped, identifier)
     if now.protected and not force:
@@ -69,7 +69,7 @@ async def drop_tabular(
     warehouse = dropped.warehouse
     if now.keep_seconds is not None and not force:
         await deleted.mark(connection, dropped.id, by=permit.actor.id)
-        end = await tasks.add(
+        task = await tasks.add(
             connection,
             Queue.SOFT_DELETION,
             warehouse_id=warehouse.id,
@@ -78,7 +78,7 @@ async def drop_tabular(
             payload=payload,
             in_seconds=float(now.keep_seconds),
         )
-        if end is None:
+        if task is None:
             # The running task of an earlier drop blocks a new one: without a task, the object would never be deleted.
             raise DatabaseUnavailable("the end of an earlier drop of this table is under way")
         permit.trail.tell(kept_seconds=str(now.keep_seconds), files=files.value, location=now.location)

@@ -153,13 +153,13 @@ class Lists:
                     limit=limit,
                 )
 
-        async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
+        async def is_visible(rows: Sequence[AnyRow]) -> Sequence[bool]:
             keys = [ObjectKey(ObjectType(row.kind), str(row.id)) for row in rows]
             return await self.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
 
         return await visible_page(
             fetch,
-            _keep_all if sees_all else keep,
+            _keep_all if sees_all else is_visible,
             lambda row: Position(row.name_key, row.id),
             page_token=operation.page_token,
             page_size=operation.page_size,
@@ -168,12 +168,12 @@ class Lists:
     def _visibility_filter(
         self, permit: Permit[Operation], type: ObjectType, reach: Reach | None
     ) -> Callable[[Sequence[AnyRow]], Awaitable[Sequence[bool]]]:
-        async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
+        async def is_visible(rows: Sequence[AnyRow]) -> Sequence[bool]:
             keys = [ObjectKey(type, str(row.id)) for row in rows]
             by = () if reach is None else [row.by for row in rows]
             return await self.door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
 
-        return keep
+        return is_visible
 
 
 async def _keep_all(rows: Sequence[AnyRow]) -> Sequence[bool]:

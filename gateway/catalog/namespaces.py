@@ -176,8 +176,8 @@ class Namespaces:
                 raise LocationCannotBeUpdated("The location of a namespace cannot be changed.")
             removed = [key for key in removals if key in current]
             permit.trail.tell(removed=msgspec.json.encode(removed).decode())
-            kept = {key: value for key, value in current.items() if key not in removals}
-            properties = {**kept, **updates}
+            remaining = {key: value for key, value in current.items() if key not in removals}
+            properties = {**remaining, **updates}
             self._refuse_large(properties, current)
             await namespaces.set_properties(connection, row.id, properties)
         return _updated(updates, removals, removed)

@@ -28,7 +28,7 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
 
 async def visible_page(
     fetch: Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[Any]]],
-    keep: Callable[[Sequence[Any]], Awaitable[Sequence[bool]]],
+    is_visible: Callable[[Sequence[Any]], Awaitable[Sequence[bool]]],
     position: Callable[[Any], Position],
     *,
     page_token: str | None,
@@ -43,25 +43,25 @@ async def visible_page(
     """
     after = _read_token(page_token)
     if page_size is None:
-        return await _everything(fetch, keep, position, after), None
-    kept: list[Any] = []
+        return await _everything(fetch, is_visible, position, after), None
+    page: list[Any] = []
     limit = min(_FETCH, page_size + 1)
     while True:
         rows = await fetch(after, limit)
-        for row, visible in zip(rows, await keep(rows), strict=True):
+        for row, visible in zip(rows, await is_visible(rows), strict=True):
             if visible:
-                if len(kept) == page_size:
-                    return kept, _token(position(kept[-1]))
-                kept.append(row)
+                if len(page) == page_size:
+                    return page, _token(position(page[-1]))
+                page.append(row)
         if len(rows) < limit:
-            return kept, None
+            return page, None
         last = position(rows[-1])
         after = (last.key, last.id)
 
 
 async def _everything(
     fetch: Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[Any]]],
-    keep: Callable[[Sequence[Any]], Awaitable[Sequence[bool]]],
+    is_visible: Callable[[Sequence[Any]], Awaitable[Sequence[bool]]],
     position: Callable[[Any], Position],
     after: tuple[str, UUID] | None,
 ) -> list[Any]:
@@ -70,7 +70,7 @@ async def _everything(
         more = await fetch(after, _FETCH_OF_ALL)
         rows += more
         if len(more) < _FETCH_OF_ALL:
-            return [row for row, visible in zip(rows, await keep(rows), strict=True) if visible]
+            return [row for row, visible in zip(rows, await is_visible(rows), strict=True) if visible]
         last = position(more[-1])
         after = (last.key, last.id)
 

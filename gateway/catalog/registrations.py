@@ -149,8 +149,8 @@ class Registrations:
         table = permit.table(permit.operation.table)
         await self._door.require_endless(permit, Can.UNREGISTER, permit.operation.table)
         async with self._database.change(permit) as connection:
-            still = await namespaces.held(connection, table.namespace)
-            now = await tables.lock(connection, table.id) if still else None
+            namespace_held = await namespaces.held(connection, table.namespace)
+            now = await tables.lock(connection, table.id) if namespace_held else None
             if now is None or not _is_unmoved(now.namespace_id, now.name_key, table):
                 raise NoSuchTableException.of(permit.operation.table.identifier)
             if now.protected:

@@ -89,15 +89,15 @@ def require_owner_kept(
     change the definition. No other caller may do either.
     """
     had, has = owners_in(before, protected), owners_in(after, protected)
-    own = actor.id.partition("~")[2]
+    own_name = actor.id.partition("~")[2]
     for name in had.keys() | has.keys():
         through_engine = name.casefold() in actor.owner_properties
         if through_engine and is_the_engine(actor):
             continue
-        kept = had.get(name) == has.get(name)
-        if kept and (not redefined or has[name] == own):
+        unchanged = had.get(name) == has.get(name)
+        if unchanged and (not redefined or has[name] == own_name):
             continue
-        if through_engine and not kept and has.get(name, own) == own:
+        if through_engine and not unchanged and has.get(name, own_name) == own_name:
             continue
         raise ProtectedPropertyModification(
             f"{name} says with whose rights the view is read: only a trusted engine may set it, to the user it acts "

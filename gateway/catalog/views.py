@@ -143,8 +143,8 @@ class Views:
         first = permit.view(operation.view)
         permit.trail.tell(view_id=str(first.id))
 
-        async def attempt(again: bool) -> LoadViewResult:
-            return await self._attempt(permit, await self._reread(permit, first) if again else first)
+        async def attempt(must_reread: bool) -> LoadViewResult:
+            return await self._attempt(permit, await self._reread(permit, first) if must_reread else first)
 
         return await retry_lost_races(self._queue, [first.id], attempt)
 

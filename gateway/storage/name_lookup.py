@@ -45,9 +45,9 @@ class NameLookup:
         except ValueError:
             pass
         running = self._running.get(host) or self._start(host)
-        left = running.deadline - asyncio.get_running_loop().time()
-        if left > 0:
-            await asyncio.wait((running.answer,), timeout=left)
+        remaining = running.deadline - asyncio.get_running_loop().time()
+        if remaining > 0:
+            await asyncio.wait((running.answer,), timeout=remaining)
         if not running.answer.done() or running.answer.cancelled():
             running.lookup.cancel()  # Works for a lookup that waits for a thread; a running one cannot be cancelled.
             raise TimeoutError

@@ -69,11 +69,11 @@ class ObjectFiles:
             if answer.meta["size"] > max_bytes:
                 raise FileTooLarge(f"The file has {answer.meta['size']} bytes, at most {max_bytes} are taken")
             parts: list[bytes] = []
-            left = max_bytes
+            remaining = max_bytes
             # The size in the answer is only the store's statement, so the received bytes are counted.
             async for part in answer.stream():
-                left -= len(part)
-                if left < 0:
+                remaining -= len(part)
+                if remaining < 0:
                     raise FileTooLarge(f"The file has more than {max_bytes} bytes")
                 parts.append(bytes(part))
         return b"".join(parts)

@@ -72,16 +72,16 @@ async def exchange(head: Head, start: bytes, client: Streams, store: Streams) ->
 
 async def tunnel(client: Streams, store: Streams) -> None:
     """Copy in both directions until either side has closed."""
-    ways = (
+    directions = (
         asyncio.create_task(copy_until_end(client[0], store[1])),
         asyncio.create_task(copy_until_end(store[0], client[1])),
     )
     try:
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
+        for direction in directions:
+            direction.cancel()
+        await asyncio.gather(*directions, return_exceptions=True)
 
 
 async def close_streams(*both: Streams | None) -> None:

@@ -177,11 +177,11 @@ async def _copy_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         if await reader.readexactly(2) != b"\r\n":
             raise Malformed
         await _send(writer, b"\r\n")
-    left = MAX_TRAILERS
+    remaining = MAX_TRAILERS
     while True:
         line = await _line(reader)
-        left -= len(line)
-        if left < 0:
+        remaining -= len(line)
+        if remaining < 0:
             raise Malformed
         await _send(writer, line)
         if line == b"\r\n":

@@ -93,14 +93,14 @@ class DriftKeeper:
         return found
 
     async def verify(
-        self, suspects: Sequence[TupleKey], strange: Sequence[StoredTuple] = (), *, quietly: bool = False
+        self, suspects: Sequence[TupleKey], unmapped: Sequence[StoredTuple] = (), *, quietly: bool = False
     ) -> list[Finding]:
-        """Return the confirmed findings among suspect keys and `strange` tuples, which are no keys of the gateway.
+        """Return the confirmed findings among suspect keys and `unmapped` tuples, which are no keys of the gateway.
 
         Unless `quietly`, the revisions of the affected objects have changed on return, and findings are logged and
         counted. Raises DecisionEngineUnavailable, DatabaseUnavailable and CommitUnknown.
         """
-        findings = [Finding(Kind.FOREIGN if each.known else Kind.UNKNOWN, each.raw, None, each) for each in strange]
+        findings = [Finding(Kind.FOREIGN if each.known else Kind.UNKNOWN, each.raw, None, each) for each in unmapped]
         if not quietly and any(finding.kind is Kind.FOREIGN for finding in findings):
             await self._move_revisions(findings)
         keys = list(dict.fromkeys(suspects))
@@ -121,18 +121,20 @@ class DriftKeeper:
     async def _verify_batch(self, keys: Sequence[TupleKey], quietly: bool) -> list[Finding]:
         async with self._database.transaction() as connection:
             await outbox.lock_keys(connection, keys)
-            busy = await drift.pending(connection, keys)
-            free = [key for key in keys if key not in busy]
-            desired = await wanted(connection, free)
-            present = await self._read(free)
+            pending_keys = await drift.pending(connection, keys)
+            settled_keys = [key for key in keys if key not in pending_keys]
+            desired = await wanted(connection, settled_keys)
+            present = await self._read(settled_keys)
             moment = await drift.now(connection)
-            verified = (finding_of(key, present.get(key), key in desired, desired.get(key), moment) for key in free)
+            verified = (
+                finding_of(key, present.get(key), key in desired, desired.get(key), moment) for key in settled_keys
+            )
             findings = [finding for finding in verified if finding is not None]
             if findings:
                 # The last read must be this one. A change committed since the rows were read has its keys in the
                 # outbox, and they cannot be delivered while the keys are locked here. So rows and tuples may be from
                 # different moments.
-                changed = await drift.pending(connection, free)
+                changed = await drift.pending(connection, settled_keys)
                 findings = [finding for finding in findings if finding.key not in changed]
             if not quietly:
                 await _move(connection, [finding for finding in findings if finding.is_drift])
@@ -162,9 +164,9 @@ class DriftKeeper:
         Raises the door's refusals and the errors of outages. The next run finds again what was not repaired.
         """
         done: dict[Mended, int] = dict.fromkeys(Mended, 0)
-        ours = [finding for finding in findings if finding.kind is not Kind.UNKNOWN]
-        for start in range(0, len(ours), BATCH):
-            for finding, action in await self._repair_batch(ours[start : start + BATCH], task, run):
+        repairable = [finding for finding in findings if finding.kind is not Kind.UNKNOWN]
+        for start in range(0, len(repairable), BATCH):
+            for finding, action in await self._repair_batch(repairable[start : start + BATCH], task, run):
                 done[action] += 1
                 if finding.is_drift:
                     self._observer.drift_repaired(action.value)
@@ -194,8 +196,8 @@ class DriftKeeper:
 
     async def _apply(self, findings: Sequence[Finding], pending: Sequence[outbox.Pending]) -> None:
         """Apply the decided repairs to OpenFGA, and change the revisions again."""
-        if strange := [finding.raw for finding in findings if finding.key is None]:
-            await self._client.write(deletes=strange)
+        if unmapped := [finding.raw for finding in findings if finding.key is None]:
+            await self._client.write(deletes=unmapped)
         await self._delivery.deliver(pending)
         await self._move_revisions(findings)
 
@@ -241,8 +243,8 @@ class DriftKeeper:
         Returns nothing and changes nothing if the grant or its tuple changed since the finding: then the rows are
         authoritative.
         """
-        there = (await self._read([key])).get(key)
-        if (there and there.raw) != (finding.stored and finding.stored.raw):
+        current = (await self._read([key])).get(key)
+        if (current and current.raw) != (finding.stored and finding.stored.raw):
             return ()
         async with connection.begin_nested() as untouched:
             follows = await change(key)

@@ -30,15 +30,17 @@ class LogCleanup:
         operation = CleanTaskLog(ProjectRef(task.project_id))
         async with admitted(self._door, Queue.TASK_LOG_CLEANUP.value, str(task.id), operation) as permit:
             async with self._database.read() as connection:
-                kept = await task_queues.settings(connection, Queue.TASK_LOG_CLEANUP, project_id=task.project_id)
+                queue_settings = await task_queues.settings(
+                    connection, Queue.TASK_LOG_CLEANUP, project_id=task.project_id
+                )
             removed = 0
             while True:
                 async with self._database.transaction() as connection:
-                    some = await task_queues.remove_ended(
-                        connection, task.project_id, older_than=kept.retention, limit=_BATCH
+                    batch = await task_queues.remove_ended(
+                        connection, task.project_id, older_than=queue_settings.retention, limit=_BATCH
                     )
-                removed += some
-                if some < _BATCH:
+                removed += batch
+                if batch < _BATCH:
                     break
                 await report(self._database, task, progress=0.5, details={"removed": removed})
             permit.trail.tell(project_id=task.project_id, removed=str(removed))

@@ -149,8 +149,8 @@ class Reconcile:
                 if each.key is not None
                 and not (each.key in desired and each.plain and each.expires_at == desired[each.key])
             ]
-            strange = [each for each in page if each.key is None]
-            yield await self._keeper.verify(suspects, strange, quietly=not repair)
+            unmapped = [each for each in page if each.key is None]
+            yield await self._keeper.verify(suspects, unmapped, quietly=not repair)
         for source in Source:
             after: str | None = None
             while True:

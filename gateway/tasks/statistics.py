@@ -36,16 +36,16 @@ class StatisticsKeeper:
 
     async def flush(self) -> None:
         """Write the current counts. Raises nothing: counts that cannot be written are kept for the next time."""
-        taken = self._calls.take()
+        counts = self._calls.take()
         try:
             async with self._database.transaction() as connection:
-                await statistics.add_calls(connection, self._counted(taken))
+                await statistics.add_calls(connection, self._by_project(counts))
         except CommitUnknown:
             # The counts may be in the database: a double count would be worse than a missing one.
-            _log.warning("statistics.unknown", calls=sum(taken.values()))
+            _log.warning("statistics.unknown", calls=sum(counts.values()))
         except Exception as failed:
             # A failure of the statistics must not end the process.
-            self._calls.put_back(taken)
+            self._calls.put_back(counts)
             _log.warning("statistics.postponed", reason=str(failed) or type(failed).__name__)
         try:
             async with self._database.transaction() as connection:
@@ -54,10 +54,10 @@ class StatisticsKeeper:
         except Exception as failed:
             _log.warning("statistics.not_summed_up", reason=str(failed) or type(failed).__name__)
 
-    def _counted(self, taken: Mapping[Call, int]) -> list[Counted]:
+    def _by_project(self, counts: Mapping[Call, int]) -> list[Counted]:
         """Assign counts without a project to the default project; without one, drop them."""
         return [
             Counted(project, call.warehouse_id, call.route, call.status, count)
-            for call, count in taken.items()
+            for call, count in counts.items()
             if (project := call.project_id or self._default_project) is not None
         ]

@@ -86,14 +86,14 @@ class DriftWatch:
                     _log.exception("drift.watch_failed")
                 await asyncio.sleep(max(self._every - (time.monotonic() - started), self._every / 10))
         finally:
-            await self._leave()
+            await self._release_lease()
 
     async def look(self) -> bool:
         """Read new changes and repair drift. Return False if another process holds the watch.
 
         Raises the errors of outages and the door's refusals. Changes that were not finished are read again.
         """
-        watch = await self._take()
+        watch = await self._acquire_lease()
         if watch is None:
             return False
         if watch.seen_until != self._seen_until:
@@ -104,8 +104,8 @@ class DriftWatch:
         watch = await self._read_on(watch)
         if watch.compare_all:
             _log.warning("drift.comparison_started", store=watch.store_id)
-            await self._reconcile.run(repair=True, beat=self._beat)
-            await self._keep(replace(watch, compare_all=False))
+            await self._reconcile.run(repair=True, beat=self._renew_lease)
+            await self._save(replace(watch, compare_all=False))
         self._observer.drift_checked(time.time())
         return True
 
@@ -119,7 +119,7 @@ class DriftWatch:
         if replaced:
             _log.error("drift.store_replaced", before=watch.store_id, store=store)
         fresh = Watch(store_id=store, seen_until=None, last_change=None, compare_all=replaced or watch.compare_all)
-        await self._keep(fresh)
+        await self._save(fresh)
         return fresh
 
     async def _read_on(self, watch: Watch) -> Watch:
@@ -140,23 +140,23 @@ class DriftWatch:
         _log.error("drift.history_lost", store=watch.store_id)
         self._verified.clear()
         fresh = Watch(store_id=watch.store_id, seen_until=None, last_change=None, compare_all=True)
-        await self._keep(fresh)
+        await self._save(fresh)
         return fresh
 
     async def _verify(self, watch: Watch, changes: Sequence[Change]) -> Watch:
         new = [change for change in changes if _change_id(change) not in self._verified]
         if not new:
             return watch
-        suspects, strange = await self._suspects(new)
-        verified = await self._keeper.verify(suspects, strange)
+        suspects, unmapped = await self._suspects(new)
+        verified = await self._keeper.verify(suspects, unmapped)
         # Expired tuples are no drift; the expiry loop deletes them.
         if findings := [each for each in verified if each.is_drift]:
             await self._keeper.repair(findings, task=TASK, run=new_run_id())
         newest = max(new, key=lambda change: change.timestamp)
         if watch.seen_until is None or newest.timestamp >= watch.seen_until:
             watch = replace(watch, seen_until=newest.timestamp, last_change=_change_id(newest))
-        await self._keep(watch)
-        self._remember(new)
+        await self._save(watch)
+        self._cache(new)
         return watch
 
     async def _suspects(self, changes: Sequence[Change]) -> tuple[list[TupleKey], list[StoredTuple]]:
@@ -176,32 +176,32 @@ class DriftWatch:
             for change, each in stored
             if each.key is not None and not (times[each.key] == 1 and _as_wanted(change, each, desired))
         ]
-        strange = {(each.raw.user, each.raw.relation, each.raw.object): each for _, each in stored if each.key is None}
-        there: list[StoredTuple] = []
-        for user, relation, on in strange:
-            there += [read_back(found) async for found in self._client.read(user=user, relation=relation, object=on)]
-        return list(dict.fromkeys(suspects)), there
+        unmapped = {(each.raw.user, each.raw.relation, each.raw.object): each for _, each in stored if each.key is None}
+        present: list[StoredTuple] = []
+        for user, relation, on in unmapped:
+            present += [read_back(found) async for found in self._client.read(user=user, relation=relation, object=on)]
+        return list(dict.fromkeys(suspects)), present
 
-    def _remember(self, changes: Sequence[Change]) -> None:
+    def _cache(self, changes: Sequence[Change]) -> None:
         """Cache the changes that were verified, because the next reads return them again."""
         self._verified.update((_change_id(change), change.timestamp) for change in changes)
         if self._seen_until is not None:
             old = self._seen_until - 2 * self._overlap
             self._verified = {change_id: at for change_id, at in self._verified.items() if at >= old}
 
-    async def _take(self) -> Watch | None:
+    async def _acquire_lease(self) -> Watch | None:
         async with self._database.transaction() as connection:
             return await drift.take_watch(connection, self._holder, seconds=self._lease)
 
-    async def _beat(self) -> None:
-        await self._take()
+    async def _renew_lease(self) -> None:
+        await self._acquire_lease()
 
-    async def _keep(self, watch: Watch) -> None:
+    async def _save(self, watch: Watch) -> None:
         async with self._database.transaction() as connection:
             await drift.keep_watch(connection, self._holder, watch)
         self._seen_until = watch.seen_until
 
-    async def _leave(self) -> None:
+    async def _release_lease(self) -> None:
         try:
             async with asyncio.timeout(1), self._database.transaction() as connection:
                 await drift.leave_watch(connection, self._holder)

@@ -74,21 +74,21 @@ class Worker:
         self._every = every
         self._beat = beat
         self._stale = stale
-        self._busy: Counter[Queue] = Counter()
+        self._running: Counter[Queue] = Counter()
         self._freed = asyncio.Event()
         self._maintained_at = -_MAINTENANCE_SECONDS
 
     async def run(self) -> None:
         """Run tasks until the process ends. Its unfinished tasks become due for other processes."""
-        async with asyncio.TaskGroup() as begun:
+        async with asyncio.TaskGroup() as running:
             while True:
                 self._freed.clear()
-                if not await self._begin(begun):
+                if not await self._start_next(running):
                     # The end of a task frees a slot, so a task that waited for one starts at once.
-                    spread = self._every * random.uniform(0.5, 1.5)  # noqa: S311 - jitter, not a secret
+                    pause = self._every * random.uniform(0.5, 1.5)  # noqa: S311 - jitter, not a secret
                     # `wait_for` in Python 3.11 loses a cancellation that arrives together with its result.
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(spread):
+                        async with asyncio.timeout(pause):
                             await self._freed.wait()
 
     async def work_once(self) -> bool:
@@ -113,11 +113,11 @@ class Worker:
         if self._observer is not None:
             self._observer.tasks_counted(counts)
 
-    async def _begin(self, begun: asyncio.TaskGroup) -> bool:
+    async def _start_next(self, running: asyncio.TaskGroup) -> bool:
         """Start one task in a free slot of its queue. Return False if none is due or no slot is free."""
         try:
             await self.maintain()
-            free = [queue for queue, slots in self._slots.items() if self._busy[queue] < slots]
+            free = [queue for queue, slots in self._slots.items() if self._running[queue] < slots]
             task = await self._take(free) if free else None
         except _DATABASE_OUTAGES as outage:
             _log.warning("tasks.postponed", reason=str(outage))
@@ -128,8 +128,8 @@ class Worker:
             return False
         if task is None:
             return False
-        self._busy[task.queue] += 1
-        begun.create_task(self._in_slot(task), name=f"task {task.id}")
+        self._running[task.queue] += 1
+        running.create_task(self._in_slot(task), name=f"task {task.id}")
         return True
 
     async def _in_slot(self, task: Task) -> None:
@@ -139,7 +139,7 @@ class Worker:
             # An unexpected error of one task must not end the others.
             _log.exception("tasks.failed", task=str(task.id))
         finally:
-            self._busy[task.queue] -= 1
+            self._running[task.queue] -= 1
             self._freed.set()
 
     async def _take(self, queues: list[Queue]) -> Task | None:

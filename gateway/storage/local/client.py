@@ -122,8 +122,8 @@ class LocalFiles:
 def _listed(profile: LocalProfile, rules: StorageRules) -> tuple[str, ...]:
     """Return the path of the listed directory that contains the warehouse."""
     base = profile.base_location()
-    around = [each for each in map(directory_location, rules.directories or ()) if each.contains(base)]
-    return max((each.segments for each in around), key=len, default=base.segments)
+    containing = [each for each in map(directory_location, rules.directories or ()) if each.contains(base)]
+    return max((each.segments for each in containing), key=len, default=base.segments)
 
 
 def _require_there(listed: tuple[str, ...]) -> None:
@@ -155,13 +155,13 @@ def _opened(path: Sequence[str], *, existing: int | None = None) -> Iterator[int
             stack.callback(os.close, descriptor)
             return descriptor
 
-        here = keep(os.open("/", _STEP))
+        current = keep(os.open("/", _STEP))
         for depth, segment in enumerate(path):
             if existing is not None and depth >= existing:
                 with suppress(FileExistsError):
-                    os.mkdir(segment, dir_fd=here)
-            here = keep(os.open(segment, _STEP, dir_fd=here))
-        yield here
+                    os.mkdir(segment, dir_fd=current)
+            current = keep(os.open(segment, _STEP, dir_fd=current))
+        yield current
 
 
 def _put(path: tuple[str, ...], data: bytes, listed: int) -> None:
@@ -201,11 +201,11 @@ def _get(path: tuple[str, ...], max_bytes: int) -> bytes:
 
 def _read(descriptor: int, max_bytes: int) -> bytes:
     parts: list[bytes] = []
-    left = max_bytes
+    remaining = max_bytes
     # The bytes are counted, because a client may be writing to the file.
-    while part := os.read(descriptor, min(left + 1, _CHUNK)):
-        left -= len(part)
-        if left < 0:
+    while part := os.read(descriptor, min(remaining + 1, _CHUNK)):
+        remaining -= len(part)
+        if remaining < 0:
             raise FileTooLarge(f"The file has more than {max_bytes} bytes")
         parts.append(part)
     return b"".join(parts)

@@ -89,7 +89,7 @@ def prove_scope(
     arn = f"arn:{partition}:s3:::"
     violations: list[Violation] = []
 
-    def ask(action: str, where: str, key: str | None, context: dict[str, str], *, expected: bool) -> None:
+    def check(action: str, where: str, key: str | None, context: dict[str, str], *, expected: bool) -> None:
         resource = arn + where + ("" if key is None else "/" + key)
         if _evaluate(statements, action, resource, context, dialect) is not expected:
             violations.append(Violation(action, where, key, tuple(context.items()), expected))
@@ -98,16 +98,16 @@ def prove_scope(
     for key in (*_inside_samples(inside), *_neighbours(path), *other_keys):
         belongs = key.startswith(inside)
         for action in _OBJECT_ACTIONS:
-            ask(action, bucket, key, {}, expected=belongs and action in wanted)
-            ask(action, bucket + "-other", key, {}, expected=False)
+            check(action, bucket, key, {}, expected=belongs and action in wanted)
+            check(action, bucket + "-other", key, {}, expected=False)
         for prefix in _stems(key):
-            ask("s3:ListBucket", bucket, None, {"s3:prefix": prefix}, expected=prefix.startswith(inside))
+            check("s3:ListBucket", bucket, None, {"s3:prefix": prefix}, expected=prefix.startswith(inside))
     for context in ({}, {"s3:prefix": ""}, {"s3:prefix": path}, {"s3:delimiter": "/"}):
-        ask("s3:ListBucket", bucket, None, context, expected=False)
+        check("s3:ListBucket", bucket, None, context, expected=False)
     for action in _BUCKET_AND_CONTROL_ACTIONS:
         for context in ({}, {"s3:prefix": inside}):
-            ask(action, bucket, None, context, expected=False)
-            ask(action, bucket, inside + "data", context, expected=False)
+            check(action, bucket, None, context, expected=False)
+            check(action, bucket, inside + "data", context, expected=False)
     return violations
 
 

@@ -74,7 +74,7 @@ class S3Stores:
         self._system_identities = system_identities
         self._connect = timedelta(seconds=connect_seconds)
         self._request = timedelta(seconds=request_seconds)
-        self._kept: OrderedDict[tuple[bytes, str], S3Store] = OrderedDict()
+        self._cached: OrderedDict[tuple[bytes, str], S3Store] = OrderedDict()
 
     def route(self, profile: StorageProfile) -> EndpointRoute | None:
         """Return the route to the profile's endpoint, None for a profile without one.
@@ -92,12 +92,12 @@ class S3Stores:
         errors of `route`.
         """
         key = (hashlib.sha256(msgspec.json.encode(profile)).digest(), credential.digest)
-        found = self._kept.get(key)
+        found = self._cached.get(key)
         if found is None:
-            found = self._kept[key] = self._make(s3_profile(profile), s3_credential(credential))
-            while len(self._kept) > MAX_STORES:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
+            found = self._cached[key] = self._make(s3_profile(profile), s3_credential(credential))
+            while len(self._cached) > MAX_STORES:
+                self._cached.popitem(last=False)
+        self._cached.move_to_end(key)
         return found
 
     def _make(self, profile: S3Profile, credential: AnyS3Credential) -> S3Store:
