@@ -45,7 +45,7 @@ from gateway.opa.decider import OpaDecider
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
 from gateway.tasks import bootstrap, revoke_signing_keys
 from gateway.tasks import scim_tokens as provisioning_tokens
-from gateway.tasks.encryption_key_rotation import KeyChange, SealAnew
+from gateway.tasks.encryption_key_rotation import KeyRotation, RotationResult
 from gateway.tasks.outbox import run_delivery
 from gateway.tasks.reconcile import Comparison, Tell
 from gateway.telemetry.calls import Calls
@@ -143,7 +143,7 @@ async def reconcile(
     """Compare all tuples with all rows, once, as `lakegate authz reconcile` asks for it.
 
     `restored` says what becomes of grants in a restored database that OpenFGA does not have, and settles it there.
-    Raises what starting a gateway and passing its door raise, and `NothingToGoBy`.
+    Raises what starting a gateway and passing its door raise, and `EmptyStore`.
     """
     metrics = Metrics()
     async with AsyncExitStack() as stack:
@@ -155,7 +155,7 @@ async def reconcile(
         if revoke and repair:
             await comparing.require_some_grants()
         settles = restored is not None and repair
-        put_off = await comparing.forget_what_was_under_way() if settles else 0
+        put_off = await comparing.discard_pending_work() if settles else 0
         compared = await comparing.run(repair=repair, tell=tell)
         compared.put_off = put_off
         if settles:
@@ -164,7 +164,7 @@ async def reconcile(
         return compared
 
 
-async def change_keys(settings: Settings, *, seal: bool) -> KeyChange:
+async def change_keys(settings: Settings, *, seal: bool) -> RotationResult:
     """Seal every stored credential with the first key in the present form, or only count (`lakegate secrets rotate`).
 
     Raises `NotAllReadable`, and what starting a gateway and passing its door raise.
@@ -172,7 +172,7 @@ async def change_keys(settings: Settings, *, seal: bool) -> KeyChange:
     async with AsyncExitStack() as stack:
         sealer = Sealer(settings.encryption_keys())
         database, _, door = await _for_a_command(settings, Metrics(), stack)
-        return await SealAnew(database=database, door=door, sealer=sealer).run(seal=seal)
+        return await KeyRotation(database=database, door=door, sealer=sealer).run(seal=seal)
 
 
 async def reopen_bootstrap(settings: Settings, *, user_id: str | None) -> bool:

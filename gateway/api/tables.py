@@ -79,7 +79,7 @@ async def replay_commit(ctx: Ctx, remembered: Remembered) -> CommitAnswer:
     """Return the table as it is now: the commit is in it, and perhaps others are that followed."""
     permit = await ctx.admit(LoadTable(ctx.ref(TableRef)))
     state = await ctx.services.tables.committed(permit)
-    return tagged(state, etags.of_commit(permit, None, state.metadata_location))
+    return tagged(state, etags.commit_etag(permit, None, state.metadata_location))
 
 
 @serves(CommitTable, CommitTableCreation, replay=replay_commit)
@@ -89,10 +89,10 @@ async def commit_table(ctx: Ctx) -> CommitAnswer:
     if any(isinstance(requirement, AssertCreate) for requirement in request.requirements):
         creating = await ctx.admit(await ctx.read(CommitTableCreation))
         made = await ctx.services.commits.create(creating)
-        return tagged(made, etags.of_commit(creating, None, made.metadata_location))
+        return tagged(made, etags.commit_etag(creating, None, made.metadata_location))
     permit = await ctx.admit(await ctx.read(CommitTable))
     done = await ctx.services.commits.commit(permit)
-    return tagged(done, etags.of_commit(permit, permit.table(permit.operation.table).id, done.metadata_location))
+    return tagged(done, etags.commit_etag(permit, permit.table(permit.operation.table).id, done.metadata_location))
 
 
 serve(ListTables, Tables.list)

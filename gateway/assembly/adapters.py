@@ -42,7 +42,7 @@ from gateway.tasks.model_changes import NOTICED_WITHIN, REQUIRED
 from gateway.tasks.models import ModelWatch
 from gateway.telemetry.metrics import Metrics
 from gateway.tls import Trust, for_postgres
-from gateway.vending.cache import CredentialCache, RememberedCredentials, uncached
+from gateway.vending.cache import CachedCredentials, CredentialCache, uncached
 from gateway.vending.vendor import Vendor
 
 
@@ -208,4 +208,4 @@ def open_stores(
 
 def _credential_cache(settings: Settings, metrics: Metrics) -> CredentialCache:
     entries = settings.memory.credentials
-    return RememberedCredentials(entries=entries, observer=metrics) if entries else uncached
+    return CachedCredentials(entries=entries, observer=metrics) if entries else uncached

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The use cases of the Iceberg catalog API. Each public method takes a `Permit` first and cannot be called
-without one.
-"""
+"""Use cases of the Iceberg catalog API. The first parameter of each public method is the `Permit` that allows it."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a commit does to one table: to one that exists, or to one that it makes exist.
+"""Changes of a commit to one table, which exists or is created by the commit.
 
-Both kinds know their outcome without touching anything, and apply it inside a transaction that somebody else holds; so
-a commit to one table and a transaction over many are the same code (`commits.py`).
+Both classes compute their outcome without I/O and apply it in a transaction that the caller opened. So a commit to one
+table and a transaction over several tables share the code (`commits.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWa
 from gateway.catalog.commit_retry import LostRace
 from gateway.catalog.metadata_files import Written
 from gateway.catalog.offloading import extent
-from gateway.catalog.tabular_creation import claim_location, owned
+from gateway.catalog.tabular_creation import claim_location, record_ownership
 from gateway.db import namespaces, tables
 from gateway.db.engine import Connection
 from gateway.db.outbox import Pending
@@ -40,7 +40,7 @@ from gateway.storage.registry import parse_location, stored_profile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """One change that a transaction has made: the table's row, and the tuple keys that follow from it."""
+    """A change that the transaction has made: the id of the table's row, and the keys of the tuples to deliver."""
 
     id: UUID
     pending: Sequence[Pending] = ()
@@ -48,7 +48,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
-    """A commit to a table that exists; `identifier` is what the caller calls it."""
+    """A commit to an existing table. `identifier` is the table's name in the request."""
 
     table: ResolvedTable
     identifier: TableIdentifier
@@ -56,28 +56,30 @@ class TableChange:
 
     @property
     def warehouse(self) -> ResolvedWarehouse:
-        """Where its metadata files go."""
+        """The warehouse whose store gets the metadata files."""
         return self.table.warehouse
 
     @property
     def previous(self) -> str | None:
-        """The metadata file that the next one follows on."""
+        """The location of the current metadata file, which the new one replaces."""
         return self.table.metadata_location
 
     @property
-    def order(self) -> tuple[int, str]:
-        """Its place in a transaction: rows are locked in one order by everybody, after all locations."""
+    def lock_order(self) -> tuple[int, str]:
+        """The sort key of the change in a transaction. All transactions lock locations first, then rows in the order of
+        ids.
+        """
         return 1, str(self.table.id)
 
     @property
     def extent(self) -> int:
-        """About the bytes that have to be looked at for its outcome, beside the table's document."""
+        """The approximate number of bytes to process for the outcome, without the table's document."""
         return extent(self.request.updates)
 
     def outcome(self, now_ms: int, limits: Limits, document: bytes) -> CommitOutcome:
-        """Return what the table that `document` describes becomes.
+        """Return the outcome of the commit on the table that `document` describes.
 
-        Raises CommitFailedException, and 400 for updates that are not legal.
+        Raises CommitFailedException for a requirement that does not hold, and errors of status 400 for invalid updates.
         """
         outcome = commit_table(
             decode_stored_table_metadata(document),
@@ -94,7 +96,7 @@ class TableChange:
         return outcome
 
     async def apply(self, connection: Connection, actor: Actor, outcome: CommitOutcome, written: Written) -> Applied:
-        """Move the pointer. Raises LostRace when it is not where it was read."""
+        """Update the pointer. Raises LostRace if the table's version has changed since it was read."""
         if not await tables.swap(
             connection,
             self.table.id,
@@ -106,15 +108,15 @@ class TableChange:
         return Applied(id=self.table.id)
 
     async def hold(self, connection: Connection) -> None:
-        """Keep the table as it was read until the transaction ends: its requirements hold, though nothing of it
-        changes. Raises LostRace.
+        """Lock the table at the version that was read until the transaction ends, for a commit that changes nothing:
+        its requirements must still hold. Raises LostRace if the version has changed.
         """
         if not await tables.hold_version(connection, self.table.id, self.table.version):
             raise LostRace
 
-    async def again(self, connection: Connection) -> TableChange:
-        """The same change to what the table is now. Raises NoSuchTableException when it went, or goes by another
-        name: then it is no longer what was decided on.
+    async def reread(self, connection: Connection) -> TableChange:
+        """Return the same change on the table's current row. Raises NoSuchTableException if the table was dropped,
+        renamed or moved: the decision was about the old name.
         """
         now = await reread_table(connection, self.table.id)
         if (
@@ -128,7 +130,7 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """A commit that makes a table exist, at the location the same caller staged or at a free one."""
+    """A commit that creates a table, at the location that the same caller staged or at a free one."""
 
     namespace: ResolvedNamespace
     identifier: TableIdentifier
@@ -138,26 +140,28 @@ class NewTable:
 
     @property
     def warehouse(self) -> ResolvedWarehouse:
-        """Where its metadata files go."""
+        """The warehouse whose store gets the metadata files."""
         return self.namespace.warehouse
 
     @property
     def previous(self) -> str | None:
-        """There is no file before the first."""
+        """None: a new table has no earlier metadata file."""
         return None
 
     @property
-    def order(self) -> tuple[int, str]:
-        """Before all swaps, so that the lock on locations is taken before any on rows."""
+    def lock_order(self) -> tuple[int, str]:
+        """The sort key of the change in a transaction: before all swaps, because locations are locked before rows."""
         return 0, self.location.overlap_key
 
     @property
     def extent(self) -> int:
-        """About the bytes that have to be looked at for its outcome."""
+        """The approximate number of bytes to process for the outcome."""
         return extent(self.updates)
 
     def outcome(self, now_ms: int, limits: Limits) -> CommitOutcome:
-        """What the table will be. Raises 400 for requirements other than `assert-create` and for illegal updates."""
+        """Return the new table. Raises errors of status 400 for requirements other than `assert-create` and for invalid
+        updates.
+        """
         outcome = commit_table(
             None,
             None,
@@ -172,7 +176,7 @@ class NewTable:
         return outcome
 
     async def apply(self, connection: Connection, actor: Actor, outcome: CommitOutcome, written: Written) -> Applied:
-        """Insert the row, or finish the staged one. Raises Clash, LocationAlreadyTaken, NoSuchNamespaceException."""
+        """Insert the row, or complete the staged one. Raises Clash, LocationAlreadyTaken, NoSuchNamespaceException."""
         try:
             await namespaces.hold(connection, self.namespace)
         except namespaces.NamespaceGone as gone:
@@ -210,11 +214,11 @@ class NewTable:
                 metadata_location=written[0],
                 metadata=written[1],
             )
-        pending = await owned(connection, actor, ObjectType.TABLE, id, self.namespace)
+        pending = await record_ownership(connection, actor, ObjectType.TABLE, id, self.namespace)
         return Applied(id=id, pending=pending)
 
-    async def again(self, connection: Connection) -> NewTable:
-        """Nothing of it was read from a row that can change."""
+    async def reread(self, connection: Connection) -> NewTable:
+        """Return this change: none of its values was read from a row that can change."""
         return self
 
 
@@ -224,8 +228,8 @@ Change = TableChange | NewTable
 def _check_places(
     warehouse: ResolvedWarehouse, location: Location, updates: Sequence[TableUpdate], outcome: CommitOutcome
 ) -> None:
-    """Refuse path properties, manifest lists and statistics files outside of the table's own prefix: whoever reads or
-    purges the table follows them (LG-LOC-08, LG-LOC-09).
+    """Refuse path properties, manifest lists and statistics files outside of the table's prefix. Engines that read the
+    table and the purge follow these paths (LG-LOC-08, LG-LOC-09 in `docs/threats.md`).
     """
     profile = stored_profile(warehouse.profile)
     require_inside(profile, location, (*location_properties(outcome.metadata), *update_locations(updates)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Races for a pointer: start over when somebody was faster, and find out what became of a COMMIT without answer."""
+"""Retry commits that lost a race for the table's pointer, and determine the outcome of a COMMIT without an answer."""
 
 from __future__ import annotations
 
@@ -24,37 +24,42 @@ Answer = TypeVar("Answer")
 
 _ATTEMPTS = 6
 
-_PATIENCE_SECONDS = 20.0
-"""How long a commit waits for those before it in its process: clients wait longer, and learn that nothing happened."""
+_QUEUE_TIMEOUT_SECONDS = 20.0
+"""The longest wait of a commit for earlier commits to the same table in its process. It is shorter than the timeouts of
+clients, so that they learn that nothing was changed.
+"""
 
 _CONTENDED_SECONDS = 5.0
-"""How long after a lost race the commits of a table take turns with those of other processes from the start."""
+"""The time after a lost race in which commits to the table acquire the lock between processes before their first
+attempt.
+"""
 
 _MOST_CONTENDED = 1000
 
 
 class LostRace(Exception):
-    """Another commit moved the pointer first; nothing was changed."""
+    """Another commit updated the pointer first. Nothing was changed."""
 
 
 class CommitQueue:
-    """Lets the commits of one table come one after the other.
+    """A queue that serializes the commits to each table.
 
-    Writers would otherwise mostly lose to each other, each with a file written in vain. In this process they queue.
-    Between processes they take turns (`shared`) only where commits meet: a table with one writer pays nothing for it.
-    Turns make races rare; the pointer's version decides, as it does for correctness in any case.
+    Without it, most of the concurrent writers would lose the race for the pointer, each after writing a metadata file
+    for nothing. Within a process, commits always queue. Between processes, they use advisory locks (`shared`) only
+    after a lost race, so that a table with one writer pays nothing. The queue only makes races rare; correctness rests
+    on the comparison of the pointer's version.
     """
 
-    def __init__(self, shared: SharedTurns | None = None, *, patience: float = _PATIENCE_SECONDS) -> None:
+    def __init__(self, shared: SharedTurns | None = None, *, timeout_seconds: float = _QUEUE_TIMEOUT_SECONDS) -> None:
         self._locks: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
         self._shared = shared
-        self._patience = patience
+        self._timeout = timeout_seconds
         self._contended: dict[UUID, float] = {}
 
     @asynccontextmanager
-    async def _taken(self, ids: Sequence[UUID]) -> AsyncIterator[bool]:
-        """Hold the turns of all `ids` in this process; yields whether one had to be waited for, so that the row has to
-        be read again. Raises CommitFailedException when the wait is too long.
+    async def _locked(self, ids: Sequence[UUID]) -> AsyncIterator[bool]:
+        """Hold the queue's locks for all `ids` in this process. Yields True if a lock was held by another commit, in
+        which case the row must be read again. Raises CommitFailedException on timeout.
         """
         async with AsyncExitStack() as held:
             yield await self._queue(held, ids)
@@ -62,8 +67,8 @@ class CommitQueue:
     async def _queue(self, held: AsyncExitStack, ids: Sequence[UUID]) -> bool:
         waited = False
         try:
-            async with asyncio.timeout(self._patience):
-                # In one order for everybody, so that two transactions cannot wait for each other.
+            async with asyncio.timeout(self._timeout):
+                # All commits lock in the same order, so that two transactions cannot deadlock.
                 for id in sorted(set(ids)):
                     lock = self._locks.setdefault(id, asyncio.Lock())
                     waited = waited or lock.locked()
@@ -72,64 +77,67 @@ class CommitQueue:
             raise CommitFailedException("Commit failed: too many commits wait for this table; try again.") from None
         return waited
 
-    async def _among_processes(self, held: AsyncExitStack, ids: Sequence[UUID]) -> bool:
-        """Take the turns of other processes too; whether they could be had."""
+    async def _lock_between_processes(self, held: AsyncExitStack, ids: Sequence[UUID]) -> bool:
+        """Acquire the advisory locks shared with other processes. Returns True on success."""
         return self._shared is not None and await held.enter_async_context(self._shared.taken(ids))
 
-    def _met(self, ids: Sequence[UUID]) -> bool:
-        """Whether commits of these tables met those of other processes lately."""
+    def _is_contended(self, ids: Sequence[UUID]) -> bool:
+        """Return True if one of these tables had a lost race in the last `_CONTENDED_SECONDS`."""
         now = time.monotonic()
         return any(now - self._contended.get(id, -_CONTENDED_SECONDS) < _CONTENDED_SECONDS for id in ids)
 
-    def _meet(self, ids: Sequence[UUID]) -> None:
+    def _mark_contended(self, ids: Sequence[UUID]) -> None:
         if len(self._contended) > _MOST_CONTENDED:
             self._contended.clear()
         self._contended.update(dict.fromkeys(ids, time.monotonic()))
 
 
-async def until_won(turns: CommitQueue, ids: Sequence[UUID], attempt: Callable[[bool], Awaitable[Answer]]) -> Answer:
-    """The answer of the first attempt that loses no race; each is told whether it has to read again first.
+async def retry_lost_races(
+    queue: CommitQueue, ids: Sequence[UUID], attempt: Callable[[bool], Awaitable[Answer]]
+) -> Answer:
+    """Return the result of the first attempt that loses no race. `attempt` receives True if it has to read the row
+    again.
 
-    Raises CommitFailedException (409) when others are faster again and again, or the queue is too long.
+    Raises CommitFailedException (409) if every attempt loses, or on a timeout in the queue.
     """
-    async with turns._taken(ids) as again, AsyncExitStack() as held:
-        alone = (again or turns._met(ids)) and await turns._among_processes(held, ids)
-        again = again or alone
+    async with queue._locked(ids) as reread, AsyncExitStack() as held:
+        exclusive = (reread or queue._is_contended(ids)) and await queue._lock_between_processes(held, ids)
+        reread = reread or exclusive
         for number in range(_ATTEMPTS):
             try:
-                return await attempt(again)
+                return await attempt(reread)
             except LostRace:
-                turns._meet(ids)
-                again = True
-                if not alone:
-                    alone = await turns._among_processes(held, ids)
-                if not alone:
-                    # Full jitter: writers that met once do not meet again in step.
-                    await asyncio.sleep(random.uniform(0, 0.02 * 2**number))  # noqa: S311 - protects nothing
+                queue._mark_contended(ids)
+                reread = True
+                if not exclusive:
+                    exclusive = await queue._lock_between_processes(held, ids)
+                if not exclusive:
+                    # Full jitter, so that writers that collided once do not retry at the same time.
+                    await asyncio.sleep(random.uniform(0, 0.02 * 2**number))  # noqa: S311 - jitter, not a secret
     raise CommitFailedException("Commit failed: other commits were faster each time; try again.")
 
 
-async def learn_outcome(
+async def determine_outcome(
     database: Database, permit: Permit[Operation], id: UUID, *, from_version: int, written: str, unknown: CommitUnknown
 ) -> None:
-    """Return when the change that moved `id` on from `from_version` to the file `written` happened after all.
+    """Return if the change of `id` from version `from_version` to the metadata file `written` was committed.
 
-    Raises LostRace when it did not, and CommitStateUnknownException when nobody can tell: the database is away, or the
-    object went on since and keeps no log of its files.
+    Raises LostRace if it was not. Raises CommitStateUnknownException if the outcome cannot be determined: the database
+    is unavailable, or the object has changed again and keeps no log of its metadata files.
     """
     try:
         async with database.transaction() as connection:
             await tables.wait_for_writers(connection, id)
             now = await tables.pointer(connection, id)
     except (DatabaseUnavailable, CommitUnknown):
-        raise _unknown() from unknown
+        raise _unknown_outcome() from unknown
     if now is not None and (now.metadata_location == written or written.encode() in (now.metadata or b"")):
         permit.trail.settle()
         return
     if now is None or now.version > from_version:
-        raise _unknown() from unknown
+        raise _unknown_outcome() from unknown
     raise LostRace from unknown
 
 
-def _unknown() -> CommitStateUnknownException:
+def _unknown_outcome() -> CommitStateUnknownException:
     return CommitStateUnknownException("The database went away during the commit; its outcome is unknown.")

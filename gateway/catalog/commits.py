@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits: validate, write the new documents, swap the pointers, and start over when somebody else was faster.
+"""Commits: validate, write the new metadata files, swap the pointers, and retry after a lost race.
 
-Clients send no base; a commit whose own requirements still hold succeeds on whatever the table is now. A failed
-requirement is final. Nothing a lost race or a failed commit wrote stays in the store. A transaction over many tables is
-the same with more of them: one transaction of the database, all or nothing.
+Clients send no base version. A commit succeeds on any current state of the table on which its requirements hold. A
+failed requirement is not retried. Files that a lost race or a failed commit has written are deleted. A transaction over
+several tables uses the same code with several changes, in one database transaction.
 """
 
 from __future__ import annotations
@@ -20,12 +20,17 @@ from gateway.access.operations.transactions import CommitTransaction
 from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.changes import Change, NewTable, TableChange
-from gateway.catalog.commit_retry import CommitQueue, LostRace, learn_outcome, until_won
+from gateway.catalog.commit_retry import CommitQueue, LostRace, determine_outcome, retry_lost_races
 from gateway.catalog.credentials import require_vendable
 from gateway.catalog.metadata_files import MetadataFiles, Written, own_files
 from gateway.catalog.offloading import offload
 from gateway.catalog.tables import now_ms
-from gateway.catalog.tabular_creation import place, refuse_chosen_location, refuse_taken_location, taken
+from gateway.catalog.tabular_creation import (
+    location_of_new,
+    name_taken_error,
+    refuse_chosen_location,
+    refuse_taken_location,
+)
 from gateway.db import pending_files, tables
 from gateway.db.advisory_locks import SharedTurns
 from gateway.db.delivery import TupleDelivery
@@ -46,11 +51,11 @@ from gateway.iceberg.wire import CommitTableRequest, CommitTableResponse
 from gateway.storage.registry import parse_location, stored_profile
 
 AnyCommit = Permit[CommitTable] | Permit[CommitTableCreation] | Permit[CommitTransaction]
-Moved = tuple[Change, CommitOutcome, Written]
+ChangedTable = tuple[Change, CommitOutcome, Written]
 
 
 class Commits:
-    """Commits of one table, the commit that makes a staged table exist, and transactions over many tables."""
+    """Use cases: commits to one table, the commit that creates a staged table, and transactions over several tables."""
 
     def __init__(
         self,
@@ -62,17 +67,18 @@ class Commits:
         documents: Documents,
     ) -> None:
         self._documents = documents
-        self._turns = CommitQueue(turns)
+        self._queue = CommitQueue(turns)
         self._database = database
         self._delivery = delivery
         self._files = files
 
     async def commit(self, permit: Permit[CommitTable]) -> CommitTableResponse:
-        """Apply the updates to the table as it is now.
+        """Apply the updates to the table's current state.
 
-        Raises CommitFailedException (409) for a requirement that does not hold or when others are faster again and
-        again, 400 for updates that make no sense, CommitStateUnknownException when the database went away in the
-        middle of COMMIT.
+        Raises:
+        - CommitFailedException (409): a requirement does not hold, or too many races were lost.
+        - Errors of status 400: an update is invalid.
+        - CommitStateUnknownException: the database connection failed during COMMIT.
         """
         operation = permit.operation
         identifier = operation.table.identifier
@@ -83,19 +89,20 @@ class Commits:
         return done
 
     async def create(self, permit: Permit[CommitTableCreation]) -> CommitTableResponse:
-        """Make a table exist from a commit that asserts it does not: the end of a create transaction.
+        """Create a table from a commit with `assert-create`, the end of a create transaction.
 
-        A location must be the one the same caller staged, or be free and empty; without one the default is taken.
+        A location in the request must be the one that the same caller staged, or be free and empty. Without one, the
+        default location is used.
         """
         operation = permit.operation
         identifier = TableIdentifier(operation.namespace.namespace, operation.table)
         _require_same_identifier(operation.request, identifier)
         namespace = permit.namespace(operation.namespace)
-        [done] = await self._commit(permit, [await self._new(permit, namespace, identifier, operation.request)])
+        [done] = await self._commit(permit, [await self._new_table(permit, namespace, identifier, operation.request)])
         return done
 
     async def transaction(self, permit: Permit[CommitTransaction]) -> None:
-        """Commit to several tables, all or nothing; raises what `commit` and `create` raise."""
+        """Commit to several tables, all or none. Raises the errors of `commit` and `create`."""
         changes: list[Change] = []
         for part in permit.operation.parts():
             if isinstance(part, CommitTable):
@@ -104,57 +111,59 @@ class Commits:
             else:
                 identifier = TableIdentifier(part.namespace.namespace, part.table)
                 namespace = permit.namespace(part.namespace)
-                changes.append(await self._new(permit, namespace, identifier, part.request))
+                changes.append(await self._new_table(permit, namespace, identifier, part.request))
         await self._commit(permit, changes)
 
     async def _commit(self, permit: AnyCommit, changes: Sequence[Change]) -> list[CommitTableResponse]:
         requests = [change.request.updates if isinstance(change, TableChange) else change.updates for change in changes]
         permit.trail.tell(updates=",".join(sorted({_kind(update) for updates in requests for update in updates})))
 
-        async def attempt(again: bool) -> list[CommitTableResponse]:
-            return await self._attempt(permit, await self._again(changes) if again else changes)
+        async def attempt(must_reread: bool) -> list[CommitTableResponse]:
+            return await self._attempt(permit, await self._reread(changes) if must_reread else changes)
 
         ids = [change.table.id for change in changes if isinstance(change, TableChange)]
-        return await until_won(self._turns, ids, attempt)
+        return await retry_lost_races(self._queue, ids, attempt)
 
-    async def _again(self, changes: Sequence[Change]) -> list[Change]:
+    async def _reread(self, changes: Sequence[Change]) -> list[Change]:
         async with self._database.read() as connection:
-            return [await change.again(connection) for change in changes]
+            return [await change.reread(connection) for change in changes]
 
     async def _attempt(self, permit: AnyCommit, changes: Sequence[Change]) -> list[CommitTableResponse]:
         now = now_ms(permit)
-        before = await self._before(changes)
+        before = await self._current_documents(changes)
         outcomes = await offload(
             lambda: [self._outcome(change, now, before) for change in changes],
             size=sum(change.extent for change in changes) + sum(len(each.text) for each in before.values()),
         )
-        moving = [(change, outcome) for change, outcome in zip(changes, outcomes, strict=True) if outcome.changed]
-        resting = [
+        changing = [(change, outcome) for change, outcome in zip(changes, outcomes, strict=True) if outcome.changed]
+        unchanged = [
             change
             for change, outcome in zip(changes, outcomes, strict=True)
             if isinstance(change, TableChange) and not outcome.changed
         ]
         warehouse = changes[0].warehouse
-        documents = [(outcome.metadata, change.previous) for change, outcome in moving]
-        async with self._files.all_written(warehouse, documents) as written:
-            moved = [(*each, file) for each, file in zip(moving, written, strict=True)]
+        documents = [(outcome.metadata, change.previous) for change, outcome in changing]
+        async with self._files.write_all(warehouse, documents) as written:
+            changed = [(*each, file) for each, file in zip(changing, written, strict=True)]
             try:
-                # One table that nothing changes needs no second look; among others it is a condition of theirs.
-                await self._apply(permit, moved, resting if moved else ())
+                # An unchanged table alone needs no lock. Beside changed tables, its requirements are a condition of the
+                # transaction.
+                await self._apply(permit, changed, unchanged if changed else ())
             except tables.Clash as clash:
-                raise await self._explained(moved) from clash
+                raise await self._clash_error(changed) from clash
             except CommitUnknown as unknown:
-                await self._learn(permit, moved, unknown)
-        for change, _, file in moved:
+                await self._determine_outcome(permit, changed, unknown)
+        for change, _, file in changed:
             if isinstance(change, TableChange):
                 self._documents.keep(change.table.id, *file)
-        await self._files.take_back(warehouse, _expired(moved))
-        files = {id(change): file for change, _, file in moved}
+        await self._files.delete_unnamed(warehouse, _expired_files(changed))
+        files = {id(change): file for change, _, file in changed}
         return [_answer(change, files.get(id(change)), before) for change in changes]
 
-    async def _before(self, changes: Sequence[Change]) -> dict[UUID, Document]:
-        """Read the documents that the changes follow on. Raises NoSuchTableException for a table that is gone, LostRace
-        for one that another commit has moved, and PayloadTooLarge when they are too many bytes for one transaction.
+    async def _current_documents(self, changes: Sequence[Change]) -> dict[UUID, Document]:
+        """Return the current documents of the changed tables, by table id. Raises NoSuchTableException for a dropped
+        table, LostRace for one that another commit has changed, and PayloadTooLarge if they have too many bytes for one
+        transaction.
         """
         tables_changed = {each.table.id: each for each in changes if isinstance(each, TableChange)}
         found = await self._documents.read_all([each.table for each in tables_changed.values()])
@@ -171,15 +180,17 @@ class Commits:
             return change.outcome(now, self._files.limits, before[change.table.id].text)
         return change.outcome(now, self._files.limits)
 
-    async def _apply(self, permit: AnyCommit, moved: Sequence[Moved], resting: Sequence[TableChange]) -> None:
-        """Everything in one transaction, in an order that all commits share, so that none waits for another in turn."""
+    async def _apply(
+        self, permit: AnyCommit, changed: Sequence[ChangedTable], unchanged: Sequence[TableChange]
+    ) -> None:
+        """Apply all changes in one transaction. All commits lock in the same order, so that they cannot deadlock."""
         created: list[tuple[NewTable, str]] = []
         pending: list[Pending] = []
         async with self._database.change(permit) as connection:
-            if moved:
-                await pending_files.hold(connection, [written[0] for _, _, written in moved])
-            steps: list[Moved | TableChange] = [*moved, *resting]
-            for step in sorted(steps, key=_order):
+            if changed:
+                await pending_files.hold(connection, [written[0] for _, _, written in changed])
+            steps: list[ChangedTable | TableChange] = [*changed, *unchanged]
+            for step in sorted(steps, key=_lock_order):
                 if isinstance(step, TableChange):
                     await step.hold(connection)
                     continue
@@ -188,8 +199,8 @@ class Commits:
                 pending.extend(applied.pending)
                 if isinstance(change, NewTable):
                     created.append((change, str(applied.id)))
-            if expired := _expired(moved):
-                await pending_files.add(connection, moved[0][0].warehouse.id, expired)
+            if expired := _expired_files(changed):
+                await pending_files.add(connection, changed[0][0].warehouse.id, expired)
             if created:
                 permit.trail.tell(
                     table_id=",".join(id for _, id in created),
@@ -197,11 +208,15 @@ class Commits:
                 )
         await self._delivery.deliver_or_leave(pending)
 
-    async def _learn(self, permit: AnyCommit, moved: Sequence[Moved], unknown: CommitUnknown) -> None:
-        """Find out what became of a COMMIT without answer, by any one table: they share their fate."""
-        for change, _, written in moved:
+    async def _determine_outcome(
+        self, permit: AnyCommit, changed: Sequence[ChangedTable], unknown: CommitUnknown
+    ) -> None:
+        """Determine the outcome of a COMMIT without an answer from one existing table: the others have the same
+        outcome.
+        """
+        for change, _, written in changed:
             if isinstance(change, TableChange):
-                await learn_outcome(
+                await determine_outcome(
                     self._database,
                     permit,
                     change.table.id,
@@ -212,36 +227,36 @@ class Commits:
                 return
         raise unknown
 
-    async def _explained(self, moved: Sequence[Moved]) -> CatalogError:
-        """What a refused insert ran into: a name, or else a location."""
-        new = [change for change, _, _ in moved if isinstance(change, NewTable)]
+    async def _clash_error(self, changed: Sequence[ChangedTable]) -> CatalogError:
+        """Return the error for a unique violation of an insert: a taken name, or else a taken location."""
+        new = [change for change, _, _ in changed if isinstance(change, NewTable)]
         async with self._database.read() as connection:
             for change in new:
                 kind = await tables.name_taken(connection, change.namespace.id, change.identifier.name)
                 if kind is not None:
-                    return _name_taken(kind, change.identifier)
+                    return _assert_create_error(kind, change.identifier)
         return LocationAlreadyTaken(f"Location is taken: {', '.join(change.location.text for change in new)}")
 
-    async def _new(
+    async def _new_table(
         self,
         permit: Permit[CommitTableCreation] | Permit[CommitTransaction],
         namespace: ResolvedNamespace,
         identifier: TableIdentifier,
         request: CommitTableRequest,
     ) -> NewTable:
-        """The change that makes the table, its place found. Raises 409 for taken names and locations, 400 for a place
-        with files in it.
+        """Return the change that creates the table, with its location. Raises errors of status 409 for a taken name or
+        location, and of status 400 for a location that contains files.
         """
         validate_new_name(identifier.name)
         profile = stored_profile(namespace.warehouse.profile)
-        asked = [update.location for update in request.updates if isinstance(update, SetLocation)]
-        location = place(profile, namespace, identifier.name, uuid7(), asked[-1] if asked else None)
+        requested = [update.location for update in request.updates if isinstance(update, SetLocation)]
+        location = location_of_new(profile, namespace, identifier.name, uuid7(), requested[-1] if requested else None)
         require_vendable(profile, location)
-        others = [update for update in request.updates if not isinstance(update, SetLocation)]
+        other_updates = [update for update in request.updates if not isinstance(update, SetLocation)]
         async with self._database.read() as connection:
             kind = await tables.name_taken(connection, namespace.id, identifier.name)
             if kind is not None:
-                raise _name_taken(kind, identifier)
+                raise _assert_create_error(kind, identifier)
             staged = await tables.staged(
                 connection,
                 namespace_id=namespace.id,
@@ -250,7 +265,7 @@ class Commits:
                 staged_by=permit.actor.id,
             )
         if staged is None:
-            if asked:
+            if requested:
                 refuse_chosen_location(profile, location)
             async with self._database.read() as connection:
                 await refuse_taken_location(connection, location)
@@ -260,26 +275,26 @@ class Commits:
             identifier=identifier,
             location=location,
             requirements=request.requirements,
-            updates=[*others, SetLocation(location=location.text)],
+            updates=[*other_updates, SetLocation(location=location.text)],
         )
 
 
-def _expired(moved: Sequence[Moved]) -> list[str]:
-    """Metadata files that fall out of the logs of their tables with this change."""
+def _expired_files(changed: Sequence[ChangedTable]) -> list[str]:
+    """Return the metadata files that these changes remove from the tables' metadata logs."""
     return [
         file
-        for change, outcome, _ in moved
+        for change, outcome, _ in changed
         if isinstance(change, TableChange)
         for file in own_files(parse_location(change.table.location), outcome.expired_metadata_files)
     ]
 
 
-def _order(step: Moved | TableChange) -> tuple[int, str]:
-    return step.order if isinstance(step, TableChange) else step[0].order
+def _lock_order(step: ChangedTable | TableChange) -> tuple[int, str]:
+    return step.lock_order if isinstance(step, TableChange) else step[0].lock_order
 
 
 def _answer(change: Change, written: Written | None, before: Mapping[UUID, Document]) -> CommitTableResponse:
-    """The committed state: the new file, or the table as it was when nothing changed."""
+    """Return the committed state: the new metadata file, or the current one if nothing changed."""
     if written is not None:
         return CommitTableResponse(metadata_location=written[0], metadata=msgspec.Raw(written[1]))
     if isinstance(change, NewTable):
@@ -288,15 +303,17 @@ def _answer(change: Change, written: Written | None, before: Mapping[UUID, Docum
     return CommitTableResponse(metadata_location=document.metadata_location, metadata=msgspec.Raw(document.text))
 
 
-def _name_taken(kind: str, identifier: TableIdentifier) -> CatalogError:
-    """The answer to `assert-create` for a name that something has (REST compatibility kit)."""
+def _assert_create_error(kind: str, identifier: TableIdentifier) -> CatalogError:
+    """Return the error for `assert-create` on a taken name, with the text of Iceberg's REST compatibility kit."""
     if kind == "table":
         return CommitFailedException("Requirement failed: table already exists")
-    return taken(kind, identifier)
+    return name_taken_error(kind, identifier)
 
 
 def _require_same_identifier(request: CommitTableRequest, identifier: TableIdentifier) -> None:
-    """The body's identifier, when it has one, names what the path names: the decision is made on the path."""
+    """Refuse a body whose identifier, if present, differs from the path: the decision was made on the path. Raises
+    TableIdentifierMismatch.
+    """
     named = None if request.identifier is None else request.identifier.identifier
     if named is not None and named.key != identifier.key:
         raise TableIdentifierMismatch(

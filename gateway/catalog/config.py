@@ -13,27 +13,29 @@ from gateway.access.permit import Permit
 from gateway.iceberg.wire import CatalogConfig
 from gateway.obligations.application import hidden_operations
 
-#: Endpoints that are served and deliberately not offered: asking for the configuration itself, remote
-#: signing, and tokens: those come from the identity provider, and an engine that acts for users is told of them.
+#: Endpoints that are served and deliberately not advertised: the configuration itself, remote signing, and tokens.
+#: Clients get their tokens from the identity provider. Engines that act for users are configured with the token
+#: endpoint.
 _NOT_OFFERED = frozenset({"GetConfig", "SignRequest", "ExchangeToken"})
 
 
 class Configurations:
-    """Answers `GET /v1/config`."""
+    """The use case of `GET /v1/config`."""
 
     def __init__(self, *, base_uri: str | None, page_size: int, idempotency_seconds: float | None = None) -> None:
-        """`idempotency_seconds`: how long a success is remembered under its idempotency key; None when keys are not
-        heeded, and then nothing is advertised.
+        """Configure the answer. `idempotency_seconds` is the time for which a success is kept under its idempotency
+        key. None if idempotency keys are not supported; then no lifetime is advertised.
         """
         self._base_uri = base_uri
         self._page_size = page_size
         self._idempotency_seconds = idempotency_seconds
 
     async def get(self, permit: Permit[GetConfig]) -> CatalogConfig:
-        """Defaults and overrides of the warehouse, and the endpoints policies leave open to this caller.
+        """Return the defaults and overrides of the warehouse, and the endpoints that policies do not hide from the
+        caller.
 
-        `uri` is overridden only when the operator configured it: a host taken from the request could lead the caller's
-        token elsewhere (https://github.com/apache/iceberg/issues/16470).
+        `uri` is overridden only if the operator configured it. A host taken from the request could redirect the
+        caller's token to another server (https://github.com/apache/iceberg/issues/16470).
         """
         warehouse = permit.warehouse(permit.operation.warehouse)
         overrides = {} if self._base_uri is None else {"uri": f"{self._base_uri}/catalog"}
@@ -48,19 +50,21 @@ class Configurations:
 
 
 def iso_duration(seconds: float) -> str:
-    """A duration in ISO 8601, in minutes where it is whole ones: 1800 is `PT30M`."""
+    """Format a duration by ISO 8601, in minutes if it is a whole number of them: 1800 becomes `PT30M`."""
     whole = int(seconds)
     return f"PT{whole // 60}M" if whole % 60 == 0 else f"PT{whole}S"
 
 
 def _endpoints(hidden: AbstractSet[str]) -> tuple[str, ...]:
-    """The catalog's endpoints in the protocol's spelling, without those of which every operation is hidden."""
+    """Return the catalog's endpoints in the notation of the REST specification. An endpoint is left out if all its
+    operations are hidden.
+    """
     return tuple(endpoint for endpoint, operations in _offered().items() if not operations.issubset(hidden))
 
 
 @cache
 def _offered() -> Mapping[str, set[str]]:
-    """The names of the operations of each endpoint of the catalog that is offered."""
+    """Return the operation names of each advertised endpoint."""
     offered: dict[str, set[str]] = {}
     for operation in OPERATIONS.values():
         method, path = operation.endpoint.split(" ", 1)

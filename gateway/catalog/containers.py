@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What things lie in, as objects of the relationship model."""
+"""Containers of namespaces and tables as objects of the relationship model."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from gateway.db.desired_tuples import path_above
 
 
 def above_table(namespace: ResolvedNamespace) -> list[ObjectKey]:
-    """The containers of a table of this namespace, from the project down."""
+    """Return the containers of a table in this namespace, from the project down."""
     return [*above_namespace(namespace), namespace.key]
 
 
 def above_namespace(namespace: ResolvedNamespace) -> list[ObjectKey]:
-    """The containers of this namespace, from the project down."""
+    """Return the containers of this namespace, from the project down."""
     warehouse = namespace.warehouse
     return path_above(warehouse.project_id, str(warehouse.id), [str(id) for id in namespace.ancestors])
 
 
 def parent_of(namespace: ResolvedNamespace) -> ObjectKey:
-    """What this namespace lies in: another one, or the warehouse."""
+    """Return the parent of this namespace: another namespace or the warehouse."""
     if namespace.ancestors:
         return ObjectKey(ObjectType.NAMESPACE, str(namespace.ancestors[-1]))
     return namespace.warehouse.key

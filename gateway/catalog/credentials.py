@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vending credentials for a table: from the permit, and from the location of the very row the permit was decided on.
+"""Credential vending for tables, from the permit and the location in the row on which the permit was decided.
 
-Invariant 3: nothing is minted before location and authorization are settled, and both come from the same row.
+Invariant 3: no credential is minted before location and authorization are settled, and both come from the same row.
 """
 
 from __future__ import annotations
@@ -47,36 +47,36 @@ Vending = (
     | Permit[VendGenericTableCredentials]
     | Permit[VendGenericTableCreationCredentials]
 )
-"""What lets keys out: nothing else does, by type."""
+"""The permits that allow vending. By their types, no other permit can."""
 
 _log = structlog.get_logger("catalog.credentials")
 
 _SHARED_SECONDS = 900
 
 _MINTING_SECONDS = 10
-"""The longest time between deciding how long a credential may live and the start of its life."""
+"""The longest time between computing a credential's lifetime and minting the credential."""
 
 _LOAD_AGAIN = "not all of this table may be read, and keys alone do not tell what to hold back. Load the table again."
 
 
 class NoCredentialsVended(ForbiddenException):
-    """The warehouse or a policy lets no credentials out."""
+    """The warehouse or a policy allows no credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class VendResult:
-    """What a load or create answers beside metadata. Both are empty when nothing may be handed out."""
+    """The configuration and credentials in the answer of a load or create. Both are empty if nothing may be vended."""
 
     config: dict[str, str]
     credentials: tuple[StorageCredential, ...] = ()
     reason: str = ""
-    told: tuple[tuple[str, str], ...] = ()
-    """What the audit record says of it; never a secret."""
+    audit_details: tuple[tuple[str, str], ...] = ()
+    """Facts for the audit record, without secrets."""
     expires_at: datetime | None = None
 
 
 class Credentials:
-    """Hands out storage credentials and settles the audit record of each before they leave."""
+    """Vends storage credentials, and commits the audit record of each vending before the answer is sent."""
 
     def __init__(self, *, database: Database, door: Door, vendor: Vendor, storage: StorageCredentials) -> None:
         self._database = database
@@ -85,36 +85,38 @@ class Credentials:
         self._storage = storage
 
     async def vend(self, permit: Permit[VendCredentials]) -> LoadCredentialsResponse:
-        """Fresh credentials of a table that was loaded before. Raises 403 when the warehouse or a policy lets none out,
-        and to who may read some columns alone: this answer has no room for what is to be held back (Iceberg REST), so
-        an engine would use new keys under an old load's restrictions, which may be fewer.
+        """Return new credentials of a table that was loaded before.
+
+        Raises NoCredentialsVended (403) if the warehouse or a policy allows none, and for a caller that may read only
+        some columns. This answer has no member for column restrictions (Iceberg REST). An engine would use the new
+        credentials under the restrictions of an earlier load, which may be weaker.
         """
         if permit.restriction(permit.operation.table) is not None:
-            refused = _nothing(_LOAD_AGAIN)
-            permit.trail.tell(**dict(refused.told))
+            refused = _no_credentials(_LOAD_AGAIN)
+            permit.trail.tell(**dict(refused.audit_details))
             await permit.trail.commit()
-            return _required(refused)
-        return _required(await self.for_load(permit))
+            return _require_credentials(refused)
+        return _require_credentials(await self.for_load(permit))
 
     async def for_load(self, permit: Permit[VendCredentials]) -> VendResult:
-        """As `vend` for a load, which answers without credentials when there are none to hand out."""
+        """Return the credentials for a load. The result has none if none may be vended; no error is raised for that."""
         ref = permit.operation.table
         table = permit.table(ref)
         level = load_level(permit)
         profile = stored_profile(table.warehouse.profile)
         location = parse_location(table.location)
-        whole = permit.restriction(ref) is None
-        refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if whole else None
-        handed = await self._hand_out(permit, table.warehouse, location, level, refresh)
-        # Committed before anything leaves: an audit that cannot be written keeps the credentials in.
-        permit.trail.tell(**dict(handed.told))
+        unrestricted = permit.restriction(ref) is None
+        refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if unrestricted else None
+        vended_result = await self._vend(permit, table.warehouse, location, level, refresh)
+        # The audit record is committed first. If that fails, no credentials are sent.
+        permit.trail.tell(**dict(vended_result.audit_details))
         await permit.trail.commit()
-        return handed if handed.credentials else _plain(profile, handed.reason)
+        return vended_result if vended_result.credentials else _location_only(profile, vended_result.reason)
 
     @staticmethod
-    def place_only(warehouse: ResolvedWarehouse) -> VendResult:
-        """Where the store is, for a client that brings its own keys."""
-        return _plain(stored_profile(warehouse.profile), "the client manages its own credentials")
+    def without_keys(warehouse: ResolvedWarehouse) -> VendResult:
+        """Return the region and endpoint of the store, for a client that has its own keys."""
+        return _location_only(stored_profile(warehouse.profile), "the client manages its own credentials")
 
     async def for_creation(
         self,
@@ -122,48 +124,55 @@ class Credentials:
         vend: Permit[VendCreationCredentials] | Permit[VendGenericTableCreationCredentials] | None,
         table_location: str,
     ) -> VendResult:
-        """The creator's credentials for a table that was just created or staged, with an audit record of their own.
+        """Return the creator's credentials for a table that was just created or staged, with an audit record of their
+        own.
 
-        The table is there by now, so no failure gives an error, which clients would take for "nothing was created",
-        but an answer without credentials: the next load has them, or tells why not.
+        The table exists already, so a failure must not cause an error: clients would conclude that nothing was created.
+        The answer then has no credentials; the next load returns them, or the reason for the failure.
         """
         warehouse = permit.namespace(permit.operation.namespace).warehouse
         profile = stored_profile(warehouse.profile)
         if vend is None:
-            return _plain(profile, "the caller may not have credentials for what it creates")
+            return _location_only(profile, "the caller may not have credentials for what it creates")
         level = creation_level(vend)
         location = parse_location(table_location)
-        asked = vend.operation
-        generic = isinstance(asked, VendGenericTableCreationCredentials)
-        name = asked.generic_table if isinstance(asked, VendGenericTableCreationCredentials) else asked.table
-        identifier = TableIdentifier(asked.namespace.namespace, name)
+        operation = vend.operation
+        generic = isinstance(operation, VendGenericTableCreationCredentials)
+        name = (
+            operation.generic_table if isinstance(operation, VendGenericTableCreationCredentials) else operation.table
+        )
+        identifier = TableIdentifier(operation.namespace.namespace, name)
         try:
             refresh = refresh_endpoint(warehouse.id, identifier, generic=generic)
-            handed = await self._hand_out(vend, warehouse, location, level, refresh)
-            await vend.trail.also(**dict(handed.told))
+            vended_result = await self._vend(vend, warehouse, location, level, refresh)
+            await vend.trail.also(**dict(vended_result.audit_details))
         except Exception as failed:
-            # Whatever it is: an error now would tell the client that nothing was created.
+            # Any exception: an error would make the client conclude that nothing was created.
             _log.warning("credentials.not_handed_out", table=identifier.dotted, exc_info=failed)
-            return _plain(profile, "the credentials could not be made or recorded")
-        return handed if handed.credentials else _plain(profile, handed.reason)
+            return _location_only(profile, "the credentials could not be made or recorded")
+        return vended_result if vended_result.credentials else _location_only(profile, vended_result.reason)
 
     async def for_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> VendResult:
-        """As `for_load`, for a generic table."""
+        """Return the credentials for a load of a generic table, as `for_load` does."""
         ref = permit.operation.table
         row = permit.generic_table(ref)
         level = _level(permit.holds(Can.WRITE_DATA, ref), vending_terms(permit.obligations))
         location = parse_location(row.location)
         refresh = refresh_endpoint(row.warehouse.id, ref.identifier, generic=True)
-        handed = await self._hand_out(permit, row.warehouse, location, level, refresh)
-        permit.trail.tell(**dict(handed.told))
+        vended_result = await self._vend(permit, row.warehouse, location, level, refresh)
+        permit.trail.tell(**dict(vended_result.audit_details))
         await permit.trail.commit()
-        return handed if handed.credentials else _plain(stored_profile(row.warehouse.profile), handed.reason)
+        return (
+            vended_result
+            if vended_result.credentials
+            else _location_only(stored_profile(row.warehouse.profile), vended_result.reason)
+        )
 
     async def vend_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> LoadCredentialsResponse:
-        """As `vend`, for a generic table."""
-        return _required(await self.for_generic_table(permit))
+        """Return new credentials of a generic table, as `vend` does."""
+        return _require_credentials(await self.for_generic_table(permit))
 
-    async def _hand_out(
+    async def _vend(
         self,
         permit: Vending,
         warehouse: ResolvedWarehouse,
@@ -173,14 +182,14 @@ class Credentials:
     ) -> VendResult:
         terms = vending_terms(permit.obligations)
         if terms.refusal is not None:
-            return _nothing(terms.refusal)
+            return _no_credentials(terms.refusal)
         profile = stored_profile(warehouse.profile)
-        seconds, ends = await self._life(permit, profile, permit.resolution)
+        seconds, expiry = await self._lifetime(permit, profile, permit.resolution)
 
         async def still_allowed() -> None:
             async with self._database.read() as connection:
-                standing_on = await revalidate_decision(connection, permit)
-            if standing_on is not permit.resolution and (await self._life(permit, profile, standing_on))[0] < seconds:
+                resolution = await revalidate_decision(connection, permit)
+            if resolution is not permit.resolution and (await self._lifetime(permit, profile, resolution))[0] < seconds:
                 raise DecisionEngineUnavailable("a grant ends sooner than when the credential was asked for")
 
         try:
@@ -198,51 +207,53 @@ class Credentials:
                 ),
                 just_before=still_allowed,
             )
-        except BelowCredentialFloor as short:
-            return _nothing(short.message)
+        except BelowCredentialFloor as below_floor:
+            return _no_credentials(below_floor.message)
         if isinstance(vended, NoCredentials):
-            return _nothing(vended.reason)
-        if ends is not None and vended.expires_at > ends:
-            return _nothing("the store took so long that the credential would outlive the grant behind it")
+            return _no_credentials(vended.reason)
+        if expiry is not None and vended.expires_at > expiry:
+            return _no_credentials("the store took so long that the credential would outlive the grant behind it")
         properties = profile.client_properties(vended.temporary, refresh_endpoint=refresh)
-        told = (
+        audit_details = (
             ("vended", vended.level.value),
             ("prefix", vended.prefix),
             ("session_name", vended.session_name),
             ("expires_at", vended.expires_at.astimezone(UTC).isoformat()),
         )
         credential = StorageCredential(prefix=vended.prefix, config=properties)
-        return VendResult(properties, (credential,), told=told, expires_at=vended.expires_at)
+        return VendResult(properties, (credential,), audit_details=audit_details, expires_at=vended.expires_at)
 
-    async def _life(
+    async def _lifetime(
         self,
         permit: Vending,
         profile: StorageProfile,
-        standing_on: Resolution,
+        resolution: Resolution,
     ) -> tuple[int, datetime | None]:
-        """(how many seconds a credential may live, the end of the grants behind it if that comes into question): the
-        shortest of what warehouse, policies and grants leave.
+        """Return (lifetime of a credential in seconds, first expiry of the grants behind it, None if none expires
+        within the lifetime).
+
+        The lifetime is the minimum of the limits of warehouse, policies and grants.
         """
         bounds = [longest_life(profile)]
-        most = vending_terms(permit.obligations).seconds
-        if most is not None:
-            bounds.append(most)
-        now = standing_on.now
+        limit = vending_terms(permit.obligations).seconds
+        if limit is not None:
+            bounds.append(limit)
+        now = resolution.now
         latest = now + timedelta(seconds=min(bounds) + _MINTING_SECONDS)
-        ends = await self._door.held_until(permit, latest, standing_on=standing_on)
-        if ends is not None:
-            # Down to whole quarters of an hour, so that requests of the next minutes can share a credential; below the
-            # store's least life there is nothing to share.
-            left = int((ends - now).total_seconds()) - _MINTING_SECONDS
-            bounds.append(left - left % _SHARED_SECONDS if left > _SHARED_SECONDS else left)
-        return min(bounds), ends
+        expiry = await self._door.held_until(permit, latest, standing_on=resolution)
+        if expiry is not None:
+            # Rounded down to quarters of an hour, so that requests of the next minutes can share a credential. Below
+            # the store's minimum lifetime nothing can be shared.
+            remaining = int((expiry - now).total_seconds()) - _MINTING_SECONDS
+            bounds.append(remaining - remaining % _SHARED_SECONDS if remaining > _SHARED_SECONDS else remaining)
+        return min(bounds), expiry
 
 
 def require_vendable(profile: StorageProfile, location: Location) -> None:
-    """Raise PolicyTooLarge or InvalidLocation for a place that no credential could ever be made for.
+    """Raise PolicyTooLarge or InvalidLocation for a location for which no credential can be minted.
 
-    Asked of every new table before anything of it is written, whoever makes it and whatever it asks for now: afterwards
-    the table is there, and nobody could read it. The widest level has the longest policy.
+    Checked for every new table before anything is written, even if the caller requests no credentials: later the table
+    would exist, and no client could read it. The check uses the highest access level, whose policy is the longest.
     """
     downscoping = profile.downscoping
     if isinstance(downscoping, Downscoping):
@@ -250,9 +261,10 @@ def require_vendable(profile: StorageProfile, location: Location) -> None:
 
 
 def load_level(permit: Permit[VendCredentials]) -> AccessLevel:
-    """What the credentials of a load allow."""
+    """Return the access level of a load's credentials."""
     table = permit.operation.table
-    # Whoever does not read all of it could write back what is held back, or without what was never seen.
+    # A caller that does not read all of the table gets no write access: it could write back held-back values, or
+    # overwrite rows without them.
     terms = vending_terms(permit.obligations)
     return _level(permit.holds(Can.WRITE_DATA, table) and terms.whole, terms)
 
@@ -260,27 +272,27 @@ def load_level(permit: Permit[VendCredentials]) -> AccessLevel:
 def creation_level(
     permit: Permit[VendCreationCredentials] | Permit[VendGenericTableCreationCredentials],
 ) -> AccessLevel:
-    """What the credentials of a table's creator allow."""
+    """Return the access level of the credentials of a table's creator."""
     return _level(True, vending_terms(permit.obligations))
 
 
-def _required(handed: VendResult) -> LoadCredentialsResponse:
-    if not handed.credentials:
-        raise NoCredentialsVended(f"No credentials are handed out here: {handed.reason}")
-    return LoadCredentialsResponse(storage_credentials=handed.credentials)
+def _require_credentials(vended_result: VendResult) -> LoadCredentialsResponse:
+    if not vended_result.credentials:
+        raise NoCredentialsVended(f"No credentials are handed out here: {vended_result.reason}")
+    return LoadCredentialsResponse(storage_credentials=vended_result.credentials)
 
 
-def _nothing(reason: str) -> VendResult:
+def _no_credentials(reason: str) -> VendResult:
     return VendResult({}, (), reason, (("vended", "nothing"), ("reason", reason)))
 
 
-def _plain(profile: StorageProfile, reason: str) -> VendResult:
-    """Where the store is, without any key."""
+def _location_only(profile: StorageProfile, reason: str) -> VendResult:
+    """Return the region and endpoint of the store, without keys."""
     return VendResult(profile.client_properties(None, refresh_endpoint=None), (), reason)
 
 
 def _level(may_write: bool, terms: VendingTerms) -> AccessLevel:
-    """Return what credentials allow: `select` reads, `modify` reads, writes and deletes unless an obligation forbids
+    """Return the access level: without `may_write` read-only, else read, write and delete, unless an obligation forbids
     deletion.
     """
     if not may_write:
@@ -289,8 +301,10 @@ def _level(may_write: bool, terms: VendingTerms) -> AccessLevel:
 
 
 def refresh_endpoint(warehouse_id: UUID, identifier: TableIdentifier, *, generic: bool = False) -> str:
-    """Where a client gets new credentials: of a table relative to the catalog's URI, which Iceberg's clients know, of a
-    generic table from the top of this server.
+    """Return the endpoint from which a client refreshes credentials.
+
+    For a table it is relative to the catalog's URI, as Iceberg clients expect. For a generic table it is relative to
+    the root of this server.
     """
     namespace = quote(SEPARATOR.join(identifier.namespace.levels), safe="")
     top, kind = ("/lakekeeper/v1", "generic-tables") if generic else ("v1", "tables")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of what was dropped and is kept: listing it, and bringing it back."""
+"""Use cases of soft-deleted tables and views: list them, and undrop them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gateway.protocol.deleted import DeletedTabular, DeletedTabulars
 
 
 class DeletedTables:
-    """Tables and views of a warehouse that were dropped. Their grants were never taken away."""
+    """Soft-deleted tables and views of a warehouse. They keep their grants."""
 
     def __init__(self, *, database: Database, lists: Lists) -> None:
         self._database = database
         self._lists = lists
 
     async def list(self, permit: Permit[ListDeletedTabulars]) -> DeletedTabulars:
-        """What the caller sees of it, by name."""
+        """Return the soft-deleted tables and views that the caller can see, ordered by name."""
         warehouse_id = permit.operation.warehouse.warehouse_id
         rows, token = await self._lists.dropped(permit)
         return DeletedTabulars(
@@ -44,11 +44,13 @@ class DeletedTables:
         )
 
     async def undrop(self, permit: Permit[UndropTabulars]) -> None:
-        """Bring all of them back, under their names, with their grants; what is there already stays as it is, so that
-        asking again is fine.
+        """Undrop all targets with their names and grants. Targets that are not dropped remain unchanged, so that the
+        request can be repeated.
 
-        Raises AlreadyExistsException (409) when something else has the name of one by now, the 404 of what went for
-        good meanwhile, and NoSuchNamespaceException when its namespace goes at this moment.
+        Raises:
+        - AlreadyExistsException (409): another object has taken the name of a target.
+        - The 404 of a target that was deleted permanently meanwhile.
+        - NoSuchNamespaceException: the namespace of a target is being dropped.
         """
         found = {ref: permit.tabular(ref) for ref in permit.operation.targets}
         ids = [row.id for row in found.values()]
@@ -59,10 +61,10 @@ class DeletedTables:
                 for ref, row in found.items():
                     if row.id not in held:
                         raise not_found(ref)
-                away = [row.id for row in held.values() if row.deleted_at is not None]
-                await _refuse_taken_names(connection, away)
-                await deleted.bring_back(connection, away)
-                permit.trail.tell(brought_back=" ".join(str(id) for id in away))
+                dropped = [row.id for row in held.values() if row.deleted_at is not None]
+                await _refuse_taken_names(connection, dropped)
+                await deleted.bring_back(connection, dropped)
+                permit.trail.tell(brought_back=" ".join(str(id) for id in dropped))
         except namespaces.NamespaceGone as gone:
             raise NoSuchNamespaceException("The namespace of a table or view to bring back does not exist.") from gone
         except tables.Clash as clash:

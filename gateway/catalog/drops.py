@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Letting tables and views go: at once, or kept for a while so that they can be brought back."""
+"""Drop tables and views: permanently, or as a soft deletion that can be undone for a while."""
 
 from __future__ import annotations
 
@@ -29,62 +29,64 @@ from gateway.storage.registry import parse_location
 
 
 class Files(StrEnum):
-    """What becomes of the files of what goes, when it is gone for good."""
+    """The handling of a table's files after its permanent deletion."""
 
     PURGE = "purge"
     KEEP = "keep"
     LAST = "last"
-    """The last metadata file goes when the clean-up window is over; until then it can be registered again."""
+    """Delete the last metadata file after the cleanup window. Until then it can be registered again."""
 
 
 async def drop_tabular(
     connection: Connection,
     permit: Permit[Operation],
     dropped: ResolvedTable | ResolvedView | ResolvedGenericTable,
-    asked: TableIdentifier,
+    identifier: TableIdentifier,
     *,
     files: Files,
     force: bool,
 ) -> list[Pending]:
-    """Drop a table or view in the transaction of `permit`; the keys of the tuples that go with it.
+    """Drop a table or view in the transaction of `permit`. Return the keys of the tuples to deliver.
 
-    Where the warehouse keeps what is dropped, its row stays, marked: nobody finds it under its name or id any more, its
-    name is free, its place and its grants stay, and a task ends it when its time is over. `force` does not keep it.
+    If the warehouse has soft deletion, the row is marked as dropped. Lookups by name or id no longer find it, and its
+    name is free. Location and grants are kept, and a task deletes it permanently when its time is over. `force` deletes
+    permanently at once. `identifier` is the name in the request, for errors.
 
-    Raises NoSuchTableException or NoSuchViewException when it went or was moved meanwhile, and
-    ProtectedTabularDeletionWithoutForce.
+    Raises NoSuchTableException, NoSuchViewException or NoSuchGenericTableException if the object was dropped or moved
+    meanwhile, ProtectedTabularDeletionWithoutForce, and DatabaseUnavailable while the task of an earlier drop is still
+    running.
     """
-    # A rename, or a move of the namespace, took it out of what was decided on.
-    still = await namespaces.held(connection, dropped.namespace)
-    now = await tables.hold_for_drop(connection, dropped.id) if still else None
+    # A rename, or a move of the namespace, may have removed the object from the namespace of the decision.
+    namespace_held = await namespaces.held(connection, dropped.namespace)
+    now = await tables.hold_for_drop(connection, dropped.id) if namespace_held else None
     if now is None or now.namespace_id != dropped.namespace.id:
-        raise _gone(dropped, asked)
+        raise _not_found(dropped, identifier)
     if now.protected and not force:
-        raise ProtectedTabularDeletionWithoutForce.of(dropped.key.type.value, asked)
+        raise ProtectedTabularDeletionWithoutForce.of(dropped.key.type.value, identifier)
     location = parse_location(now.location)
     last = own_files(location, [now.metadata_location]) if files is Files.LAST else []
-    then: Mapping[str, str] = {"files": files.value, **({"last_file": last[0]} if last else {})}
+    payload: Mapping[str, str] = {"files": files.value, **({"last_file": last[0]} if last else {})}
     warehouse = dropped.warehouse
     if now.keep_seconds is not None and not force:
         await deleted.mark(connection, dropped.id, by=permit.actor.id)
-        end = await tasks.add(
+        task = await tasks.add(
             connection,
             Queue.SOFT_DELETION,
             warehouse_id=warehouse.id,
             entity_id=dropped.id,
             entity_type=dropped.key.type.value,
-            payload=then,
+            payload=payload,
             in_seconds=float(now.keep_seconds),
         )
-        if end is None:
-            # Nobody would end it: the task of an earlier drop is just finding out that it came too late.
+        if task is None:
+            # The running task of an earlier drop blocks a new one: without a task, the object would never be deleted.
             raise DatabaseUnavailable("the end of an earlier drop of this table is under way")
         permit.trail.tell(kept_seconds=str(now.keep_seconds), files=files.value, location=now.location)
         return []
     await deleted.leave_files(
         connection,
         dropped.id,
-        then,
+        payload,
         kind=dropped.key.type,
         warehouse_id=warehouse.id,
         location=now.location,
@@ -103,11 +105,13 @@ async def drop_tabular(
     )
 
 
-def _gone(dropped: ResolvedTable | ResolvedView | ResolvedGenericTable, asked: TableIdentifier) -> CatalogError:
+def _not_found(
+    dropped: ResolvedTable | ResolvedView | ResolvedGenericTable, identifier: TableIdentifier
+) -> CatalogError:
     match dropped:
         case ResolvedTable():
-            return NoSuchTableException.of(asked)
+            return NoSuchTableException.of(identifier)
         case ResolvedView():
-            return NoSuchViewException.of(asked)
+            return NoSuchViewException.of(identifier)
         case ResolvedGenericTable():
-            return NoSuchGenericTableException.of(asked)
+            return NoSuchGenericTableException.of(identifier)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entity tags of tables: what makes two answers the same, and for how long a client may keep one.
+"""ETags of tables: which answers are equal, and for how long a client may reuse one.
 
-A tag is `W/"lg1.<digest>.<issued>.<life>"`: `issued` is the database's clock in milliseconds, `life` the milliseconds
-for which the answer may be confirmed, both in hexadecimal, `-` for an answer without credentials. The digest covers all
-three and everything the answer depends on, so a tag that somebody changed matches nothing. A client that computed tags
-itself would only confirm to itself what it has not got.
+A tag is `W/"lg1.<digest>.<issued>.<life>"`. `issued` is the database's clock in milliseconds. `life` is the time in
+milliseconds for which the answer may be confirmed. Both are hexadecimal; `life` is `-` for an answer without
+credentials. The digest covers both and everything on which the answer depends, so a modified tag matches nothing. It is
+not keyed: a client that computes a tag only gets a 304 for an answer that it does not have.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gateway.access.permit import Permit
 from gateway.iceberg.referenced import SnapshotsMode
 from gateway.iceberg.wire import LoadTableResult
 
-#: No credential is confirmed for longer than this after it was handed out, however long it lives.
+#: The longest time after vending for which an answer with credentials is confirmed, whatever their lifetime.
 LONGEST_CONFIRMATION = timedelta(hours=1)
 
 _TAG = re.compile(r'(?:W/)?"lg1\.(?P<digest>[0-9a-f]{32})\.(?P<issued>[0-9a-f]{1,12})\.(?P<life>-|[0-9a-f]{1,8})"')
@@ -33,11 +33,11 @@ _encoder = msgspec.msgpack.Encoder()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Representation:
-    """What an answer about a table depends on: two callers, or two moments, with the same values get the same answer.
+    """The values on which an answer about a table depends. Equal values mean equal answers.
 
-    `access` is the level of the credentials, or why there are none; `obligations` the fingerprint of what the answer
-    was allowed under. `restricted` says that some columns are to be held back. `labels` is the text of that member of
-    the answer, empty while there is none.
+    `access` is the level of the credentials, or the reason for their absence. `obligations` is the fingerprint of the
+    permit's obligations. `restricted` is True if some columns are held back. `labels` is the text of that member of the
+    answer, empty if absent.
     """
 
     table_id: UUID
@@ -53,7 +53,9 @@ class Representation:
     labels: bytes = b""
 
     def tag(self, now: datetime, expires_at: datetime | None) -> str:
-        """The tag of this answer, given now; `expires_at` of its credentials, None when it has none."""
+        """Return the ETag of this answer, issued at `now`. `expires_at` is the expiry of its credentials, None without
+        any.
+        """
         life = "-"
         if expires_at is not None:
             half = min((expires_at - now) / 2, LONGEST_CONFIRMATION)
@@ -61,11 +63,11 @@ class Representation:
         return self._tag(f"{int(now.timestamp() * 1000):x}", life)
 
     def confirmed(self, known: Sequence[str] | None, now: datetime) -> str | None:
-        """The tag among the client's that still stands for this answer, or None.
+        """Return the client's ETag that is still valid for this answer, or None.
 
-        `known` are the tags of `If-None-Match`, None for `*`. A `*` says nothing of the age of what the client has, so
-        it confirms only answers that do not age: those without credentials. Nor does it say what the client was told
-        to hold back, so it confirms no answer that tells that.
+        `known` are the tags of `If-None-Match`, None for `*`. A `*` does not show the age of the client's answer, so it
+        confirms only answers without credentials. It does not show the client's column restrictions either, so it
+        confirms no answer that has some.
         """
         if known is None:
             ages = self.access not in WITHOUT_CREDENTIALS
@@ -87,7 +89,7 @@ class Representation:
         return f'W/"lg1.{digest}.{issued}.{life}"'
 
 
-#: Values of `Representation.access` for answers that hold no credentials whatever the circumstances.
+#: Values of `Representation.access` for answers that never contain credentials.
 METADATA_ONLY = "metadata"
 CLIENT_MANAGED = "client-managed"
 COMMITTED = "committed"
@@ -96,15 +98,17 @@ WITHOUT_CREDENTIALS = frozenset({METADATA_ONLY, CLIENT_MANAGED, COMMITTED})
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """An answer with its tag; `body` None says that what the client has is still right (304)."""
+    """An answer with its ETag. `body` is None if the client's copy is still valid (304)."""
 
     etag: str
     body: LoadTableResult | None
 
 
-def of_commit(permit: Permit[Operation], table_id: UUID | None, metadata_location: str) -> str:
-    """The tag of a commit's answer. It holds no storage configuration, so it never confirms a load that would."""
-    # A commit that creates does not tell the table's id; its metadata file has a UUID of its own.
+def commit_etag(permit: Permit[Operation], table_id: UUID | None, metadata_location: str) -> str:
+    """Return the ETag of a commit's answer. That answer has no storage configuration, so the tag never confirms a load
+    with one.
+    """
+    # A commit that creates a table does not return its id here. Its metadata file name has a UUID of its own.
     return Representation(
         table_id=table_id or UUID(int=0),
         metadata_location=metadata_location,
@@ -119,9 +123,9 @@ def of_commit(permit: Permit[Operation], table_id: UUID | None, metadata_locatio
 
 
 def parse_if_none_match(header: str | None) -> tuple[str, ...] | None:
-    """The tags of an `If-None-Match` header (RFC 9110, 13.1.2), empty without one, None for `*`.
+    """Parse an `If-None-Match` header (RFC 9110, 13.1.2). Return its ETags, empty without a header, None for `*`.
 
-    What is no tag ends the list: a header that cannot be understood confirms nothing.
+    Parsing stops at the first invalid tag: a malformed header confirms nothing.
     """
     if header is None:
         return ()

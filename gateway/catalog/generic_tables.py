@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of generic tables: list, create, load, drop. They share names, places and keys with tables and views."""
+"""Use cases of generic tables: list, create, load, drop. They share the namespace of names, the locations and the
+credential vending with tables and views.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,12 @@ from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.tabular_creation import (
     claim_location,
     creation_transaction,
-    owned,
-    place,
+    location_of_new,
+    name_taken_error,
+    record_ownership,
     refuse_chosen_location,
     refuse_taken_location,
     refuse_taken_name,
-    taken,
 )
 from gateway.db import tables
 from gateway.db.delivery import TupleDelivery
@@ -61,7 +63,7 @@ _KIND = ObjectType.GENERIC_TABLE.value
 
 
 class GenericTables:
-    """Tables of other formats, known by name and place."""
+    """Tables of other formats, of which the catalog stores name, format and location."""
 
     def __init__(
         self,
@@ -83,22 +85,22 @@ class GenericTables:
         self._lists = lists
 
     async def list(self, permit: Permit[ListGenericTables]) -> ListGenericTablesResponse:
-        """The generic tables the caller sees, in the creators' spelling."""
+        """Return the generic tables that the caller can see, with the spelling of their creators."""
         namespace = permit.namespace(permit.operation.namespace)
         rows, token = await self._lists.tabulars(permit, ObjectType.GENERIC_TABLE, namespace)
         formats = await self._formats([row.id for row in rows])
-        # One that was dropped since its row was read is not there.
-        there = [row for row in rows if row.id in formats]
-        told = permit.operation.return_protection_status
+        # A table that was dropped after its row was read has no format and is left out.
+        present = [row for row in rows if row.id in formats]
+        with_protection = permit.operation.return_protection_status
         return ListGenericTablesResponse(
             identifiers=tuple(
                 GenericTableIdentifier(
                     namespace=namespace.namespace.levels, name=row.name, id=str(row.id), format=formats[row.id]
                 )
-                for row in there
+                for row in present
             ),
             next_page_token=token,
-            protection_status=tuple(row.protected for row in there) if told else msgspec.UNSET,
+            protection_status=tuple(row.protected for row in present) if with_protection else msgspec.UNSET,
         )
 
     async def create(
@@ -108,8 +110,8 @@ class GenericTables:
     ) -> LoadGenericTableResult:
         """Create the generic table. The creator owns it and gets credentials for it.
 
-        Raises 400 for names, formats and locations, AlreadyExistsException, LocationAlreadyTaken, and
-        ForbiddenException for an adoption by a right that ends: ownership of what is adopted has no end.
+        Raises errors of status 400 for names, formats and locations, AlreadyExistsException, LocationAlreadyTaken, and
+        ForbiddenException for an adoption by a right that expires: ownership of adopted files is permanent.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
@@ -118,10 +120,10 @@ class GenericTables:
             await self._door.require_endless(permit, Can.ADOPT_FILES, WarehouseRef(namespace.warehouse.id))
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier, _taken)
+            await refuse_taken_name(connection, namespace, identifier, _name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         id = uuid7()
-        location = place(profile, namespace, identifier.name, id, request.base_location)
+        location = location_of_new(profile, namespace, identifier.name, id, request.base_location)
         require_vendable(profile, location)
         explicit = request.base_location is not None
         adopted = False
@@ -131,38 +133,38 @@ class GenericTables:
         document = new_document(request, self._files.limits, adopted=adopted)
         permit.trail.tell(generic_table_id=str(id), location=location.text)
         await self._insert(permit, namespace, identifier, id, location, document, explicit=explicit)
-        handed = await self._credentials.for_creation(permit, vend, location.text)
-        return _answer(identifier, request.format, location.text, document, handed)
+        vended_result = await self._credentials.for_creation(permit, vend, location.text)
+        return _answer(identifier, request.format, location.text, document, vended_result)
 
     async def load(
         self, permit: Permit[LoadGenericTable], vend: Permit[VendGenericTableCredentials] | None
     ) -> LoadGenericTableResult:
-        """What is told of it, with credentials when the caller may have them and wants them."""
+        """Return the generic table, with credentials if the caller requests them and may have them."""
         ref = permit.operation.table
         row = permit.generic_table(ref)
         document = await self._document(permit, row)
         if vend is not None:
-            handed = await self._credentials.for_generic_table(vend)
+            vended_result = await self._credentials.for_generic_table(vend)
         elif permit.holds(Can.READ_DATA, ref):
-            handed = self._credentials.place_only(row.warehouse)
+            vended_result = self._credentials.without_keys(row.warehouse)
         else:
-            handed = VendResult({})
-        return _answer(ref.identifier, row.format, row.location, document, handed)
+            vended_result = VendResult({})
+        return _answer(ref.identifier, row.format, row.location, document, vended_result)
 
     async def exists(self, permit: Permit[GenericTableExists]) -> None:
-        """Nothing to do: the permit says that it is there and visible."""
+        """Do nothing: the permit proves that the generic table exists and is visible to the caller."""
 
     async def drop(self, permit: Permit[DropGenericTable]) -> None:
-        """Delete the row and the grants, or keep it for a while (`drop_tabular`); its name is free at once.
+        """Drop the generic table, permanently or as a soft deletion (`drop_tabular`). Its name is free at once.
 
-        Its files go too, as a table's do, unless the request or the property `gc.enabled` says otherwise, or its place
-        held files when it was made: those are somebody else's until the request says that they are to go.
+        Its files are deleted too, unless `purge` is false or the property `gc.enabled` forbids it. If its location held
+        files at creation, they are deleted only if the request sets `purge`: they may belong to another owner.
         """
         operation = permit.operation
         row = permit.generic_table(operation.table)
         document = read_document(await self._document(permit, row))
-        wanted = owns_its_files(document) if operation.purge is None else operation.purge
-        files = Files.PURGE if wanted and flag(document.properties, GC_ENABLED, default=True) else Files.KEEP
+        purge = owns_its_files(document) if operation.purge is None else operation.purge
+        files = Files.PURGE if purge and flag(document.properties, GC_ENABLED, default=True) else Files.KEEP
         async with self._database.change(permit) as connection:
             pending = await drop_tabular(
                 connection, permit, row, operation.table.identifier, files=files, force=operation.force
@@ -189,8 +191,8 @@ class GenericTables:
         namespace: ResolvedNamespace,
         location: Location,
     ) -> bool:
-        """Whether something lies at a chosen place already. Raises LocationAlreadyTaken, and UnexpectedFilesInLocation
-        unless the permit is one to adopt: the keys of the new table reach what lies there.
+        """Return True if a chosen location contains files. Raises LocationAlreadyTaken, and UnexpectedFilesInLocation
+        if the permit is not for an adoption: the credentials of the new table would reach these files.
         """
         async with self._database.read() as connection:
             await refuse_taken_location(connection, location)
@@ -213,7 +215,9 @@ class GenericTables:
         *,
         explicit: bool,
     ) -> None:
-        async with creation_transaction(permit, self._database, namespace, identifier, location, _taken) as connection:
+        async with creation_transaction(
+            permit, self._database, namespace, identifier, location, _name_taken_error
+        ) as connection:
             await claim_location(connection, location, explicit=explicit)
             await tables.create(
                 connection,
@@ -230,23 +234,23 @@ class GenericTables:
                 staged_by=None,
                 format=permit.operation.request.format,
             )
-            pending = await owned(connection, permit.actor, ObjectType.GENERIC_TABLE, id, namespace)
+            pending = await record_ownership(connection, permit.actor, ObjectType.GENERIC_TABLE, id, namespace)
         await self._delivery.deliver_or_leave(pending)
 
 
-def _taken(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
+def _name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
     if kind == _KIND:
         return AlreadyExistsException(f"Generic table already exists: {identifier.dotted}")
     if kind == "table":
         return AlreadyExistsException.table_where_view_wanted(identifier)
-    return taken(kind, identifier)
+    return name_taken_error(kind, identifier)
 
 
 def _answer(
-    identifier: TableIdentifier, format: str, location: str, document: bytes, handed: VendResult
+    identifier: TableIdentifier, format: str, location: str, document: bytes, vended_result: VendResult
 ) -> LoadGenericTableResult:
     return LoadGenericTableResult(
         table=told(identifier, format, location, read_document(document)),
-        config=handed.config,
-        storage_credentials=handed.credentials,
+        config=vended_result.config,
+        storage_credentials=vended_result.credentials,
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of what lies in a namespace or a warehouse, as far as their reader sees it.
+"""Lists of the contents of a namespace or a warehouse that the caller can see.
 
-All-seeing: every row, unasked. Otherwise the rows that a grant speaks for, each of them asked about; or, by a model
-that shows rows in other ways too, all rows, each of them asked about.
+A caller that sees everything gets every row without further checks. Otherwise the rows with a grant for the caller are
+read, and OpenFGA checks each of them. If the model makes rows visible in other ways too, all rows are read and checked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Fetch = Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[AnyRow]]]
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """Reads pages for the use cases. `reaches` is what the model in use says of who can see what."""
+    """Reads pages for the use cases. `reaches` returns by which grants the current model makes objects visible."""
 
     database: Database
     door: Door
@@ -46,13 +46,13 @@ class Lists:
         type: ObjectType,
         namespace: ResolvedNamespace,
     ) -> tuple[list[AnyRow], str | None]:
-        """(tables or views (id, name, protected) of the namespace, token of the next page).
+        """Return (rows id, name, protected of the namespace's tables or views; token of the next page or None).
 
-        Raises the refusal for an outage.
+        Raises the error of an outage of the decision engine.
         """
         operation = permit.operation
-        seen = permit.holds(Can.LIST_EVERYTHING, operation.namespace)
-        reach = None if seen else await reach_of(self.reaches, type)
+        sees_all = permit.holds(Can.LIST_EVERYTHING, operation.namespace)
+        reach = None if sees_all else await reach_of(self.reaches, type)
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
             async with self.database.read() as connection:
@@ -72,14 +72,14 @@ class Lists:
 
         return await visible_page(
             fetch,
-            _all if seen else self._asked(permit, type, reach),
+            _keep_all if sees_all else self._visibility_filter(permit, type, reach),
             lambda row: Position(row.name_key, row.id),
             page_token=operation.page_token,
             page_size=operation.page_size,
         )
 
     async def answer(self, permit: Permit[ListTables] | Permit[ListViews], type: ObjectType) -> ListTablesResponse:
-        """A page of `tabulars` as the protocol has it for tables and for views."""
+        """Return a page of `tabulars` in the REST format of tables and views."""
         operation = permit.operation
         namespace = permit.namespace(operation.namespace)
         rows, token = await self.tabulars(permit, type, namespace)
@@ -96,14 +96,14 @@ class Lists:
         parent: NamespaceRef | WarehouseRef,
         within: ResolvedNamespace | None,
     ) -> tuple[list[AnyRow], str | None]:
-        """(direct children (id, levels, protected) of the warehouse or the namespace `within` it, token of the next
-        page).
+        """Return (rows id, levels, protected of the direct children of the warehouse or of the namespace `within` it;
+        token of the next page or None).
 
-        Raises the refusal for an outage.
+        Raises the error of an outage of the decision engine.
         """
         operation = permit.operation
-        seen = permit.holds(Can.LIST_EVERYTHING, parent)
-        reach = None if seen else await reach_of(self.reaches, ObjectType.NAMESPACE)
+        sees_all = permit.holds(Can.LIST_EVERYTHING, parent)
+        reach = None if sees_all else await reach_of(self.reaches, ObjectType.NAMESPACE)
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
             async with self.database.read() as connection:
@@ -127,17 +127,19 @@ class Lists:
 
         return await visible_page(
             fetch,
-            _all if seen else self._asked(permit, ObjectType.NAMESPACE, reach),
+            _keep_all if sees_all else self._visibility_filter(permit, ObjectType.NAMESPACE, reach),
             lambda row: Position(row.path_key, row.id),
             page_token=operation.page_token,
             page_size=operation.page_size,
         )
 
     async def dropped(self, permit: Permit[ListDeletedTabulars]) -> tuple[list[AnyRow], str | None]:
-        """(rows of `deleted.dropped`, token of the next page). Raises the refusal for an outage."""
+        """Return (rows of `deleted.dropped`, token of the next page or None). Raises the error of an outage of the
+        decision engine.
+        """
         operation = permit.operation
-        seen = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
-        by_grants = not seen and await all_by_grants(self.reaches)
+        sees_all = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
+        by_grants = not sees_all and await all_by_grants(self.reaches)
         holders = holders_of(permit.actor, permit.resolution) if by_grants else None
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
@@ -151,28 +153,28 @@ class Lists:
                     limit=limit,
                 )
 
-        async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
+        async def is_visible(rows: Sequence[AnyRow]) -> Sequence[bool]:
             keys = [ObjectKey(ObjectType(row.kind), str(row.id)) for row in rows]
             return await self.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
 
         return await visible_page(
             fetch,
-            _all if seen else keep,
+            _keep_all if sees_all else is_visible,
             lambda row: Position(row.name_key, row.id),
             page_token=operation.page_token,
             page_size=operation.page_size,
         )
 
-    def _asked(
+    def _visibility_filter(
         self, permit: Permit[Operation], type: ObjectType, reach: Reach | None
     ) -> Callable[[Sequence[AnyRow]], Awaitable[Sequence[bool]]]:
-        async def keep(rows: Sequence[AnyRow]) -> Sequence[bool]:
+        async def is_visible(rows: Sequence[AnyRow]) -> Sequence[bool]:
             keys = [ObjectKey(type, str(row.id)) for row in rows]
             by = () if reach is None else [row.by for row in rows]
             return await self.door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
 
-        return keep
+        return is_visible
 
 
-async def _all(rows: Sequence[AnyRow]) -> Sequence[bool]:
+async def _keep_all(rows: Sequence[AnyRow]) -> Sequence[bool]:
     return [True] * len(rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute what the answers of a load and of a create depend on. Pure."""
+"""Compute the ETag inputs of load and create answers. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, Representation
 from gateway.iceberg.referenced import SnapshotsMode
 
 
-def of_load(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Representation:
-    """What the answer of a load depends on."""
+def load_representation(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Representation:
+    """Return the values on which the answer of a load depends."""
     options = permit.operation.options
     table = permit.table(permit.operation.table)
-    access = load_level(vend).value if vend is not None else CLIENT_MANAGED if reads(permit) else METADATA_ONLY
+    access = load_level(vend).value if vend is not None else CLIENT_MANAGED if may_read_data(permit) else METADATA_ONLY
     return Representation(
         table_id=table.id,
         metadata_location=table.metadata_location,
@@ -34,16 +34,16 @@ def of_load(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> 
     )
 
 
-def reads(permit: Permit[LoadTable]) -> bool:
-    """Whether the caller may read data of the table, all of it or some columns."""
+def may_read_data(permit: Permit[LoadTable]) -> bool:
+    """Return True if the caller may read data of the table, all of it or some columns."""
     table = permit.operation.table
     return permit.holds(Can.READ_DATA, table) or permit.restriction(table) is not None
 
 
-def of_creation(
+def creation_representation(
     permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, table_id: UUID, metadata_location: str
 ) -> Representation:
-    """What the answer of a create depends on: the same as a load by the creator that follows it."""
+    """Return the values on which the answer of a create depends. They equal those of the creator's next load."""
     warehouse = permit.namespace(permit.operation.namespace).warehouse
     return Representation(
         table_id=table_id,
@@ -59,8 +59,8 @@ def of_creation(
 
 
 def _fingerprint(permit: Permit[Operation], vend: Permit[Operation] | None) -> bytes:
-    """Return the fingerprint of an answer's obligations: of the operation, and apart from it of the credentials.
+    """Return the fingerprint of an answer's obligations: the operation's, then the vending's.
 
-    Merged, a bound that moves from one to the other would leave the tag as it was.
+    They are kept apart. In a merged fingerprint, a limit that moves from one to the other would not change the ETag.
     """
     return permit.obligations.fingerprint + b"/" + (b"" if vend is None else vend.obligations.fingerprint)

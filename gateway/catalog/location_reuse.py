@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of registrations on locations that hold files already.
+"""Claims of registrations on locations that already contain files.
 
-A metadata file is the caller's own word, and registering it gives ownership of its location and keys for it. So the
-word counts only where the catalog's records agree: the file lies in a live or retired location that the caller owned,
-and names exactly that location. Everything else is adoption, an operation of its own.
+A metadata file is the caller's own statement, and its registration gives ownership of its location and credentials for
+it. So a claim needs the agreement of the catalog's records: the file lies in a live or retired location that the caller
+owned, and names exactly that location. Everything else is an adoption, a separate operation.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ from gateway.storage.registry import parse_location, stored_profile
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
-Registering: TypeAlias = Permit[RegisterTable | AdoptTable | RegisterView | AdoptView]
+RegistrationPermit: TypeAlias = Permit[RegisterTable | AdoptTable | RegisterView | AdoptView]
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim on the location of a metadata file. `location` is the recorded one; None for an adoption, whose location
-    is the one that the file names. `owner` is the principal that owns what is registered there.
+    """A claim on the location of a metadata file.
+
+    `location` is the recorded location. It is None for an adoption, whose location is the one that the file names.
+    `owner` is the principal that will own the registered object.
     """
 
     location: Location | None
     owner: Principal
 
     def require_same(self, named: Location) -> None:
-        """Raise InvalidLocation when the file names another location than the recorded one."""
+        """Raise InvalidLocation if the file names another location than the recorded one."""
         if self.location is not None and named.text != self.location.text:
             raise InvalidLocation(
                 f"The metadata file names the location {named.text!r}, and it lies in {self.location.text!r}: a file "
@@ -49,69 +51,74 @@ class Claim:
 
 
 async def claim_of_file(
-    connection: Connection, permit: Registering, file: Location, *, replaced: UUID | None = None
+    connection: Connection, permit: RegistrationPermit, file: Location, *, replaced: UUID | None = None
 ) -> Claim:
-    """Return the caller's claim on the location that the metadata file lies in. `replaced` is a table to overwrite.
+    """Return the caller's claim on the location that contains the metadata file. `replaced` is the id of a table to
+    overwrite.
 
-    Raises NamespaceActionForbidden for a registration outside of what the caller owned, and LocationAlreadyTaken for an
-    adoption where a table or view lies, or keys still reach.
+    Raises NamespaceActionForbidden for a registration outside of locations that the caller owned. Raises
+    LocationAlreadyTaken for an adoption at a location of a table or view, or at one for which vended credentials may
+    still be valid.
     """
     if is_adoption(permit):
         folder = Location(file.scheme, file.authority, file.segments[:-1])
-        await refuse_taken_location(connection, folder, other_than=replaced, owners=_names(_held_by(permit)))
+        await refuse_taken_location(connection, folder, other_than=replaced, owners=_names(_principals_of(permit)))
         return Claim(None, owner_of_new(permit.actor))
-    claim = await _recorded(connection, permit, file, replaced)
+    claim = await _recorded_claim(connection, permit, file, replaced)
     if claim is None:
-        raise _refused(file)
+        raise _no_claim_error(file)
     return claim
 
 
 async def take_location(
     connection: Connection,
-    permit: Registering,
+    permit: RegistrationPermit,
     file: Location,
     location: Location,
     *,
     replaced: UUID | None = None,
 ) -> Principal:
-    """Take the location for what is registered, in the transaction that inserts it. Return the principal that owns it.
+    """Reserve the location for the registered object, in the transaction that inserts it. Return the principal that
+    owns it.
 
-    `replaced` is the table that was overwritten. Raises what `claim_of_file` raises, and InvalidLocation for a
-    namespace's folder or another location than the recorded one.
+    `replaced` is the id of the overwritten table. Raises the errors of `claim_of_file`, and InvalidLocation for a
+    folder of a namespace or for a location that differs from the recorded one.
     """
     await tables.hold_explicit_locations(connection)
     claim = await claim_of_file(connection, permit, file, replaced=replaced)
     claim.require_same(location)
     if claim.location is None:
-        owners = _names(_held_by(permit))
+        owners = _names(_principals_of(permit))
         await refuse_taken_location(connection, location, other_than=replaced, owners=owners)
     await _refuse_folder_of_namespace(connection, permit, location)
     await retired_locations.taken_in(connection, location.text, location.overlap_key)
     return claim.owner
 
 
-def is_adoption(permit: Registering) -> bool:
-    """Return True if the permit is one to adopt files wherever they lie below the warehouse's base."""
+def is_adoption(permit: RegistrationPermit) -> bool:
+    """Return True for a permit to adopt files anywhere below the warehouse's base location."""
     return isinstance(permit.operation, (AdoptTable, AdoptView))
 
 
-async def _recorded(connection: Connection, permit: Registering, file: Location, replaced: UUID | None) -> Claim | None:
-    """Return the claim by the records, or None when the file lies in no location that the caller owned."""
+async def _recorded_claim(
+    connection: Connection, permit: RegistrationPermit, file: Location, replaced: UUID | None
+) -> Claim | None:
+    """Return the claim by the catalog's records, or None if the file is in no location that the caller owned."""
     above = [(each.text, each.overlap_key) for each in file.ancestors()]
     place = await retired_locations.last_place(connection, above, user=permit.actor.id, replaced=replaced)
     warehouse_id = permit.operation.namespace.warehouse_id
     if place is None or place.warehouse_id != warehouse_id or not place.files_remain:
         return None
     location = parse_location(place.location)
-    # Keys for the store are made from the exact text of the location, not from its folded one.
+    # Credential policies use the exact text of the location, not the case-folded one.
     if not location.contains(file, strict=True):
         return None
-    held = [each for each in _held_by(permit) if place.known or each.type is PrincipalType.ROLE]
-    owner = next((each for each in held if _name(each) in place.owners), None)
+    holders = [each for each in _principals_of(permit) if place.known or each.type is PrincipalType.ROLE]
+    owner = next((each for each in holders if _name(each) in place.owners), None)
     if owner is None:
         return None
     around = [each.overlap_key for each in location.ancestors()]
-    names = _names(held)
+    names = _names(holders)
     if await retired_locations.nested(connection, location.overlap_key, around):
         return None
     if await tables.location_taken(connection, location.overlap_key, around, other_than=replaced, owners=names):
@@ -119,7 +126,7 @@ async def _recorded(connection: Connection, permit: Registering, file: Location,
     return Claim(location, owner)
 
 
-def _held_by(permit: Registering) -> list[Principal]:
+def _principals_of(permit: RegistrationPermit) -> list[Principal]:
     """Return the principals whose rights the caller has: the assumed role alone, else the user and the user's roles."""
     actor = permit.actor
     if actor.assumed_role is not None:
@@ -136,8 +143,10 @@ def _names(principals: list[Principal]) -> list[str]:
     return [_name(each) for each in principals]
 
 
-def _refused(file: Location) -> NamespaceActionForbidden:
-    """The one answer for a location that is taken, that another principal owned, and that no record knows."""
+def _no_claim_error(file: Location) -> NamespaceActionForbidden:
+    """Return the same error for a taken location, a location of another owner, and an unknown one, so that it reveals
+    nothing.
+    """
     return NamespaceActionForbidden(
         f"The metadata file {file.text!r} cannot be registered: it lies in no location of a table or view that you "
         "owned. Files from elsewhere are adopted: send the header X-Lakegate-Adopt: true, for which the warehouse's "
@@ -145,10 +154,11 @@ def _refused(file: Location) -> NamespaceActionForbidden:
     )
 
 
-async def _refuse_folder_of_namespace(connection: Connection, permit: Registering, location: Location) -> None:
-    """Raise InvalidLocation for the folder that the layout gives a namespace: nobody could create in it any more.
+async def _refuse_folder_of_namespace(connection: Connection, permit: RegistrationPermit, location: Location) -> None:
+    """Raise InvalidLocation for the folder that the layout gives to a namespace: no table could be created in that
+    namespace any more.
 
-    Its name holds the namespace's id (`gateway.scope.layout`), and so does that of every folder above it.
+    The folder's name contains the namespace's id (`gateway.scope.layout`), as do the names of the folders above it.
     """
     profile = stored_profile(permit.namespace(permit.operation.namespace).warehouse.profile)
     if not isinstance(profile.storage_layout, FullHierarchyLayout):

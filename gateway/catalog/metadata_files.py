@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing metadata documents to the store, and taking back what a failed change left there."""
+"""Write metadata files to the store, and delete those of failed changes."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _NOT_DELETED = (StorageUnavailable, StorageDenied, StorageEndpointRefused, Short
 
 AnyMetadata = TableMetadata | ViewMetadata
 Written = tuple[str, bytes]
-"""Where a metadata file lies, and the document in it as it is sent."""
+"""The location of a metadata file, and its document without compression."""
 
 
 class MetadataFiles:
-    """The gateway's own reading and writing in a warehouse's store.
+    """The gateway's own reads and writes in a warehouse's store.
 
-    `limits` bound what is read, and for the use cases what tables and views may become.
+    `limits` bound the size of the files that are read. The use cases apply them to tables and views too.
     """
 
     def __init__(
@@ -70,26 +70,27 @@ class MetadataFiles:
         self.limits = limits or Limits()
 
     @asynccontextmanager
-    async def written(
+    async def write_one(
         self, warehouse: ResolvedWarehouse, metadata: AnyMetadata, previous: str | None
     ) -> AsyncIterator[Written]:
-        """As `all_written`, for one document."""
-        async with self.all_written(warehouse, [(metadata, previous)]) as (written,):
+        """Write one document as `write_all` does."""
+        async with self.write_all(warehouse, [(metadata, previous)]) as (written,):
             yield written
 
     @asynccontextmanager
-    async def all_written(
+    async def write_all(
         self, warehouse: ResolvedWarehouse, documents: Sequence[tuple[AnyMetadata, str | None]]
     ) -> AsyncIterator[list[Written]]:
-        """Write each document as a new file, at once; yields (location, document as it is sent) of each, in order.
+        """Write each document as a new file, concurrently. Yield a list of (location, uncompressed document) in order.
 
-        The documents come with the metadata files they follow on. If one cannot be written or the body raises, all of
-        them are removed again, unless the outcome of their commit is unknown: then a pointer may name them.
+        Each document comes with the location of the metadata file that it replaces, None for the first. If a write or
+        the body fails, all files are deleted, unless the outcome of the commit is unknown: then a pointer may name
+        them.
         """
         written = [_named(metadata, previous) for metadata, previous in documents]
         locations = [location for location, _ in written]
         if locations:
-            # Before any file is written: a process that is killed from here on leaves what the sweeper finds.
+            # Recorded before any file is written, so that the sweeper finds the files of a killed process.
             await self._pending.note(warehouse.id, locations)
         try:
             async with asyncio.TaskGroup() as writing:
@@ -97,10 +98,10 @@ class MetadataFiles:
                     writing.create_task(self._write(warehouse, location, document, uses_gzip(metadata.properties)))
             yield written
         except (CommitUnknown, CommitStateUnknownException, asyncio.CancelledError):
-            # A cancelled request may have been waiting for its COMMIT: the pointer may name these files.
+            # A cancelled request may have been in its COMMIT, so the pointer may name these files.
             raise
         except BaseException as failed:
-            await self.take_back(warehouse, locations)
+            await self.delete_unnamed(warehouse, locations)
             if isinstance(failed, BaseExceptionGroup):
                 raise failed.exceptions[0] from None
             raise
@@ -109,16 +110,17 @@ class MetadataFiles:
         credential = await self._storage.of(warehouse)
         if credential is None:
             raise StorageDenied("The warehouse has no storage credential to write metadata with.")
-        # Compressing takes milliseconds for large documents: not on the event loop.
+        # Compression of a large document takes milliseconds, so it does not run on the event loop.
         content = await asyncio.to_thread(compress, document) if gzip else document
         await self._files.write(stored_profile(warehouse.profile), credential, location, content)
 
     async def read(self, warehouse: ResolvedWarehouse, file: Location, folder: Location) -> bytes:
-        """The document in somebody's metadata file, unpacked, read with a credential that reaches its folder alone.
+        """Return the decompressed document of a caller's metadata file. It is read with a credential for its `folder`
+        only.
 
-        The caller has settled that the reader may read there and that the folder is nobody else's. Raises
-        NotFoundException when there is no such file, FileTooLarge, and 400 for what is damaged or unpacks to more than
-        is taken.
+        The use case has checked that the caller may read there and that no other object owns the folder. Raises
+        NotFoundException for a missing file, FileTooLarge, and errors of status 400 for a damaged file or one that
+        exceeds the limit when decompressed.
         """
         own = await self._storage.of(warehouse)
         if own is None:
@@ -139,19 +141,17 @@ class MetadataFiles:
             raise _missing(file) from None
         return await asyncio.to_thread(decompress, data, max_bytes=self.limits.document_bytes)
 
-    async def refuse_superfluous(self, file: Location) -> None:
-        """Raise NotFoundException for a file that is deleted at this moment, or was not named by what it is for yet."""
+    async def refuse_pending(self, file: Location) -> None:
+        """Raise NotFoundException for a file that is recorded for cleanup, or not named by a pointer yet."""
         if await self._pending.noted(file.text):
             raise _missing(file)
 
-    async def keep(self, file: Location) -> None:
-        """Have a file that may be noted as superfluous stay for a clean-up window from now on: it is about to be read
-        and named.
-        """
+    async def defer_cleanup(self, file: Location) -> None:
+        """Restart the cleanup window of a file, if it is recorded for deletion: a registration is about to name it."""
         await self._pending.keep(file.text)
 
-    async def take_back(self, warehouse: ResolvedWarehouse, locations: Sequence[str]) -> None:
-        """Delete noted files that nothing names; what cannot be deleted now is left to the sweeper."""
+    async def delete_unnamed(self, warehouse: ResolvedWarehouse, locations: Sequence[str]) -> None:
+        """Delete recorded files that no pointer names. Files that cannot be deleted now remain for the sweeper."""
         if locations and await self._delete(warehouse, locations):
             await self._pending.forget(locations)
 
@@ -167,7 +167,7 @@ class MetadataFiles:
         return True
 
     async def require_empty(self, warehouse: ResolvedWarehouse, location: Location) -> None:
-        """Raise UnexpectedFilesInLocation when something lies below an explicit location already."""
+        """Raise UnexpectedFilesInLocation if an explicit location contains files."""
         credential = await self._storage.of(warehouse)
         if credential is None:
             raise StorageDenied("The warehouse has no storage credential to look into the location with.")
@@ -176,8 +176,8 @@ class MetadataFiles:
 
 
 def own_files(location: Location, files: Iterable[str]) -> list[str]:
-    """Those of the metadata files that lie in the place of the table or view: the others, of a registered one, may be
-    somebody else's and are not to be deleted with it.
+    """Return those of the metadata files that lie in the table's or view's own location. The other files of a
+    registered object may belong to another owner and must not be deleted with it.
     """
     return [file for file in files if _lies_in(location, file)]
 
@@ -194,7 +194,7 @@ def _lies_in(location: Location, file: str) -> bool:
 
 
 def _named(metadata: AnyMetadata, previous: str | None) -> Written:
-    """The document's text and the location of its new file."""
+    """Return the location of the new file and the encoded document."""
     location = next_metadata_location(
         metadata.location,
         previous,

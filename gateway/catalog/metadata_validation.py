@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Examining somebody's metadata file without keeping anybody else waiting.
+"""Validate metadata files of callers without delaying other requests.
 
-A document is parsed in one piece by a library that holds the interpreter meanwhile, so a thread does not help: a file
-of 8 MB takes 200 ms, one of 64 MB seconds. Small ones are examined here, in a thread; large ones by a process of their
-own that ends with its answer and takes its memory along.
+The parser is one call into a library that holds the GIL, so a thread does not help: a file of 8 MB takes 200 ms, one of
+64 MB takes seconds. Small files are validated in this process, in a thread. Each large file is validated by a
+subprocess that exits afterwards and so frees its memory.
 """
 
 from __future__ import annotations
@@ -25,49 +25,53 @@ from gateway.scope.location import Location
 from gateway.storage.examine import SECONDS, Answer, Examined, Kind, Question, Refused, examine
 
 SMALL_BYTES: Final = 1024 * 1024
-"""A document up to this size takes 10 to 40 ms, hostile ones included."""
+"""The largest document that is validated in this process. It takes 10 to 40 ms, even if it is malicious."""
 
 _AT_ONCE: Final = 2
-"""Files of others that one process holds in memory at a time; the next ones wait."""
+"""The number of callers' files that a process holds in memory at a time. Further requests wait."""
 
 _PATIENCE_SECONDS: Final = 30.0
 
 
 class MetadataValidator:
-    """Examines documents by `limits`; `small_bytes` is what is examined in this process."""
+    """Validates documents against `limits`. `small_bytes` is the largest size that is validated in this process."""
 
     def __init__(self, limits: Limits, *, small_bytes: int = SMALL_BYTES) -> None:
         self._limits = limits
         self._small_bytes = small_bytes
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(_AT_ONCE)
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Hold a turn from before the file is read until it is examined. Raises TooManyRequests (429)."""
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold a slot from before the file is read until it is validated. Raises TooManyRequests (429) if none is free
+        within 30 seconds.
+        """
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                await self._turns.acquire()
+                await self._slots.acquire()
         except TimeoutError:
             raise TooManyRequests("Other metadata files are being examined; try again.") from None
         try:
             yield
         finally:
-            self._turns.release()
+            self._slots.release()
 
-    async def examined(self, kind: Kind, document: bytes, *, file: Location, profile: bytes) -> Examined:
-        """The document as it may be registered. Raises MetadataTooLarge and the other errors of `examine`."""
+    async def validated(self, kind: Kind, document: bytes, *, file: Location, profile: bytes) -> Examined:
+        """Return the validated document as it will be stored. Raises MetadataTooLarge and the other errors of
+        `examine`.
+        """
         refuse_large_document(document, self._limits, kind.capitalize())
         question = Question(kind=kind, document=document, file=file.text, profile=profile, limits=self._limits)
         if len(document) <= self._small_bytes:
             return await asyncio.to_thread(examine, question)
-        answer = await _asked_elsewhere(question)
+        answer = await _examine_in_subprocess(question)
         if isinstance(answer, Refused):
             raise _error(answer)
         return answer
 
 
-async def _asked_elsewhere(question: Question) -> Answer:
-    """The answer of a process of its own, which has nothing of this one but where the code is."""
+async def _examine_in_subprocess(question: Question) -> Answer:
+    """Validate in a subprocess, which inherits no environment except the path of the code."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",
@@ -89,11 +93,11 @@ async def _asked_elsewhere(question: Question) -> Answer:
             await process.wait()
     if process.returncode != 0:
         raise MetadataTooLarge(f"The metadata file takes more than {SECONDS} seconds, or too much memory, to be read")
-    told: Answer = msgspec.msgpack.decode(answer, type=Answer)
-    return told
+    decoded: Answer = msgspec.msgpack.decode(answer, type=Answer)
+    return decoded
 
 
 def _error(refused: Refused) -> CatalogError:
-    """The error that was told by its type."""
+    """Return the error that the subprocess reported by type and message."""
     kind = getattr(errors, refused.type, BadRequestException)
     return kind(refused.message) if issubclass(kind, CatalogError) else BadRequestException(refused.message)

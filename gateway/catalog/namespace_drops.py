@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dropping namespaces: empty ones, or with all that lies in them."""
+"""Drop namespaces: empty ones, or with all their contents."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from gateway.iceberg.properties import GC_ENABLED, flag
 
 
 async def drop_empty(connection: Connection, permit: Permit[DropNamespace]) -> list[Pending]:
-    """Drop a namespace in which nothing is; the keys of the tuples that go with it.
+    """Drop an empty namespace. Return the keys of the tuples to deliver.
 
-    Raises NoSuchNamespaceException, NamespaceProtected unless forced, NamespaceNotEmptyException, and
-    NamespaceHasRunningTabularExpirations when tables or views that were dropped in it can still be brought back.
+    Raises NoSuchNamespaceException, NamespaceProtected without `force`, NamespaceNotEmptyException, and
+    NamespaceHasRunningTabularExpirations if the namespace contains soft-deleted tables or views.
     """
     row = permit.namespace(permit.operation.namespace)
     inside = await namespaces.look_inside(connection, row)
@@ -53,12 +53,11 @@ async def drop_empty(connection: Connection, permit: Permit[DropNamespace]) -> l
 
 
 async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> list[Pending]:
-    """Drop a namespace with all that lies in it, in one transaction; the keys of the tuples that go with it.
+    """Drop a namespace with all its contents, in one transaction. Return the keys of the tuples to deliver.
 
-    Nothing of it can be brought back. So where the warehouse keeps what is dropped, `force` has to say that this is
-    meant: without it NamespaceNotEmptyException is raised when there are tables or views, and
-    NamespaceHasRunningTabularExpirations when some were dropped before and wait. Raises NamespaceProtected,
-    ChildNamespaceProtected and ChildTabularProtected unless forced, and NoSuchNamespaceException.
+    The contents cannot be undropped. So in a warehouse with soft deletion `force` is required: without it, tables and
+    views cause NamespaceNotEmptyException, and soft-deleted ones NamespaceHasRunningTabularExpirations. Raises
+    NamespaceProtected, ChildNamespaceProtected and ChildTabularProtected without `force`, and NoSuchNamespaceException.
     """
     operation = permit.operation
     row = permit.namespace(operation.namespace)
@@ -98,7 +97,11 @@ def _refuse_protected(tree: Tree) -> None:
 
 
 def _purged(row: AnyRow, purge: bool) -> bool:
-    """Staged tables own what lies at their places; others unless they say that their files may be others' too."""
+    """Return True if the files of the row are to be deleted.
+
+    Those of staged tables always are. Those of adopted generic tables and of tables with `gc.enabled=false` are not:
+    other tables may use them.
+    """
     if row.staged_by is not None:
         return True
     if not purge or row.kind == ObjectType.VIEW:

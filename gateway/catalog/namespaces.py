@@ -41,11 +41,11 @@ from gateway.iceberg.limits import MAX_NAMESPACE_PROPERTY_BYTES, Limits, propert
 from gateway.iceberg.wire import ListNamespacesResponse, NamespaceResponse, UpdateNamespacePropertiesResponse
 from gateway.storage.registry import stored_profile
 
-#: How many tuples a drop makes OpenFGA forget before it answers; a larger one leaves the rest to the background, but
-#: nothing of what shows the way to the tree.
+#: The number of tuples that a drop deletes in OpenFGA before it answers. A background task deletes the rest, except for
+#: the tuples on the containers above the tree, which are all deleted first.
 _DELIVERED_AT_ONCE = 500
 
-#: Properties the server computes; clients may send them and they are never stored.
+#: Properties that the server computes. Clients may send them; they are never stored.
 _SYNTHETIC = frozenset({"namespace_id", "managed_access"})
 
 
@@ -70,7 +70,7 @@ class Namespaces:
         self._max_depth = max_depth
 
     async def list(self, permit: Permit[ListNamespaces]) -> ListNamespacesResponse:
-        """The direct children the caller sees, in the creators' spelling."""
+        """Return the direct children that the caller can see, with the spelling of their creators."""
         operation = permit.operation
         parent = operation.parent
         within = permit.namespace(parent) if isinstance(parent, NamespaceRef) else None
@@ -84,14 +84,18 @@ class Namespaces:
         )
 
     async def create(self, permit: Permit[CreateNamespace]) -> NamespaceResponse:
-        """Create it below its parent; the creator owns it. Raises AlreadyExistsException, 400 for its name."""
+        """Create the namespace below its parent. The creator owns it.
+
+        Raises AlreadyExistsException, errors of status 400 for the name and the properties, and the 404 of a parent or
+        warehouse that was dropped meanwhile.
+        """
         operation = permit.operation
         namespace = operation.namespace
         validate_new_namespace(namespace, reserved=self._reserved, max_depth=self._max_depth)
         parent = permit.namespace(operation.parent) if isinstance(operation.parent, NamespaceRef) else None
         warehouse = parent.warehouse if parent is not None else permit.warehouse(operation.warehouse)
-        asked = operation.request.properties or {}
-        properties = {key: value for key, value in asked.items() if key not in _SYNTHETIC}
+        requested = operation.request.properties or {}
+        properties = {key: value for key, value in requested.items() if key not in _SYNTHETIC}
         self._refuse_large(properties, {})
         profile = stored_profile(warehouse.profile)
         if "location" in properties:
@@ -130,7 +134,7 @@ class Namespaces:
         return NamespaceResponse(namespace=namespace.levels, properties={**properties, "namespace_id": str(id)})
 
     async def load(self, permit: Permit[LoadNamespace]) -> NamespaceResponse:
-        """The properties, under the spelling the caller used."""
+        """Return the properties, under the spelling of the request."""
         row = permit.namespace(permit.operation.namespace)
         properties = await namespaces.read_properties(self._database, row.id)
         if properties is None:
@@ -141,10 +145,10 @@ class Namespaces:
         )
 
     async def exists(self, permit: Permit[NamespaceExists]) -> None:
-        """Nothing to do: the permit says that it is there and visible."""
+        """Do nothing: the permit proves that the namespace exists and is visible to the caller."""
 
     async def drop(self, permit: Permit[DropNamespace]) -> None:
-        """Delete a namespace with its grants, and all that lies in it when that is asked for (`namespace_drops`)."""
+        """Drop a namespace with its grants, and its contents if the request is recursive (`namespace_drops`)."""
 
         async def attempt() -> Sequence[Pending]:
             async with self._database.change(permit) as connection:
@@ -153,11 +157,11 @@ class Namespaces:
                 return await drop_empty(connection, permit)
 
         pending = await retry_serialization(attempt)
-        await self._delivery.deliver_or_leave(_at_once(pending))
+        await self._delivery.deliver_or_leave(_deliver_first(pending))
 
     async def update_properties(self, permit: Permit[UpdateNamespaceProperties]) -> UpdateNamespacePropertiesResponse:
-        """Set and remove properties. A key in both lists is 422 (REST specification); the location is frozen
-        for ever.
+        """Set and remove properties. A key in both lists is an error of status 422 (REST specification). The location
+        is immutable.
         """
         operation = permit.operation
         row = permit.namespace(operation.namespace)
@@ -172,8 +176,8 @@ class Namespaces:
                 raise LocationCannotBeUpdated("The location of a namespace cannot be changed.")
             removed = [key for key in removals if key in current]
             permit.trail.tell(removed=msgspec.json.encode(removed).decode())
-            kept = {key: value for key, value in current.items() if key not in removals}
-            properties = {**kept, **updates}
+            remaining = {key: value for key, value in current.items() if key not in removals}
+            properties = {**remaining, **updates}
             self._refuse_large(properties, current)
             await namespaces.set_properties(connection, row.id, properties)
         return _updated(updates, removals, removed)
@@ -181,7 +185,7 @@ class Namespaces:
     async def repeat_update(
         self, permit: Permit[UpdateNamespaceProperties], remembered: Remembered
     ) -> UpdateNamespacePropertiesResponse:
-        """The answer of an update that was done earlier, from the request and what is remembered of it."""
+        """Return the answer of an earlier update, from the request and its idempotency record."""
         request = permit.operation.request
         updates = {key: value for key, value in (request.updates or {}).items() if key not in _SYNTHETIC}
         removed = msgspec.json.decode(remembered.detail["removed"], type=list[str])
@@ -190,7 +194,7 @@ class Namespaces:
         return _updated(updates, dict.fromkeys(request.removals or ()), removed)
 
     def _refuse_large(self, properties: Mapping[str, str], before: Mapping[str, str]) -> None:
-        """Raise BadRequestException for more properties, or more bytes of them, than are allowed.
+        """Raise BadRequestException if the number or the size of the properties exceeds the limit.
 
         A namespace of an earlier version that exceeds a limit may keep its size or shrink.
         """
@@ -209,17 +213,19 @@ class Namespaces:
 def _updated(
     updates: Mapping[str, str], removals: Mapping[str, None], removed: Sequence[str]
 ) -> UpdateNamespacePropertiesResponse:
-    there = set(removed)
+    present = set(removed)
     return UpdateNamespacePropertiesResponse(
         updated=tuple(updates),
         removed=tuple(removed),
-        missing=tuple(key for key in removals if key not in there),
+        missing=tuple(key for key in removals if key not in present),
     )
 
 
-def _at_once(pending: Sequence[Pending]) -> Sequence[Pending]:
-    """What is delivered before a drop is answered: what is left above the tree, which comes first (`trees.remove`), to
-    its end. Of the tree itself nobody finds anything by then, whatever is still in OpenFGA.
+def _deliver_first(pending: Sequence[Pending]) -> Sequence[Pending]:
+    """Return the tuple keys that are delivered before the answer to a drop.
+
+    They include all keys on the containers above the tree, which `namespace_drop.remove` returns first. Tuples on the
+    dropped objects can wait: no lookup finds these objects any more.
     """
     gone = {each.key.object for each in pending if each.key.relation == "parent"}
     above = sum(each.key.object not in gone for each in pending)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computing that may take longer than other requests should wait for the event loop."""
+"""Run long computations in a thread, so that they do not block the event loop."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from gateway.iceberg.updates import TableUpdate, ViewUpdate
 Result = TypeVar("Result")
 
 LARGE_BYTES: Final = 256 * 1024
-"""What is larger is computed in a thread. That costs 0.1 ms; the steps of a commit hold the interpreter for a few
-milliseconds each even on the largest documents, so a thread lets others go on."""
+"""The size above which a computation runs in a thread. A thread costs 0.1 ms. The steps of a commit hold the GIL for a
+few milliseconds each even on the largest documents, so other requests can proceed in between.
+"""
 
 
 async def offload(compute: Callable[[], Result], *, size: int) -> Result:
-    """The result, computed in a thread when about `size` bytes have to be looked at for it."""
+    """Return the result of `compute`. It runs in a thread if it processes more than `LARGE_BYTES`; `size` is an
+    estimate.
+    """
     return compute() if size <= LARGE_BYTES else await asyncio.to_thread(compute)
 
 
 def extent(updates: Sequence[TableUpdate | ViewUpdate]) -> int:
-    """About the bytes of the updates in a commit."""
+    """Return the approximate size of a commit's updates in bytes."""
     return len(codec.encode(updates))

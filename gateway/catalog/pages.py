@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of lists that are filtered by relationship: complete for their reader, or an error (invariant 8)."""
+"""Pages of lists that are filtered by relationship: complete for the caller, or an error (invariant 8)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gateway.iceberg.errors import InvalidPaginationToken
 
 Row = TypeVar("Row")
 
-# Rows of one read. A list without a size is read in larger pieces and asked about as a whole.
+# The number of rows of one read. A list without a page size is read in larger blocks, and checked in one call.
 _FETCH = 1000
 _FETCH_OF_ALL = 10_000
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
-    """Where a page ended: the folded name and id of its last row read, whether visible or not."""
+    """The end of a page: the folded name and the id of the last row, whether visible or not."""
 
     key: str
     id: UUID
@@ -28,39 +28,40 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
 
 async def visible_page(
     fetch: Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[Any]]],
-    keep: Callable[[Sequence[Any]], Awaitable[Sequence[bool]]],
+    is_visible: Callable[[Sequence[Any]], Awaitable[Sequence[bool]]],
     position: Callable[[Any], Position],
     *,
     page_token: str | None,
     page_size: int | None,
 ) -> tuple[list[Any], str | None]:
-    """The rows of one page and the token of the next, or None when the list is at its end.
+    """Return (rows of one page, token of the next page or None at the end of the list).
 
-    Without a size and token everything is returned (REST specification, "Pagination"). With a size, rows are read on
-    until the page is full of visible ones or nothing is left, so that the length of a page tells nothing about hidden
-    rows.
+    Without a size, all rows are returned (REST specification, "Pagination"). With a size, rows are read until the page
+    is full of visible rows or no row is left. So the length of a page reveals nothing about hidden rows.
+
+    Raises InvalidPaginationToken.
     """
     after = _read_token(page_token)
     if page_size is None:
-        return await _everything(fetch, keep, position, after), None
-    kept: list[Any] = []
-    asked = min(_FETCH, page_size + 1)
+        return await _everything(fetch, is_visible, position, after), None
+    page: list[Any] = []
+    limit = min(_FETCH, page_size + 1)
     while True:
-        rows = await fetch(after, asked)
-        for row, visible in zip(rows, await keep(rows), strict=True):
+        rows = await fetch(after, limit)
+        for row, visible in zip(rows, await is_visible(rows), strict=True):
             if visible:
-                if len(kept) == page_size:
-                    return kept, _token(position(kept[-1]))
-                kept.append(row)
-        if len(rows) < asked:
-            return kept, None
+                if len(page) == page_size:
+                    return page, _token(position(page[-1]))
+                page.append(row)
+        if len(rows) < limit:
+            return page, None
         last = position(rows[-1])
         after = (last.key, last.id)
 
 
 async def _everything(
     fetch: Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[Any]]],
-    keep: Callable[[Sequence[Any]], Awaitable[Sequence[bool]]],
+    is_visible: Callable[[Sequence[Any]], Awaitable[Sequence[bool]]],
     position: Callable[[Any], Position],
     after: tuple[str, UUID] | None,
 ) -> list[Any]:
@@ -69,7 +70,7 @@ async def _everything(
         more = await fetch(after, _FETCH_OF_ALL)
         rows += more
         if len(more) < _FETCH_OF_ALL:
-            return [row for row, visible in zip(rows, await keep(rows), strict=True) if visible]
+            return [row for row, visible in zip(rows, await is_visible(rows), strict=True) if visible]
         last = position(more[-1])
         after = (last.key, last.id)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Register and adopt tables and views by their metadata files; unregister tables.
 
-A metadata file is the caller's own word. Everything in it has to lie inside the location that it names, and the caller
-needs a claim on that location (`location_reuse.py`; LG-LOC-09, LG-LOC-10 and LG-LOC-23 in `docs/threats.md`).
-The row, and with it the object of the relationship model, is new: two registrations of one file are two tables.
+A metadata file is the caller's own statement. All its paths must lie inside the location that it names, and the caller
+needs a claim on that location (`location_reuse.py`; LG-LOC-09, LG-LOC-10 and LG-LOC-23 in `docs/threats.md`). The row
+is new, and so is the object of the relationship model: two registrations of one file are two tables.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gateway.access.resolved import ResolvedNamespace, ResolvedTable
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.catalog.containers import above_table
 from gateway.catalog.credentials import require_vendable
-from gateway.catalog.location_reuse import Claim, Registering, claim_of_file, take_location
+from gateway.catalog.location_reuse import Claim, RegistrationPermit, claim_of_file, take_location
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.metadata_validation import MetadataValidator
-from gateway.catalog.tabular_creation import creation_transaction, owned, refuse_taken_name, taken
-from gateway.catalog.views import Views, taken_for_view
+from gateway.catalog.tabular_creation import creation_transaction, name_taken_error, record_ownership, refuse_taken_name
+from gateway.catalog.views import Views, view_name_taken_error
 from gateway.catalog.views import answer as view_answer
 from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
@@ -53,7 +53,7 @@ from gateway.storage.registry import parse_location, stored_profile
 
 
 class Registrations:
-    """Register and unregister."""
+    """Use cases: register and adopt tables and views, unregister tables."""
 
     def __init__(
         self, *, database: Database, door: Door, delivery: TupleDelivery, files: MetadataFiles, views: Views
@@ -62,18 +62,22 @@ class Registrations:
         self._door = door
         self._delivery = delivery
         self._files = files
-        self._examiner = MetadataValidator(files.limits)
+        self._validator = MetadataValidator(files.limits)
         self._views = views
 
     async def table(
         self, permit: Permit[RegisterTable | AdoptTable], drop: Permit[DropTable] | None
     ) -> LoadTableResult:
-        """Make a table of a metadata file; with a permit to drop the table of this name, in its place.
+        """Register a table from a metadata file. With the permit `drop`, it replaces the table of this name.
 
-        Raises AlreadyExistsException, TableActionForbidden (overwriting needs `can_drop`), NamespaceActionForbidden for
-        a location without a claim, LocationAlreadyTaken, InvalidLocation, FormatVersionNotAllowed, NotFoundException
-        for a missing file, CommitFailedException when the table to overwrite was changed or renamed meanwhile, and 400
-        for what is no table metadata or too large.
+        Raises:
+        - AlreadyExistsException: the name is taken.
+        - TableActionForbidden: overwriting needs `can_drop`.
+        - NamespaceActionForbidden: the caller has no claim on the location.
+        - LocationAlreadyTaken, InvalidLocation, FormatVersionNotAllowed.
+        - NotFoundException: the file is missing.
+        - CommitFailedException: the table to overwrite was changed or renamed meanwhile.
+        - Errors of status 400: the file is too large or no table metadata.
         """
         operation = permit.operation
         namespace = permit.namespace(operation.namespace)
@@ -84,20 +88,20 @@ class Registrations:
         profile = stored_profile(namespace.warehouse.profile)
         file, folder = _file_and_folder(profile, operation.request.metadata_location)
         claim = await self._claim(permit, file, replaced)
-        # What is noted in a table's place are files that its commits left behind, and they delete them themselves. One
-        # that comes after this finds another version of the table in `_take_away`.
-        await self._files.refuse_superfluous(file)
-        found = await self._examined(Kind.TABLE, namespace, file, folder)
+        # Files recorded in a table's location are remains of its commits, which delete them themselves. A commit from
+        # now on changes the table's version, which `_delete_replaced` detects.
+        await self._files.refuse_pending(file)
+        found = await self._read_validated(Kind.TABLE, namespace, file, folder)
         location = parse_location(found.location)
         claim.require_same(location)
         require_vendable(profile, location)
         check_format_version(found.format_version, frozenset(namespace.warehouse.allowed_format_versions))
-        # By the one spelling of the place, which is what a file is noted, and forgotten, by.
+        # The normalized location: files are recorded for cleanup, and removed from it, by this spelling.
         written = (file.text, found.document)
         async with creation_transaction(permit, self._database, namespace, identifier, location) as connection:
-            # Locations before rows: the order in which all changes lock (`changes.py`).
+            # Locations are locked before rows, as all changes do (`changes.py`).
             await tables.hold_explicit_locations(connection)
-            gone = [] if replaced is None else await self._take_away(connection, replaced, permit.actor)
+            gone = [] if replaced is None else await self._delete_replaced(connection, replaced, permit.actor)
             owner = await take_location(
                 connection, permit, file, location, replaced=None if replaced is None else replaced.id
             )
@@ -108,21 +112,21 @@ class Registrations:
         return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(found.document))
 
     async def view(self, permit: Permit[RegisterView | AdoptView]) -> LoadViewResult:
-        """Make a view of a metadata file; raises what `table` raises, and ViewActionForbidden for one that runs as
-        somebody else.
+        """Register a view from a metadata file. Raises the errors of `table`, and ViewActionForbidden for a view that
+        runs as another user.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
         validate_new_name(request.name, noun="view")
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier, taken_for_view)
+            await refuse_taken_name(connection, namespace, identifier, view_name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         file, folder = _file_and_folder(profile, request.metadata_location)
         claim = await self._claim(permit, file, None)
-        # The last file of a view that was dropped can be registered until its window is over.
-        await self._files.keep(file)
-        found = await self._examined(Kind.VIEW, namespace, file, folder)
+        # The last file of a dropped view can be registered until its cleanup window ends.
+        await self._files.defer_cleanup(file)
+        found = await self._read_validated(Kind.VIEW, namespace, file, folder)
         self._views.owners.require(permit.actor, decode_stored_view_metadata(found.document))
         location = parse_location(found.location)
         claim.require_same(location)
@@ -137,17 +141,17 @@ class Registrations:
         return view_answer(*written)
 
     async def unregister(self, permit: Permit[UnregisterTable]) -> UnregisterTableResult:
-        """Delete the table's row and grants and tell its last state. No file is touched; later commits find nothing.
+        """Delete the table's row and grants, and return its last state. Its files are not touched.
 
-        It is a drop without a `force`: raises ProtectedTabularDeletionWithoutForce. Raises TableActionForbidden when
-        the right to unregister ends: a registration of the files gives rights without an end.
+        Without `force`, as a drop: raises ProtectedTabularDeletionWithoutForce. Raises TableActionForbidden if the
+        right to unregister expires: a registration of the files gives permanent rights. Raises NoSuchTableException.
         """
         table = permit.table(permit.operation.table)
         await self._door.require_endless(permit, Can.UNREGISTER, permit.operation.table)
         async with self._database.change(permit) as connection:
-            still = await namespaces.held(connection, table.namespace)
-            now = await tables.lock(connection, table.id) if still else None
-            if now is None or not _is_still(now.namespace_id, now.name_key, table):
+            namespace_held = await namespaces.held(connection, table.namespace)
+            now = await tables.lock(connection, table.id) if namespace_held else None
+            if now is None or not _is_unmoved(now.namespace_id, now.name_key, table):
                 raise NoSuchTableException.of(permit.operation.table.identifier)
             if now.protected:
                 raise ProtectedTabularDeletionWithoutForce.of("table", permit.operation.table.identifier)
@@ -158,12 +162,14 @@ class Registrations:
         await self._delivery.deliver_or_leave(pending)
         return UnregisterTableResult(metadata_location=last.metadata_location, metadata=msgspec.Raw(last.metadata))
 
-    async def _examined(self, kind: Kind, namespace: ResolvedNamespace, file: Location, folder: Location) -> Examined:
-        """What the file holds: whole, consistent, and pointing nowhere but into its own location."""
+    async def _read_validated(
+        self, kind: Kind, namespace: ResolvedNamespace, file: Location, folder: Location
+    ) -> Examined:
+        """Read and validate the metadata file: it is complete, and all its paths lie inside its own location."""
         warehouse = namespace.warehouse
-        async with self._examiner.turn():
+        async with self._validator.slot():
             document = await self._files.read(warehouse, file, folder)
-            return await self._examiner.examined(kind, document, file=file, profile=bytes(warehouse.profile))
+            return await self._validator.validated(kind, document, file=file, profile=bytes(warehouse.profile))
 
     async def _refuse_taken_name(
         self,
@@ -178,38 +184,42 @@ class Registrations:
             return
         if kind == "table" and operation.request.overwrite and permit.holds(Can.GET_METADATA, operation.table):
             raise forbidden(permit.actor, "drop_table, which overwriting is,", operation.table, ())
-        raise taken(kind, operation.table.identifier)
+        raise name_taken_error(kind, operation.table.identifier)
 
     async def _claim(
         self,
-        permit: Registering,
+        permit: RegistrationPermit,
         file: Location,
         replaced: ResolvedTable | None,
     ) -> Claim:
-        """Return the claim on the file's location, before anything is read there (LG-LOC-10, LG-LOC-24).
+        """Return the claim on the file's location, before the file is read (LG-LOC-10, LG-LOC-24 in `docs/threats.md`).
 
-        Raises what `claim_of_file` raises, and ForbiddenException for a claim by a right that ends.
+        Raises the errors of `claim_of_file`, and ForbiddenException for a claim by a right that expires.
         """
         async with self._database.read() as connection:
             claim = await claim_of_file(connection, permit, file, replaced=None if replaced is None else replaced.id)
         if claim.location is not None and claim.owner.type is PrincipalType.ROLE:
-            # The owner of the namespace has rights on the new row for good, which the member of a role has until then.
+            # The namespace's owner gets permanent rights on the new row, so a membership that expires is not enough.
             await self._door.require_endless_membership(permit, claim.owner.id, permit.operation.namespace)
         if claim.location is None:
-            # Ownership of what is adopted has no end, so the right to adopt it must have none.
+            # Ownership of adopted files is permanent, so the right to adopt must not expire.
             warehouse = WarehouseRef(permit.operation.namespace.warehouse_id)
             await self._door.require_endless(permit, Can.ADOPT_FILES, warehouse)
         return claim
 
-    async def _take_away(self, connection: Connection, replaced: ResolvedTable, actor: Actor) -> list[Pending]:
-        """Delete the row that is overwritten, if it is still what was decided on; its files stay."""
+    async def _delete_replaced(self, connection: Connection, replaced: ResolvedTable, actor: Actor) -> list[Pending]:
+        """Delete the row of the table that is overwritten, and keep its files. Return the keys of the tuples to
+        deliver.
+
+        Raises CommitFailedException if the table changed since the decision, and ProtectedTabularDeletionWithoutForce.
+        """
         now = await tables.lock(connection, replaced.id)
         if now is None:
             return []
-        if not _is_still(now.namespace_id, now.name_key, replaced):
+        if not _is_unmoved(now.namespace_id, now.name_key, replaced):
             raise CommitFailedException("The table to overwrite was renamed meanwhile; try again.")
         if now.version != replaced.version:
-            # That commit may be deleting the file that was read: it may have fallen out of the table's log.
+            # The other commit may be deleting the file that was read: it may have left the table's metadata log.
             raise CommitFailedException("The table to overwrite was changed meanwhile; try again.")
         if now.protected:
             raise ProtectedTabularDeletionWithoutForce.of("table", replaced.identifier)
@@ -253,11 +263,11 @@ class Registrations:
             metadata=written[1],
             staged_by=None,
         )
-        return await owned(connection, permit.actor, ObjectType.TABLE, id, namespace, owner=owner)
+        return await record_ownership(connection, permit.actor, ObjectType.TABLE, id, namespace, owner=owner)
 
 
 def _file_and_folder(profile: StorageProfile, text: str) -> tuple[Location, Location]:
-    """The metadata file's place and its folder. Raises InvalidLocation unless the folder lies below the base."""
+    """Return (location of the file, its folder). Raises InvalidLocation unless the folder is below the base."""
     file = profile.parse_location(text)
     folder = file.ancestors()[-1]
     if not isinstance(folder, Location) or not profile.base_location().contains(folder, strict=True):
@@ -265,5 +275,5 @@ def _file_and_folder(profile: StorageProfile, text: str) -> tuple[Location, Loca
     return file, folder
 
 
-def _is_still(namespace_id: UUID, name_key: str, table: ResolvedTable) -> bool:
+def _is_unmoved(namespace_id: UUID, name_key: str, table: ResolvedTable) -> bool:
     return namespace_id == table.namespace.id and name_key == fold(table.identifier.name)

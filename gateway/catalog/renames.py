@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renaming tables, views and generic tables. Nothing moves in the store; what moves is whose rights count.
+"""Rename tables, views and generic tables. Files are not moved.
 
-A rename into another namespace gives the object another parent in the relationship model: who reads the new namespace
-sees it, who read it by the old one no longer does. The answer leaves when OpenFGA has confirmed that.
+A rename into another namespace changes the object's parent in the relationship model. Readers of the new namespace can
+see it then, and readers of the old one cannot. The answer is sent after OpenFGA has confirmed the change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gateway.access.permit import Permit
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedView
 from gateway.catalog.containers import above_table
-from gateway.catalog.tabular_creation import spoken
+from gateway.catalog.tabular_creation import kind_text
 from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
@@ -35,7 +35,7 @@ Moved = ResolvedTable | ResolvedView | ResolvedGenericTable
 
 
 class Renames:
-    """Names of tables, views and generic tables."""
+    """Use cases: rename tables, views and generic tables."""
 
     def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery) -> None:
         self._database = database
@@ -45,9 +45,11 @@ class Renames:
     async def table(self, permit: Permit[RenameTable]) -> None:
         """Rename a table, or move it to another namespace.
 
-        Raises TableActionForbidden for a move by a right that ends, AlreadyExistsException when a table or view has the
-        name, NoSuchTableException and NoSuchNamespaceException when one of both went meanwhile, and
-        CommitStateUnknownException (500) when the rename is recorded and OpenFGA could not be told yet.
+        Raises:
+        - TableActionForbidden: the right to move expires.
+        - AlreadyExistsException: the name is taken.
+        - NoSuchTableException, NoSuchNamespaceException: the table or a namespace was dropped meanwhile.
+        - CommitStateUnknownException (500): the rename is committed and its tuples are not delivered yet.
         """
         operation = permit.operation
         at = destination_namespace(operation.source, operation.destination)
@@ -56,7 +58,7 @@ class Renames:
         await self._rename(permit, moved, operation.source.identifier, to, operation.destination, noun="table")
 
     async def view(self, permit: Permit[RenameView]) -> None:
-        """Rename a view; raises what `table` raises, with NoSuchViewException."""
+        """Rename a view. Raises the errors of `table`, with NoSuchViewException."""
         operation = permit.operation
         at = destination_namespace(operation.source, operation.destination)
         moved = permit.view(operation.source)
@@ -64,7 +66,7 @@ class Renames:
         await self._rename(permit, moved, operation.source.identifier, to, operation.destination, noun="view")
 
     async def generic_table(self, permit: Permit[RenameGenericTable]) -> None:
-        """Rename a generic table; raises what `table` raises, with NoSuchGenericTableException."""
+        """Rename a generic table. Raises the errors of `table`, with NoSuchGenericTableException."""
         operation = permit.operation
         at = destination_namespace(operation.source, operation.destination)
         moved = permit.generic_table(operation.source)
@@ -81,9 +83,9 @@ class Renames:
         *,
         noun: str,
     ) -> None:
-        validate_new_name(destination.name, noun=spoken(noun))
+        validate_new_name(destination.name, noun=kind_text(noun))
         if to.id != moved.namespace.id:
-            # The rights on the new namespace hold on the object from now on.
+            # From now on the permanent rights of the new namespace apply to the object.
             await self._door.require_endless(permit, Can.MOVE, permit.operation.source)
         permit.trail.tell(**{f"{noun}_id": str(moved.id), "from": source.dotted, "to": destination.dotted})
         try:
@@ -91,12 +93,12 @@ class Renames:
                 steps = await self._record(connection, moved, source, to, destination)
         except namespaces.NamespaceGone as gone:
             if gone.id != to.id:
-                raise _gone(moved, source) from gone
+                raise _not_found(moved, source) from gone
             raise NoSuchNamespaceException.of(destination.namespace) from gone
         except tables.Clash as clash:
             async with self._database.read() as connection:
                 kind = await tables.name_taken(connection, to.id, destination.name) or noun
-            raise AlreadyExistsException.rename(source, destination, taken_by=spoken(kind).capitalize()) from clash
+            raise AlreadyExistsException.rename(source, destination, taken_by=kind_text(kind).capitalize()) from clash
         await self._deliver(steps)
 
     async def _record(
@@ -110,7 +112,7 @@ class Renames:
         await namespaces.hold(connection, moved.namespace, to)
         now = await tables.lock(connection, moved.id)
         if now is None or (now.namespace_id, now.name_key) != (moved.namespace.id, fold(moved.identifier.name)):
-            raise _gone(moved, source)
+            raise _not_found(moved, source)
         await tables.move(connection, moved.id, namespace_id=to.id, name=destination.name)
         if to.id == moved.namespace.id:
             return ()
@@ -125,19 +127,19 @@ class Renames:
         )
 
     async def _deliver(self, steps: Steps) -> None:
-        """Tell OpenFGA, one step after the other: nobody who keeps access loses sight of it in between."""
+        """Deliver the tuples to OpenFGA step by step: a principal that keeps access has it at every moment."""
         try:
             for step in steps:
                 await self._delivery.deliver(step)
         except (DecisionEngineUnavailable, DatabaseUnavailable) as outage:
-            # The rename is committed, so nothing that clients take for "nothing happened" may be answered.
+            # The rename is committed, so the error must not be one that clients read as "nothing happened".
             raise CommitStateUnknownException(
                 "The rename is recorded and not yet in force everywhere; it is delivered as soon as possible."
             ) from outage
 
 
-def _gone(moved: Moved, source: TableIdentifier) -> CatalogError:
-    """Somebody dropped or renamed it since the request was decided."""
+def _not_found(moved: Moved, source: TableIdentifier) -> CatalogError:
+    """Return the error for an object that was dropped or renamed since the decision."""
     match moved:
         case ResolvedTable():
             return NoSuchTableException.of(source)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeping what engines report of scans and commits: rows that the pipeline reads."""
+"""Store the metrics reports of engines about scans and commits, as rows for the statistics."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gateway.db.engine import Database
 from gateway.iceberg.errors import PayloadTooLarge
 
 MAX_BYTES: Final = 256 * 1024
-"""Largest report that is kept. A scan report grows with the columns it names; ten thousand of them fit."""
+"""The largest report that is stored. A scan report grows with its columns; ten thousand of them fit."""
 
 
 class Reports:
-    """Metrics reports of tables."""
+    """The use case of metrics reports."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
     async def keep(self, permit: Permit[ReportMetrics]) -> None:
-        """Keep the report as a row. Raises PayloadTooLarge."""
+        """Store the report as a row. Raises PayloadTooLarge."""
         operation = permit.operation
         table = permit.table(operation.table)
         text = msgspec.json.encode(operation.report)

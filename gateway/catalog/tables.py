@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of tables: list, create, load, drop. Changing one is in `commits.py`."""
+"""Use cases of tables: list, create, load, drop. Commits are in `commits.py`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from gateway.catalog.credentials import Credentials, VendResult, require_vendabl
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.etags import Tagged
 from gateway.catalog.lists import Lists
-from gateway.catalog.loads import of_creation, of_load, reads
+from gateway.catalog.loads import creation_representation, load_representation, may_read_data
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.offloading import offload
 from gateway.catalog.tabular_creation import (
     claim_location,
     creation_transaction,
-    owned,
-    place,
+    location_of_new,
+    record_ownership,
     refuse_chosen_location,
     refuse_taken_location,
     refuse_taken_name,
@@ -55,7 +55,7 @@ from gateway.scope.location import Location
 from gateway.scope.places import require_inside
 from gateway.storage.registry import parse_location, stored_profile
 
-#: How long a staged table waits for the commit that makes it.
+#: The time after which a staged table is deleted if no commit has completed it.
 STAGED_SECONDS = 24 * 3600.0
 
 
@@ -82,13 +82,13 @@ class Tables:
         self._credentials = credentials
 
     async def list(self, permit: Permit[ListTables]) -> ListTablesResponse:
-        """The tables the caller sees, in the creators' spelling."""
+        """Return the tables that the caller can see, with the spelling of their creators."""
         return await self._lists.answer(permit, ObjectType.TABLE)
 
     async def create(self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None) -> Tagged:
-        """Create the table, or stage it. The creator owns it and gets credentials for it; a staged one has no tag.
+        """Create the table, or stage it. The creator owns it and gets credentials for it. A staged table has no ETag.
 
-        Raises 400 for names, locations and schemas, AlreadyExistsException, LocationAlreadyTaken.
+        Raises errors of status 400 for names, locations and schemas, AlreadyExistsException, and LocationAlreadyTaken.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
@@ -99,7 +99,7 @@ class Tables:
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
             await refuse_taken_name(connection, namespace, identifier)
-        location = place(profile, namespace, identifier.name, id, request.location)
+        location = location_of_new(profile, namespace, identifier.name, id, request.location)
         require_vendable(profile, location)
         metadata = self._first_metadata(permit, id, location)
         require_inside(profile, location, location_properties(metadata))
@@ -112,57 +112,59 @@ class Tables:
         permit.trail.tell(table_id=str(id), namespace_id=str(namespace.id), location=location.text)
         if request.stage_create:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=None)
-            handed = await self._credentials.for_creation(permit, vend, location.text)
-            return Tagged("", answer(None, encode_table_metadata(metadata), handed))
-        async with self._files.written(warehouse, metadata, None) as written:
+            vended_result = await self._credentials.for_creation(permit, vend, location.text)
+            return Tagged("", answer(None, encode_table_metadata(metadata), vended_result))
+        async with self._files.write_one(warehouse, metadata, None) as written:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=written)
         self._documents.keep(id, *written)
-        handed = await self._credentials.for_creation(permit, vend, location.text)
-        same = of_creation(permit, vend, id, written[0])
-        return Tagged(same.tag(permit.resolution.now, handed.expires_at), answer(*written, handed))
+        vended_result = await self._credentials.for_creation(permit, vend, location.text)
+        representation = creation_representation(permit, vend, id, written[0])
+        return Tagged(
+            representation.tag(permit.resolution.now, vended_result.expires_at), answer(*written, vended_result)
+        )
 
     async def load(self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Tagged:
-        """The current metadata as stored, with credentials when the caller may have them and wants them.
+        """Return the current metadata as stored, with credentials if the caller requests them and may have them.
 
-        Who may only describe gets metadata alone; who may read and manages storage itself gets region and endpoint.
-        Without a body when the client has this very answer and may keep it: that is found out after the decision and
-        before any credential is made. The document is read after the decision and may be a newer commit's; location,
-        document and tag are of one commit.
+        A caller that may only describe the table gets metadata alone. A caller that reads with its own keys gets region
+        and endpoint. The body is None if the client's ETag is still valid; this is checked after the decision and
+        before vending. The document is read after the decision and may be of a later commit. Location, document and
+        ETag are of the same commit.
 
-        Raises NoSuchTableException when the table went since the decision, and the answer for an outage when a commit
-        since then changed the columns that are to be held back.
+        Raises NoSuchTableException if the table was dropped since the decision, and the error of an outage if a commit
+        since then changed the columns to hold back.
         """
         ref = permit.operation.table
         table = permit.table(ref)
-        same = of_load(permit, vend)
+        representation = load_representation(permit, vend)
         now = permit.resolution.now
-        confirmed = same.confirmed(permit.operation.options.known, now)
+        confirmed = representation.confirmed(permit.operation.options.known, now)
         if confirmed is not None:
             permit.trail.tell(confirmed="not modified")
             permit.trail.keep_as_read()
             return Tagged(confirmed, None)
         document = await self._document(permit)
-        same = replace(same, metadata_location=document.metadata_location)
+        representation = replace(representation, metadata_location=document.metadata_location)
         restriction = permit.restriction(ref)
         if restriction is not None:
             await _require_same_columns(table.id, restriction, document)
         if vend is not None:
-            handed = await self._credentials.for_load(vend)
-        elif reads(permit):
-            handed = self._credentials.place_only(table.warehouse)
+            vended_result = await self._credentials.for_load(vend)
+        elif may_read_data(permit):
+            vended_result = self._credentials.without_keys(table.warehouse)
         else:
-            handed = VendResult({})
+            vended_result = VendResult({})
         text = document.text
         if permit.operation.options.snapshots is SnapshotsMode.REFS:
             text = await offload(lambda: referenced_document(document.text), size=len(text))
-        body = answer(document.metadata_location, text, handed)
-        told = told_with_load(permit.obligations, str(table.id))
-        if told:
-            body = msgspec.structs.replace(body, read_restrictions=msgspec.Raw(told))
-        return Tagged(same.tag(now, handed.expires_at), body)
+        body = answer(document.metadata_location, text, vended_result)
+        restrictions = told_with_load(permit.obligations, str(table.id))
+        if restrictions:
+            body = msgspec.structs.replace(body, read_restrictions=msgspec.Raw(restrictions))
+        return Tagged(representation.tag(now, vended_result.expires_at), body)
 
     async def committed(self, permit: Permit[LoadTable]) -> CommitTableResponse:
-        """The current state as a commit answers it."""
+        """Return the current state in the format of a commit's answer."""
         document = await self._document(permit)
         return CommitTableResponse(metadata_location=document.metadata_location, metadata=msgspec.Raw(document.text))
 
@@ -175,9 +177,10 @@ class Tables:
     async def restage(
         self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, remembered: Remembered
     ) -> Tagged:
-        """The answer of a table that the caller staged earlier, at its place and under its UUID.
+        """Return the answer for a table that the caller staged earlier, with the same location and UUID.
 
-        Raises AlreadyExistsException when it was made meanwhile and NoSuchTableException when it is gone.
+        `remembered` is the record of the idempotency key. Raises AlreadyExistsException if the table was created
+        meanwhile, and NoSuchTableException if its staged row is gone.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
@@ -194,17 +197,17 @@ class Tables:
         metadata = self._first_metadata(permit, row.id, location)
         permit.trail.tell(table_id=str(row.id), location=location.text, repeated="true")
         await permit.trail.commit()
-        handed = await self._credentials.for_creation(permit, vend, location.text)
-        return Tagged("", answer(None, encode_table_metadata(metadata), handed))
+        vended_result = await self._credentials.for_creation(permit, vend, location.text)
+        return Tagged("", answer(None, encode_table_metadata(metadata), vended_result))
 
     async def exists(self, permit: Permit[TableExists]) -> None:
-        """Nothing to do: the permit says that it is there and visible."""
+        """Do nothing: the permit proves that the table exists and is visible to the caller."""
 
     async def drop(self, permit: Permit[DropTable]) -> None:
-        """Let the table go (`drops.drop_tabular`); its name is free at once, its place when its files are deleted.
+        """Drop the table (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
 
-        `purge` has them deleted once the table is gone for good, unless the table says `gc.enabled=false`: its files
-        may be other tables' files too (Iceberg's table properties), and then only their owner can tell what may go.
+        `purge` deletes the files after the permanent deletion, unless the table has the property `gc.enabled=false`:
+        other tables may use its files (Iceberg's table properties).
         """
         operation = permit.operation
         table = permit.table(operation.table)
@@ -216,7 +219,7 @@ class Tables:
         await self._delivery.deliver_or_leave(pending)
 
     async def _owns_its_files(self, table: ResolvedTable) -> bool:
-        """Return True if the table's properties let its files be deleted with it; False for a table that is gone."""
+        """Return True if the table's properties allow deletion of its files. False for a table that was dropped."""
         document = await self._documents.read(table)
         return document is not None and await offload(lambda: owns_its_files(document.text), size=len(document.text))
 
@@ -263,7 +266,7 @@ class Tables:
             )
             pending: list[Pending] = []
             if written is not None:
-                pending = await owned(connection, permit.actor, ObjectType.TABLE, id, namespace)
+                pending = await record_ownership(connection, permit.actor, ObjectType.TABLE, id, namespace)
             else:
                 await tasks.add(
                     connection,
@@ -277,14 +280,14 @@ class Tables:
 
 
 def owns_its_files(document: bytes) -> bool:
-    """Whether the properties in a table's document let its files be deleted with it."""
+    """Return True if the properties in a table's document allow deletion of its files."""
     properties = decode_stored_table_metadata(document).properties
     return flag(properties, GC_ENABLED, default=True)
 
 
 async def _require_same_columns(table: UUID, restriction: ReadableColumns, document: Document) -> None:
-    """Raise the answer for an outage, which makes clients ask again, when the document is of another commit than the
-    restriction and not every column that is to be held back of it was told.
+    """Raise the retryable error of an outage if `document` is of another commit than `restriction` and would need a
+    different restriction.
     """
     if document.metadata_location == restriction.metadata_location:
         return
@@ -294,16 +297,16 @@ async def _require_same_columns(table: UUID, restriction: ReadableColumns, docum
         raise unavailable(False)
 
 
-def answer(metadata_location: str | None, metadata: bytes, handed: VendResult) -> LoadTableResult:
-    """A load answer with the metadata spliced in as it is stored."""
+def answer(metadata_location: str | None, metadata: bytes, vended_result: VendResult) -> LoadTableResult:
+    """Build the answer of a load. The metadata is included as stored, without decoding."""
     return LoadTableResult(
         metadata_location=metadata_location,
         metadata=msgspec.Raw(metadata),
-        config=handed.config,
-        storage_credentials=handed.credentials,
+        config=vended_result.config,
+        storage_credentials=vended_result.credentials,
     )
 
 
 def now_ms(permit: Permit[Operation]) -> int:
-    """The database's clock when the request was resolved, in milliseconds since 1970."""
+    """Return the database's clock at the resolution of the request, in milliseconds since 1970."""
     return int(permit.resolution.now.timestamp() * 1000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is new in a namespace, of whatever kind: its name, its place, and the transaction in which it arrives."""
+"""Creation of tables, views and generic tables: name, location, and the transaction of the insert."""
 
 from __future__ import annotations
 
@@ -34,50 +34,55 @@ from gateway.scope.layout import FullHierarchyLayout, default_location
 from gateway.scope.location import Location
 from gateway.scope.profile import StorageProfile
 
-Told: TypeAlias = Callable[[str, TableIdentifier], CatalogError]
-"""What is said to who wants a name that something of this kind has."""
+NameTakenError: TypeAlias = Callable[[str, TableIdentifier], CatalogError]
+"""A function from (kind of the existing object, requested identifier) to the error for a taken name."""
 
-Making: TypeAlias = (
+CreationPermit: TypeAlias = (
     Permit[CreateTable | RegisterTable | AdoptTable]
     | Permit[CreateView | RegisterView | AdoptView]
     | Permit[CreateGenericTable | AdoptGenericTable]
 )
 
 
-def spoken(kind: str) -> str:
-    """The kind of a row as people say it: `generic table`."""
+def kind_text(kind: str) -> str:
+    """Return the kind of a row as readable text: `generic table`."""
     return kind.replace("_", " ")
 
 
-def taken(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
-    """The protocol's text for a name that a table was to have (REST compatibility kit)."""
+def name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
+    """Return the error for a taken table name, with the text of Iceberg's REST compatibility kit."""
     if kind != "table":
-        return AlreadyExistsException(f"{spoken(kind).capitalize()} with same name already exists: {identifier.dotted}")
+        return AlreadyExistsException(
+            f"{kind_text(kind).capitalize()} with same name already exists: {identifier.dotted}"
+        )
     return AlreadyExistsException(f"Table already exists: {identifier.dotted}")
 
 
 async def refuse_taken_name(
-    connection: Connection, namespace: ResolvedNamespace, identifier: TableIdentifier, told: Told = taken
+    connection: Connection,
+    namespace: ResolvedNamespace,
+    identifier: TableIdentifier,
+    error_for: NameTakenError = name_taken_error,
 ) -> None:
-    """Raise what is `told` of a name that something has. The insert finds out for good."""
+    """Raise the error of `error_for` if the name is taken. The unique index of the insert decides finally."""
     kind = await tables.name_taken(connection, namespace.id, identifier.name)
     if kind is not None:
-        raise told(kind, identifier)
+        raise error_for(kind, identifier)
 
 
 @asynccontextmanager
 async def creation_transaction(
-    permit: Making,
+    permit: CreationPermit,
     database: Database,
     namespace: ResolvedNamespace,
     identifier: TableIdentifier,
     location: Location,
-    told: Told = taken,
+    error_for: NameTakenError = name_taken_error,
 ) -> AsyncIterator[Connection]:
-    """`Database.change`, with the namespace held: what is inserted has somewhere to be.
+    """Open a transaction of `database` in which the namespace cannot be dropped or moved.
 
-    Raises NoSuchNamespaceException when it went meanwhile, and for what an insert ran into what is `told` of the name,
-    or else LocationAlreadyTaken.
+    Raises NoSuchNamespaceException if it was dropped meanwhile. For a unique violation, raises the error of `error_for`
+    if the name is taken, or else LocationAlreadyTaken.
     """
     try:
         async with database.change(permit) as connection:
@@ -87,11 +92,11 @@ async def creation_transaction(
         raise NoSuchNamespaceException.of(identifier.namespace) from gone
     except tables.Clash as clash:
         async with database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier, told)
+            await refuse_taken_name(connection, namespace, identifier, error_for)
         raise LocationAlreadyTaken(f"Location is taken: {location.text}") from clash
 
 
-async def owned(
+async def record_ownership(
     connection: Connection,
     actor: Actor,
     type: ObjectType,
@@ -100,8 +105,8 @@ async def owned(
     *,
     owner: Principal | None = None,
 ) -> list[Pending]:
-    """Record that what was inserted lies in the namespace and belongs to `owner`, else to its maker: the tuple keys
-    that follow.
+    """Record the parent and the owner of the inserted object, by default the actor. Return the keys of the tuples to
+    deliver.
     """
     return await record_new(
         connection,
@@ -114,10 +119,12 @@ async def owned(
     )
 
 
-def place(
+def location_of_new(
     profile: StorageProfile, namespace: ResolvedNamespace, name: str, id: UUID, requested: str | None
 ) -> Location:
-    """Where a new table lies: where its creator wants it below the base, or the default, which contains its UUID."""
+    """Return the location of a new table: the requested one, or the default, which contains its UUID. Raises
+    InvalidLocation.
+    """
     if requested is not None:
         return profile.parse_location(requested)
     ids = (*namespace.ancestors, namespace.id)
@@ -126,8 +133,8 @@ def place(
 
 
 def refuse_chosen_location(profile: StorageProfile, location: Location) -> None:
-    """Raise InvalidLocation where namespaces are folders: whoever took the folder of one would keep everybody from
-    creating in it, and whoever had keys for a place in it would have them for what others create there later (K8).
+    """Raise InvalidLocation for a chosen location if the layout has folders for namespaces. A table at such a folder
+    would block creation in the namespace, and its credentials would reach tables that are created there later.
     """
     if isinstance(profile.storage_layout, FullHierarchyLayout):
         raise InvalidLocation(
@@ -137,10 +144,10 @@ def refuse_chosen_location(profile: StorageProfile, location: Location) -> None:
 
 
 async def claim_location(connection: Connection, location: Location, *, explicit: bool) -> None:
-    """Make sure, until the transaction ends, that no table lies at, above or below. Raises LocationAlreadyTaken.
+    """Ensure that no table is at, above or below the location until the transaction ends. Raises LocationAlreadyTaken.
 
-    A default location ends in a fresh UUID, so nothing can be at or below it; but where the layout puts namespaces into
-    the path, somebody may have asked for a table at a folder above it, and its credentials would reach this one (K8).
+    A default location ends in a new UUID, so no table is at or below it. With a layout of namespace folders, a table
+    with an explicit location may lie above it, and that table's credentials would reach the new one.
     """
     if explicit:
         await tables.hold_explicit_locations(connection)
@@ -148,15 +155,17 @@ async def claim_location(connection: Connection, location: Location, *, explicit
         await tables.hold_default_locations(connection)
     await refuse_taken_location(connection, location)
     if explicit:
-        # The caller has found the place empty, or adopts what lies there: earlier owners have no claim any more.
+        # The caller found the location empty or adopts its files, so the claims of earlier owners end.
         await retired_locations.taken_in(connection, location.text, location.overlap_key)
 
 
 async def refuse_taken_location(
     connection: Connection, location: Location, *, other_than: UUID | None = None, owners: Sequence[str] = ()
 ) -> None:
-    """Raise LocationAlreadyTaken when a table or view, of whatever project, but this one lies at, above or below, or
-    lay there and keys for it may live. `owners` may come back to a retired location of theirs.
+    """Raise LocationAlreadyTaken if a table or view of any project is at, above or below the location, or was there and
+    vended credentials may still be valid.
+
+    `other_than` is the id of a table to ignore. `owners` may reuse their own retired locations.
     """
     ancestors = [above.overlap_key for above in location.ancestors()]
     key = location.overlap_key

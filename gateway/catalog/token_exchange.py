@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens for engines that act for users (RFC 8693). Whom the request is from and about is read in `api/oauth.py`."""
+"""Token exchange for engines that act for users (RFC 8693). `api/oauth.py` reads the caller and the subject."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _PLACES: Final = 100
 
 
 class NotAnEngine(ForbiddenException):
-    """The caller may act for others nowhere."""
+    """The caller has the delegation right on no object."""
 
 
 class UnfitSubject(BadRequestException):
-    """The user's token has ended, or names more groups than fit into one of ours."""
+    """The user's token has expired, or contains more groups than a delegated token can hold."""
 
 
 class TokenExchange:
-    """Answers `POST /v1/oauth/tokens`."""
+    """The use case of `POST /v1/oauth/tokens`."""
 
     def __init__(self, *, database: Database, door: Door, tokens: DelegatedTokens) -> None:
         self._database = database
@@ -36,9 +36,9 @@ class TokenExchange:
         self._tokens = tokens
 
     async def exchange(self, permit: Permit[ExchangeToken]) -> IssuedToken:
-        """A token of the caller for the operation's subject, written down before it leaves.
+        """Issue a token with which the caller acts for the operation's subject. The audit record is committed first.
 
-        Raises NotAnEngine, UnfitSubject and the outages.
+        Raises NotAnEngine, UnfitSubject and the errors of outages.
         """
         subject = permit.operation.subject
         holders = holders_of(permit.actor, permit.resolution)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose rights an engine reads a view's tables by: nobody can lend out the rights of somebody else. Pure.
+"""Ownership of views: a user can only lend its own rights through a view. Pure.
 
-Engines keep a view's owner in a property of it, and read what lies behind the view with that one's rights for whoever
-may read the view. So the name is a grant of that user's rights. Two rules bind who writes it, or the SQL beside it:
+Engines store a view's owner in a property, and read the tables behind the view with the owner's rights, for every
+reader of the view. So the property is a grant of that user's rights. Two rules restrict changes of the property and of
+the view's SQL:
 
-* **Whoever defines the view** has to be the user that Trino's property names (`trino.run-as-owner`), whether the
-  settings trust an engine or not: an engine that knows nothing of the gateway reads the property all the same.
-* **Owner properties that the settings name** are an engine's to set and nobody else's: the gateway itself decides by
+* **The definer** of a view must be the user in Trino's property (`trino.run-as-owner`), even if the settings trust no
+  engine: an engine that is not integrated with the gateway uses the property too.
+* **Owner properties that the settings name** are set by trusted engines only: the gateway itself makes decisions by
   them (`gateway/access/definer_views.py`).
 """
 
@@ -23,23 +24,23 @@ from gateway.iceberg.views import ViewMetadata
 
 
 class ProtectedPropertyModification(ForbiddenException):
-    """The owner of a view is for trusted engines to set, and for nobody else to inherit."""
+    """Only trusted engines set the owner of a view, and only the owner changes its definition."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewOwners:
-    """What users are called by engines: by their full id, and by the subject in it where `sole_provider` is the only
-    one that vouches for callers. With several the same subject may be somebody else's.
+    """The names of users in engines: the full id, and its subject part if `sole_provider` is the only identity
+    provider. With several providers, the same subject may belong to different users.
 
-    `protected` are the folded names of what trusted engines keep a view's owner in.
+    `protected` are the folded names of the properties in which trusted engines store the owner of a view.
     """
 
     sole_provider: str | None = None
     protected: frozenset[str] = frozenset()
 
     def require(self, caller: Actor, after: ViewMetadata, before: ViewMetadata | None = None) -> None:
-        """Raise the refusal for a view that would be read with rights that are not the caller's to lend:
-        ProtectedPropertyModification or ViewActionForbidden. `before` is the view as it was, None for a new one.
+        """Raise ProtectedPropertyModification or ViewActionForbidden for a view that would be read with rights that the
+        caller cannot lend. `before` is the current view, None for a new one.
         """
         if self.protected:
             redefined = before is None or before.current_version != after.current_version
@@ -49,8 +50,8 @@ class ViewOwners:
             self.require_own(caller, after, before)
 
     def require_own(self, caller: Actor, after: ViewMetadata, before: ViewMetadata | None = None) -> None:
-        """Raise ViewActionForbidden for a view that runs as somebody else than the caller, unless it did so `before`,
-        for the same name and with the same definition.
+        """Raise ViewActionForbidden for a view that runs as another user than the caller, unless it did so `before`
+        with the same owner and definition.
         """
         runs_as = after.properties.get(RUNS_AS)
         if runs_as is None or runs_as in self._names_of(caller):
@@ -69,7 +70,7 @@ class ViewOwners:
 
 
 def is_the_engine(actor: Actor) -> bool:
-    """Return True for a trusted engine as itself, which keeps the owners of its users' views."""
+    """Return True for a trusted engine that acts for itself; it stores the owners of its users' views."""
     return bool(actor.owner_properties) and actor.engine is None
 
 
@@ -83,20 +84,20 @@ def require_owner_kept(
 ) -> None:
     """Raise ProtectedPropertyModification unless `actor` may change a view's properties from `before` to `after`.
 
-    `protected` are the folded names of all owner properties, `redefined` says whether the view's definition changes. A
-    trusted engine itself may do all of it. A user through one may become the owner, or take the owner away. Whoever is
-    the owner may change the definition. Nobody else touches either.
+    `protected` are the folded names of all owner properties. `redefined` is True if the view's definition changes. A
+    trusted engine may make any change. A user through one may become the owner, or remove the owner. The owner may
+    change the definition. No other caller may do either.
     """
     had, has = owners_in(before, protected), owners_in(after, protected)
-    own = actor.id.partition("~")[2]
+    own_name = actor.id.partition("~")[2]
     for name in had.keys() | has.keys():
         through_engine = name.casefold() in actor.owner_properties
         if through_engine and is_the_engine(actor):
             continue
-        kept = had.get(name) == has.get(name)
-        if kept and (not redefined or has[name] == own):
+        unchanged = had.get(name) == has.get(name)
+        if unchanged and (not redefined or has[name] == own_name):
             continue
-        if through_engine and not kept and has.get(name, own) == own:
+        if through_engine and not unchanged and has.get(name, own_name) == own_name:
             continue
         raise ProtectedPropertyModification(
             f"{name} says with whose rights the view is read: only a trusted engine may set it, to the user it acts "

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of views: list, create, load, replace, drop. Registering one is in `registrations.py`.
+"""Use cases of views: list, create, load, commit, drop. Registration is in `registrations.py`.
 
-Views share their name space with tables and lie in the same warehouse: a view's metadata files are all it has there.
+Views and tables share their names and the warehouse's store. A view's only files are its metadata files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.access.tuples import Principal
-from gateway.catalog.commit_retry import CommitQueue, LostRace, learn_outcome, until_won
+from gateway.catalog.commit_retry import CommitQueue, LostRace, determine_outcome, retry_lost_races
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles, own_files
@@ -28,12 +28,12 @@ from gateway.catalog.tables import now_ms
 from gateway.catalog.tabular_creation import (
     claim_location,
     creation_transaction,
-    owned,
-    place,
+    location_of_new,
+    name_taken_error,
+    record_ownership,
     refuse_chosen_location,
     refuse_taken_location,
     refuse_taken_name,
-    taken,
 )
 from gateway.catalog.view_owners import ViewOwners
 from gateway.db import pending_files, retired_locations, tables, views
@@ -76,30 +76,30 @@ class Views:
         self._documents = documents
         self.owners = owners
         self._lists = lists
-        self._turns = CommitQueue(turns)
+        self._queue = CommitQueue(turns)
         self._database = database
         self._delivery = delivery
         self._files = files
 
     async def list(self, permit: Permit[ListViews]) -> ListTablesResponse:
-        """The views the caller sees, in the creators' spelling."""
+        """Return the views that the caller can see, with the spelling of their creators."""
         return await self._lists.answer(permit, ObjectType.VIEW)
 
     async def create(self, permit: Permit[CreateView]) -> LoadViewResult:
-        """Create the view; the creator owns it.
+        """Create the view. The creator owns it.
 
-        Raises 400 for names, locations, schemas and representations, AlreadyExistsException, LocationAlreadyTaken, and
-        ViewActionForbidden for one that runs as somebody else.
+        Raises errors of status 400 for names, locations, schemas and representations, AlreadyExistsException,
+        LocationAlreadyTaken, and ViewActionForbidden for a view that runs as another user.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
         validate_new_name(request.name, noun="view")
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
         async with self._database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier, taken_for_view)
+            await refuse_taken_name(connection, namespace, identifier, view_name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         id = uuid7()
-        location = place(profile, namespace, identifier.name, id, request.location)
+        location = location_of_new(profile, namespace, identifier.name, id, request.location)
         metadata = new_view_metadata(
             request, view_uuid=id, location=location.text, now_ms=now_ms(permit), limits=self._files.limits
         )
@@ -109,7 +109,7 @@ class Views:
             refuse_chosen_location(profile, location)
             await self._refuse_taken_location_and_empty(namespace, location)
         permit.trail.tell(view_id=str(id), location=location.text)
-        async with self._files.written(namespace.warehouse, metadata, None) as written:
+        async with self._files.write_one(namespace.warehouse, metadata, None) as written:
 
             async def take(connection: Connection) -> None:
                 await pending_files.hold(connection, [written[0]])
@@ -119,38 +119,41 @@ class Views:
         return answer(*written)
 
     async def load(self, permit: Permit[LoadView]) -> LoadViewResult:
-        """The current metadata as stored. No credentials: see `gateway.access.operations.views`."""
+        """Return the current metadata as stored. No credentials: see `gateway.access.operations.views`."""
         document = await self._documents.read(permit.view(permit.operation.view))
         if document is None:
             raise permit.operation.hidden(permit.operation.view)
         return answer(document.metadata_location, document.text)
 
     async def exists(self, permit: Permit[ViewExists]) -> None:
-        """Nothing to do: the permit says that it is there and visible."""
+        """Do nothing: the permit proves that the view exists and is visible to the caller."""
 
     async def commit(self, permit: Permit[CommitView]) -> LoadViewResult:
-        """Apply the updates to the view as it is now; a later writer's version is renumbered (kit, 4.2(14)).
+        """Apply the updates to the view's current state. After a lost race the new version gets the next free number.
 
-        Raises CommitFailedException (409) for a requirement that does not hold or when others are faster again and
-        again, 400 for updates that make no sense, LocationAlreadyTaken, ViewActionForbidden for what would run as
-        somebody else, CommitStateUnknownException when the database went away in the middle of COMMIT.
+        Raises:
+        - CommitFailedException (409): a requirement does not hold, or too many races were lost.
+        - Errors of status 400: an update is invalid.
+        - LocationAlreadyTaken.
+        - ViewActionForbidden: the view would run as another user.
+        - CommitStateUnknownException: the database connection failed during COMMIT.
         """
         operation = permit.operation
         _require_same_identifier(operation.request, operation.view.identifier)
         first = permit.view(operation.view)
         permit.trail.tell(view_id=str(first.id))
 
-        async def attempt(again: bool) -> LoadViewResult:
-            return await self._attempt(permit, await self._reread(permit, first) if again else first)
+        async def attempt(must_reread: bool) -> LoadViewResult:
+            return await self._attempt(permit, await self._reread(permit, first) if must_reread else first)
 
-        return await until_won(self._turns, [first.id], attempt)
+        return await retry_lost_races(self._queue, [first.id], attempt)
 
     async def drop(self, permit: Permit[DropView]) -> None:
-        """Let the view go (`drops.drop_tabular`); its name is free at once, its place when its files are deleted.
+        """Drop the view (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
 
-        The protocol asks nothing about the files, and its compatibility kit registers a view again after the drop
-        (4.1, registerView): so the last file is only noted as superfluous, as after a replacement, and a registration
-        within the clean-up window takes it back. `purgeRequested` says otherwise either way.
+        Without `purgeRequested`, the last metadata file is only recorded for cleanup, as after a commit, and a
+        registration within the cleanup window reuses it. Iceberg's REST compatibility kit registers a view again after
+        its drop.
         """
         operation = permit.operation
         view = permit.view(operation.view)
@@ -172,11 +175,11 @@ class Views:
         written: tuple[str, bytes],
         take: Callable[[Connection], Awaitable[Principal | None]],
     ) -> None:
-        """The row, its ownership and the way to it, in the transaction of the audit record. `take` takes the location
-        and returns the owner; None means the caller.
+        """Insert the view's row, ownership and parent in the transaction of the audit record. `take` reserves the
+        location and returns the owner, None for the caller.
         """
         async with creation_transaction(
-            permit, self._database, namespace, identifier, location, taken_for_view
+            permit, self._database, namespace, identifier, location, view_name_taken_error
         ) as connection:
             owner = await take(connection)
             await tables.create(
@@ -193,7 +196,7 @@ class Views:
                 metadata=written[1],
                 staged_by=None,
             )
-            pending = await owned(connection, permit.actor, ObjectType.VIEW, id, namespace, owner=owner)
+            pending = await record_ownership(connection, permit.actor, ObjectType.VIEW, id, namespace, owner=owner)
         await self._delivery.deliver_or_leave(pending)
 
     async def _attempt(self, permit: Permit[CommitView], view: ResolvedView) -> LoadViewResult:
@@ -217,14 +220,14 @@ class Views:
             async with self._database.change(permit):
                 pass
             return answer(document.metadata_location, document.text)
-        location = await self._place(view, outcome)
-        async with self._files.written(view.warehouse, outcome.metadata, view.metadata_location) as written:
+        location = await self._new_location(view, outcome)
+        async with self._files.write_one(view.warehouse, outcome.metadata, view.metadata_location) as written:
             try:
                 await self._swap(permit, view, location, written)
             except tables.Clash as clash:
                 raise LocationAlreadyTaken(f"Location is taken: {location.text}") from clash
             except CommitUnknown as unknown:
-                await learn_outcome(
+                await determine_outcome(
                     self._database, permit, view.id, from_version=view.version, written=written[0], unknown=unknown
                 )
         return answer(*written)
@@ -247,13 +250,13 @@ class Views:
                 metadata=written[1],
             ):
                 raise LostRace
-            await _note_superfluous(connection, view)
+            await _record_for_cleanup(connection, view)
             if location.text != view.location:
                 await retired_locations.retired_by(connection, view.id, permit.actor.id)
 
-    async def _place(self, view: ResolvedView, outcome: ViewCommitOutcome) -> Location:
-        """Where the view lies after the commit. A new place must be below the base, free and empty; path properties
-        must lie inside it.
+    async def _new_location(self, view: ResolvedView, outcome: ViewCommitOutcome) -> Location:
+        """Return the location of the view after the commit. Raises an error unless a new location is below the base,
+        free and empty, and path properties lie inside the location.
         """
         profile = stored_profile(view.warehouse.profile)
         location = parse_location(view.location)
@@ -278,31 +281,33 @@ class Views:
         return now
 
 
-async def _note_superfluous(connection: Connection, view: ResolvedView) -> None:
-    """Leave the view's file to the sweeper: a view keeps no log of its files, so nothing names the last one any more.
-    That of a registered view may lie elsewhere and is not this view's to delete.
+async def _record_for_cleanup(connection: Connection, view: ResolvedView) -> None:
+    """Record the view's previous metadata file for cleanup: a view has no metadata log, so nothing names this file any
+    more. The file of a registered view may lie outside of its location; then it is kept.
     """
     last = own_files(parse_location(view.location), [view.metadata_location])
     if last:
         await pending_files.add(connection, view.warehouse.id, last)
 
 
-def taken_for_view(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
-    """The protocol's text for a name that a view was to have (REST compatibility kit)."""
+def view_name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
+    """Return the error for a taken view name, with the text of Iceberg's REST compatibility kit."""
     if kind == "view":
         return AlreadyExistsException.view(identifier)
     if kind == "table":
         return AlreadyExistsException.table_where_view_wanted(identifier)
-    return taken(kind, identifier)
+    return name_taken_error(kind, identifier)
 
 
 def answer(metadata_location: str, metadata: bytes) -> LoadViewResult:
-    """A load answer with the metadata spliced in as it is stored."""
+    """Build the answer of a load. The metadata is included as stored, without decoding."""
     return LoadViewResult(metadata_location=metadata_location, metadata=msgspec.Raw(metadata))
 
 
 def _require_same_identifier(request: CommitViewRequest, identifier: TableIdentifier) -> None:
-    """The body's identifier, when it has one, names what the path names: the decision is made on the path."""
+    """Refuse a body whose identifier, if present, differs from the path: the decision was made on the path. Raises
+    TableIdentifierMismatch.
+    """
     named = None if request.identifier is None else request.identifier.identifier
     if named is not None and named.key != identifier.key:
         raise TableIdentifierMismatch(

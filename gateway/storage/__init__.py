@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores of files: one folder for each provider, the registry that names them, and what they share.
+"""Storage providers: a folder for each one, the registry that lists them, and their common code.
 
-A provider owns its profile, credential, locations, session policy with its proof, properties for clients and file
-client (`provider.py`). Small files are written, read, listed and deleted with the gateway's own or a given credential.
+A provider has its own profile, credential, locations, session policy with a proof, client properties and file client
+(`provider.py`). Small files are written, read, listed and deleted with the gateway's own or a given credential.
 """

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A local HTTP proxy through which the clients of object stores reach the endpoints of storage profiles.
+"""A local HTTP proxy through which the clients of object stores connect to the endpoints of storage profiles.
 
-Neither of the client libraries lets its caller choose the address it connects to, and one of them follows redirects.
-Both take a proxy. This one resolves the endpoint's name once for each connection, judges every address it got, and
-connects to one of those. TLS passes through it end to end, so the certificate is checked against the endpoint's name.
+Neither client library allows its caller to choose the address of a connection, and one of them follows redirects. Both
+support a proxy. This one resolves the endpoint's name once for each connection, checks every address, and connects to
+one of those. TLS is end to end through the proxy, so the certificate is verified against the endpoint's name.
 
-A client can reach the one endpoint its proxy URL was made for, and nothing else: not another host or port that a
-redirect names. Redirects of plain HTTP are replaced by 400. Redirects inside TLS cannot be seen here: a client may
-follow one to the same host and port, and is refused every other one.
+A client can connect only to the endpoint of its proxy URL, not to another host or port that a redirect names. Redirects
+of plain HTTP are replaced by 400. Redirects inside TLS are not visible here: a client may follow one to the same host
+and port, and is refused for any other.
 
-It listens on a loopback port, in a thread with an event loop of its own. Its proxy URLs hold a keyed digest, so other
-processes of the machine cannot use it.
+The proxy listens on a loopback port, in a thread with its own event loop. Its proxy URLs contain a keyed digest, so
+that other processes on the machine cannot use it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from gateway.scope.endpoint import EndpointRules, refuse_address
 from gateway.scope.errors import InvalidStorageProfile
 from gateway.storage.name_lookup import NameLookup
 from gateway.storage.proxy_streams import (
-    ClientLeft,
+    ClientDisconnected,
     ClientProtocol,
     Streams,
     close_streams,
     exchange,
     tunnel,
-    while_present,
+    while_connected,
 )
 from gateway.storage.relay import MAX_HEAD, Head, Malformed, read_head
 
@@ -62,7 +62,7 @@ _log = structlog.get_logger("storage.connector")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way to one endpoint (`gateway.scope.endpoint.EndpointRoute`)."""
+    """The route to one endpoint (`gateway.scope.endpoint.EndpointRoute`)."""
 
     proxy_url: str
     endpoint: str
@@ -70,23 +70,23 @@ class Route:
 
     @property
     def refusal(self) -> str | None:
-        """Why the newest connection was refused; None when its address was allowed."""
+        """The reason for the refusal of the newest connection. None if its address was allowed."""
         return self.refusals.get(self.endpoint)
 
 
 class _Refused(Exception):
-    """The client may not reach this target."""
+    """The client may not connect to this target."""
 
 
 class _Unreachable(Exception):
-    """No connection to the endpoint came about."""
+    """The connection to the endpoint failed."""
 
 
 class Connector:
     """Connects to endpoints whose addresses `rules` allow. The thread starts with the first route.
 
     `connect_seconds` is the limit for one lookup, and for the connection after it. `head_seconds` is the limit for a
-    connection's first head, `exchange_seconds` for one request with its answer. When more than `unauthenticated`
+    connection's first head, `exchange_seconds` for one request with its answer. If more than `unauthenticated`
     connections have sent no valid head yet, the oldest of them is closed.
     """
 
@@ -104,7 +104,7 @@ class Connector:
         self._head_seconds = head_seconds
         self._exchange_seconds = exchange_seconds
         self._max_unauthenticated = unauthenticated
-        # Tasks of open connections. The event loop itself holds tasks by weak references only.
+        # Strong references to the tasks of open connections: the event loop has only weak ones.
         self._serving: set[asyncio.Task[None]] = set()
         self._unauthenticated: OrderedDict[asyncio.Task[None], None] = OrderedDict()
         self._key = secrets.token_bytes(32)
@@ -114,15 +114,14 @@ class Connector:
         self._refusals: OrderedDict[str, str] = OrderedDict()
 
     def route(self, endpoint: str) -> Route:
-        """Return the route to `scheme://host[:port]`. An address written out that is not allowed is refused at once.
-
-        Raises InvalidStorageProfile for that.
+        """Return the route to `scheme://host[:port]`. Raises InvalidStorageProfile for a literal address that is not
+        allowed.
         """
         host = urlsplit(endpoint).hostname or ""
         try:
             ip_address(host)
         except ValueError:
-            pass  # A name: judged by what it resolves to, with each connection.
+            pass  # A host name: its addresses are checked with each connection.
         else:
             refuse_address(host, "endpoint", self._rules)
         with self._lock:
@@ -163,8 +162,8 @@ class Connector:
             loop.run_until_complete(asyncio.gather(*under_way, return_exceptions=True))
             loop.close()
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: asyncio.Event) -> None:
-        task = asyncio.get_running_loop().create_task(self._serve((reader, writer), left))
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, disconnected: asyncio.Event) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve((reader, writer), disconnected))
         self._serving.add(task)
         self._unauthenticated[task] = None
         task.add_done_callback(lambda done: self._forget(done, writer))
@@ -175,25 +174,25 @@ class Connector:
     def _forget(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
         self._serving.discard(task)
         self._unauthenticated.pop(task, None)
-        writer.transport.abort()  # A task that was cancelled before its first step has closed nothing.
+        writer.transport.abort()  # A task that was cancelled before its first step has not closed it.
 
-    async def _serve(self, client: Streams, left: asyncio.Event) -> None:
+    async def _serve(self, client: Streams, disconnected: asyncio.Event) -> None:
         """Serve one connection of a client until either side ends it."""
         upstream: list[Streams] = []
         try:
-            await self._serve_requests(client, left, upstream)
+            await self._serve_requests(client, disconnected, upstream)
         except _Refused as refused:
             await _answer(client[1], 400, str(refused))
         except _Unreachable as unreachable:
             _log.info("endpoint.failed", error=str(unreachable))
             await _answer(client[1], 502, "the endpoint could not be reached")
-        except (ClientLeft, Malformed, asyncio.IncompleteReadError, OSError, ValueError) as ended:
-            # As without a proxy: the connection ends in the middle of a message.
+        except (ClientDisconnected, Malformed, asyncio.IncompleteReadError, OSError, ValueError) as ended:
+            # The client sees the same as without a proxy: its connection ends in the middle of a message.
             _log.debug("exchange.ended", error=type(ended).__name__)
         finally:
             await close_streams(client, *upstream)
 
-    async def _serve_requests(self, client: Streams, left: asyncio.Event, upstream: list[Streams]) -> None:
+    async def _serve_requests(self, client: Streams, disconnected: asyncio.Event, upstream: list[Streams]) -> None:
         """Serve the requests of one connection. `upstream` holds the open connection to the endpoint `reached`."""
         reached = ""
         async with asyncio.timeout(self._head_seconds):
@@ -216,7 +215,7 @@ class Connector:
                     await close_streams(*upstream)
                     upstream[:] = [await self._reach(endpoint)]
                     reached = endpoint
-                if not await while_present(left, exchange(head, start, client, upstream[0])):
+                if not await while_connected(disconnected, exchange(head, start, client, upstream[0])):
                     return
             head = await read_head(client[0])
 
@@ -240,7 +239,7 @@ class Connector:
         return endpoint
 
     async def _dial(self, endpoint: str) -> Streams:
-        """Resolve once, judge every address, connect to one of them. Raises _Refused, OSError and TimeoutError."""
+        """Resolve the name, check every address and connect to one. Raises _Refused, OSError and TimeoutError."""
         host, port = _authority(endpoint)
         addresses = await self._names.addresses(host)
         try:
@@ -276,7 +275,7 @@ async def _connect(addresses: list[str], port: int, seconds: float) -> Streams:
 
 
 def _alternate(addresses: list[str]) -> list[str]:
-    """Return the addresses with those of both families in turn, so that the loss of one family does not use up all."""
+    """Return the addresses with both families in turn, so that an unreachable family does not use up all attempts."""
     first = ":" in addresses[0] if addresses else False
     same = [address for address in addresses if (":" in address) is first]
     other = [address for address in addresses if (":" in address) is not first]

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong with a file or a session. The store's own words stay out: they name addresses, roles and keys."""
+"""Errors of files and sessions. Messages never contain the store's text: it may contain addresses, roles and keys."""
 
 from gateway.iceberg.errors import CatalogError
 
 
 class FileMissing(CatalogError, code=404):
-    """There is no such object."""
+    """The object does not exist."""
 
 
 class FileExists(CatalogError, code=409):
-    """There is such an object already, and nothing was written."""
+    """The object exists already. Nothing was written."""
 
 
 class FileTooLarge(CatalogError, code=400):
-    """The object has more bytes than the caller is ready to take."""
+    """The object is larger than the caller's limit."""
 
 
 class StorageDenied(CatalogError, code=412):
@@ -21,15 +21,15 @@ class StorageDenied(CatalogError, code=412):
 
 
 class StorageUnavailable(CatalogError, code=503):
-    """The store did not answer, or not in a way that can be understood."""
+    """The store did not answer, or its answer cannot be parsed."""
 
 
 class StorageEndpointRefused(CatalogError, code=412):
-    """The profile's endpoint leads to an address that the operator does not allow; nothing was sent to it."""
+    """The profile's endpoint resolves to an address that the operator does not allow. Nothing was sent."""
 
 
 class ShortTermCredentialError(CatalogError, code=412):
-    """The store made no usable session. The message never holds the store's words; `reason` is one of a closed set."""
+    """The store made no usable session. The message has no text of the store; `reason` is one of a closed set."""
 
     def __init__(self, message: str, reason: str = "failed") -> None:
         super().__init__(message)
@@ -37,12 +37,12 @@ class ShortTermCredentialError(CatalogError, code=412):
 
 
 class StorageSessionUnavailable(ShortTermCredentialError, code=503):
-    """What makes sessions did not answer in time: nothing is wrong with the request, and it may be sent again."""
+    """The store's session service did not answer in time. The request is valid and can be retried."""
 
 
 class StorageAnswerMalformed(ShortTermCredentialError, code=400):
-    """What answers in place of the store's session service is none, or its answer holds no usable session."""
+    """The session endpoint is no session service, or its answer contains no usable session."""
 
 
 class StorageCheckFailed(CatalogError, code=400):
-    """A promise that a store has to keep was seen broken, or could not be seen kept."""
+    """A required property of the store is violated or could not be verified."""

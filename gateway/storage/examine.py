@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Examining a metadata file of somebody else: the whole document, and that everything in it lies inside its location.
+"""Validate a caller's metadata file: the whole document, and that all its paths lie inside its location.
 
-Parsing a document holds the interpreter until it is done, and a large or hostile one takes seconds and gigabytes. So
-this is also a program: `python -m gateway.storage.examine` examines one file and ends, with bounded memory and time,
-and has neither an environment nor a network connection of anybody. It imports pure modules, and no client of a store.
+The parser holds the GIL until it is done. For a large or malicious document it needs seconds and gigabytes. So this
+module is also a program: `python -m gateway.storage.examine` validates one file with limited memory and time, without
+the gateway's environment and connections. It imports pure modules and no client of a store.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from gateway.storage.registry import decode_profile, parse_location
 __all__ = ["SECONDS", "Answer", "Examined", "Kind", "Question", "Refused", "examine"]
 
 SECONDS: Final = 60
-"""Longest time one examination may compute."""
+"""The CPU time limit of one validation in seconds."""
 
 _BASE_BYTES: Final = 256 * 1024 * 1024
 _BYTES_FOR_EACH: Final = 32
-"""Address space: what the interpreter takes, and what a byte of a document may take while it is examined."""
+"""Address space limits: of the interpreter, and for each byte of the largest allowed document."""
 
 
 class Kind(StrEnum):
-    """What the file is said to describe."""
+    """The expected content of the file."""
 
     TABLE = "table"
     VIEW = "view"
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """One document with where it was found; `profile` is the warehouse's storage profile as it is stored."""
+    """A document and its location. `profile` is the warehouse's storage profile as stored."""
 
     kind: Kind
     document: bytes
@@ -53,7 +53,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class Examined(Struct, frozen=True, kw_only=True, tag_field="answer", tag="examined"):
-    """A document that may be registered, as it will be stored, and what the catalog keeps of it beside."""
+    """A document that may be registered, as it will be stored, and the values that the catalog stores beside it."""
 
     document: bytes
     location: str
@@ -62,7 +62,7 @@ class Examined(Struct, frozen=True, kw_only=True, tag_field="answer", tag="exami
 
 
 class Refused(Struct, frozen=True, kw_only=True, tag_field="answer", tag="refused"):
-    """Why a document may not be registered: the type and text of an error of status 400."""
+    """The reason for a rejected document: type and text of an error of status 400."""
 
     type: str
     message: str
@@ -72,7 +72,7 @@ Answer = Examined | Refused
 
 
 def examine(question: Question) -> Examined:
-    """Check the document. Raises errors of status 400."""
+    """Validate the document. Raises errors of status 400."""
     profile = decode_profile(question.profile)
     file = parse_location(question.file)
     if question.kind is Kind.VIEW:
@@ -89,10 +89,10 @@ def examine(question: Question) -> Examined:
 
 
 def main() -> None:
-    """Examine the question on standard input; the answer goes to standard output, both as MessagePack."""
+    """Validate the `Question` on standard input and write the `Answer` to standard output, both as MessagePack."""
     question = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Question)
     most = _BASE_BYTES + question.limits.document_bytes * _BYTES_FOR_EACH
-    # Not every system bounds both; the caller bounds the time once more.
+    # Some systems support not all of these limits. The parent process limits the time too.
     for kind, bound in ((resource.RLIMIT_AS, most), (resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_CORE, 0)):
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(kind, (bound, bound))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files in the stores of warehouses: metadata documents, probes, and what a purge removes.
+"""Files in the stores of warehouses: metadata files, probes, and the files of a purge.
 
-Every address is read by the rules of the warehouse's profile and must lie below the warehouse's base, so nothing but
-the warehouse's own place is reached: not another scheme, not another host, not another tenant's folder. No provider's
-client gets a key that was not judged here.
+Every location is parsed by the rules of the warehouse's profile and must be below the warehouse's base. So no other
+scheme, host or tenant's folder can be reached. Every key that a provider's client receives was checked here.
 """
 
 from collections.abc import Sequence
@@ -18,35 +17,37 @@ __all__ = ["Files"]
 
 
 class Files:
-    """Reads and writes with a warehouse's credential, or with a temporary one that is given instead.
+    """Reads and writes files with a warehouse's credential, or with a given temporary one.
 
-    All methods raise `InvalidLocation` for an address outside of the warehouse, and what `FileClient` raises.
+    All methods raise `InvalidLocation` for a location outside of the warehouse, and the errors of `FileClient`.
     """
 
     def __init__(self, clients: StorageClients) -> None:
         self._clients = clients
 
     async def write(self, profile: StorageProfile, credential: Credential, location_text: str, data: bytes) -> None:
-        """Write a file that is not there yet; `FileExists` when it is, where the store can tell."""
+        """Write a new file. Raises `FileExists` if it exists, where the store supports conditional writes."""
         key = _key(profile, location_text)
         await self._clients.of(profile).files.put(profile, credential, key, data)
 
     async def read(
         self, profile: StorageProfile, credential: Credential, location_text: str, *, max_bytes: int
     ) -> bytes:
-        """The whole file; `FileMissing`, or `FileTooLarge` as soon as more than `max_bytes` are seen."""
+        """Return the whole file. Raises `FileMissing`, and `FileTooLarge` as soon as more than `max_bytes` are read."""
         key = _key(profile, location_text)
         return await self._clients.of(profile).files.get(profile, credential, key, max_bytes)
 
     async def delete(self, profile: StorageProfile, credential: Credential, location_texts: Sequence[str]) -> None:
-        """Delete the files; those that are gone already count as deleted."""
+        """Delete the files. Missing files count as deleted."""
         keys = [_key(profile, text) for text in location_texts]
         await self._clients.of(profile).files.delete(profile, credential, keys)
 
     async def delete_below(
         self, profile: StorageProfile, credential: Credential, location: Location, keys: Sequence[str]
     ) -> None:
-        """Delete files by the keys `list_keys` gave, which may be no valid locations; each must lie below it."""
+        """Delete files by keys that `list_keys` returned, which may be invalid as locations. Raises InvalidLocation for
+        a key outside of `location`.
+        """
         _require_inside(profile, location)
         for key in keys:
             if not key.startswith(location.key_prefix):
@@ -56,12 +57,12 @@ class Files:
     async def list_keys(
         self, profile: StorageProfile, credential: Credential, location: BaseLocation, limit: int
     ) -> list[str]:
-        """At most `limit` keys below the location, in the order of the store."""
+        """Return at most `limit` keys below the location, in the store's order."""
         _require_inside(profile, location)
         return await self._clients.of(profile).files.list(profile, credential, location.key_prefix, limit)
 
     async def is_empty(self, profile: StorageProfile, credential: Credential, location: Location) -> bool:
-        """Whether there is no file below the location."""
+        """Return True if there is no file below the location."""
         return not await self.list_keys(profile, credential, location, 1)
 
 

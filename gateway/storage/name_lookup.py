@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DNS lookups in threads of their own, so that slow name servers delay the connections to their own names alone."""
+"""DNS lookups in a thread pool of their own: a slow name server delays connections to its own names only."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ class _Running:
 
 
 class NameLookup:
-    """Resolve host names. All methods belong to one event loop; the threads start with the first lookup.
+    """Resolves host names. All methods belong to one event loop; the threads start with the first lookup.
 
-    Concurrent connections to one name share a lookup and its time limit. A lookup that is still running after that
-    keeps its thread, and further connections to the name fail at once until it has ended.
+    Concurrent connections to one name share a lookup and its time limit. A lookup that exceeds the limit keeps its
+    thread, and further connections to the name fail at once until it has ended.
     """
 
     def __init__(self, *, seconds: float, threads: int = THREADS) -> None:
-        """`seconds` is the time limit of one lookup, `threads` the largest number of lookups at the same time."""
+        """Configure the limits: `seconds` for one lookup, and `threads` concurrent lookups."""
         self._seconds = seconds
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None
         self._running: dict[str, _Running] = {}
 
     async def addresses(self, host: str) -> list[str]:
-        """Return the addresses of `host`, each of them once. Raises TimeoutError, and OSError for an unknown name."""
+        """Return the distinct addresses of `host`. Raises TimeoutError, and OSError for an unknown name."""
         try:
             return [str(ip_address(host))]
         except ValueError:
             pass
         running = self._running.get(host) or self._start(host)
-        left = running.deadline - asyncio.get_running_loop().time()
-        if left > 0:
-            await asyncio.wait((running.answer,), timeout=left)
+        remaining = running.deadline - asyncio.get_running_loop().time()
+        if remaining > 0:
+            await asyncio.wait((running.answer,), timeout=remaining)
         if not running.answer.done() or running.answer.cancelled():
-            running.lookup.cancel()  # One that waits for a thread; a lookup under way cannot be cancelled.
+            running.lookup.cancel()  # Works for a lookup that waits for a thread; a running one cannot be cancelled.
             raise TimeoutError
         return list(dict.fromkeys(str(address[0]) for *_, address in running.answer.result()))
 
     def close(self) -> None:
-        """Give up the lookups and let the threads end."""
+        """Cancel the lookups and stop the threads."""
         for running in list(self._running.values()):
             running.answer.cancel()
         if self._pool is not None:
@@ -71,7 +71,7 @@ class NameLookup:
         def ended(answer: asyncio.Future[_Found]) -> None:
             del self._running[host]
             if not answer.cancelled():
-                answer.exception()  # Retrieved here for lookups that nobody waits for any longer.
+                answer.exception()  # Marks the exception as retrieved, for lookups without a waiter.
 
         answer.add_done_callback(ended)
         return running

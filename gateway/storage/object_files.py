@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files in object stores, of whatever provider the client library knows."""
+"""Files in object stores of every provider that the client library supports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DELETE_BATCH: Final = 1000
 
 
 class ObjectStores(Protocol):
-    """Makes the library's clients for one provider. `refused` finds the words of a refusal in an error of no kind."""
+    """Makes the library's clients for one provider. `refused` matches the text of a refusal in an untyped error."""
 
     refused: re.Pattern[str]
 
@@ -42,50 +42,50 @@ class ObjectStores(Protocol):
         ...
 
     def route(self, profile: StorageProfile) -> EndpointRoute | None:
-        """Return the route to the profile's endpoint, None when it names none. Raises InvalidStorageProfile."""
+        """Return the route to the profile's endpoint, None without an endpoint. Raises InvalidStorageProfile."""
         ...
 
 
 class ObjectFiles:
-    """`FileClient` for stores of objects. No call takes more than `total_seconds`."""
+    """`FileClient` for object stores. No call takes more than `total_seconds`."""
 
     def __init__(self, stores: ObjectStores, *, total_seconds: float) -> None:
         self._stores = stores
         self._total_seconds = total_seconds
 
     async def put(self, profile: StorageProfile, credential: Credential, key: str, data: bytes) -> None:
-        """Put the object if there is none yet; `FileExists` when there is.
+        """Put a new object. Raises `FileExists`.
 
-        A store that does not know `If-None-Match` overwrites. Metadata files carry a fresh UUID in their names, so
-        that is the second fence, not the first.
+        A store without support for `If-None-Match` overwrites. Metadata file names contain a new UUID, so this is a
+        second protection, not the first.
         """
         async with self._calling(profile, credential) as store:
             await obstore.put_async(store, key, data, mode="create", use_multipart=False)
 
     async def get(self, profile: StorageProfile, credential: Credential, key: str, max_bytes: int) -> bytes:
-        """The whole object; `FileMissing`, or `FileTooLarge` as soon as more than `max_bytes` are seen."""
+        """Return the whole file. Raises `FileMissing`, and `FileTooLarge` as soon as more than `max_bytes` are read."""
         async with self._calling(profile, credential) as store:
             answer = await obstore.get_async(store, key)
             if answer.meta["size"] > max_bytes:
                 raise FileTooLarge(f"The file has {answer.meta['size']} bytes, at most {max_bytes} are taken")
             parts: list[bytes] = []
-            left = max_bytes
-            # Counted as they come: the size was only the store's word.
+            remaining = max_bytes
+            # The size in the answer is only the store's statement, so the received bytes are counted.
             async for part in answer.stream():
-                left -= len(part)
-                if left < 0:
+                remaining -= len(part)
+                if remaining < 0:
                     raise FileTooLarge(f"The file has more than {max_bytes} bytes")
                 parts.append(bytes(part))
         return b"".join(parts)
 
     async def delete(self, profile: StorageProfile, credential: Credential, keys: Sequence[str]) -> None:
-        """Delete the objects; those that are gone already count as deleted."""
+        """Delete the objects. Missing ones count as deleted."""
         for start in range(0, len(keys), DELETE_BATCH):
             async with self._calling(profile, credential) as store:
                 await obstore.delete_async(store, keys[start : start + DELETE_BATCH])
 
     async def list(self, profile: StorageProfile, credential: Credential, prefix: str, limit: int) -> list[str]:
-        """At most `limit` object keys that start with `prefix`, in the order of the store."""
+        """Return at most `limit` object keys that start with `prefix`, in the store's order."""
         found: list[str] = []
         async with self._calling(profile, credential) as store:
             async for page in obstore.list(store, prefix or None, chunk_size=min(limit, 1000)):
@@ -96,7 +96,9 @@ class ObjectFiles:
 
     @asynccontextmanager
     async def _calling(self, profile: StorageProfile, credential: Credential) -> AsyncIterator[ObjectStore]:
-        """Bound the time and translate what the library raises; the cause is dropped with the store's text in it."""
+        """Limit the time and translate the library's errors. The cause is dropped, because it contains the store's
+        text.
+        """
         try:
             store, route = self._stores.store(profile, credential), self._stores.route(profile)
         except InvalidStorageProfile as refused:

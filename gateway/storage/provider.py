@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a provider of storage consists of. To add a provider is to write a folder and to name it in `registry.py`.
+"""Interfaces of a storage provider. A new provider is a folder and a line in `registry.py`.
 
-A provider reads its profiles and credentials, which are pure values (`gateway.scope.profile`), and opens a client. What
-holds for every provider is around it: the bounds of a warehouse (`files.py`), the floor and the cache of credentials
-(`gateway/vending/`), the trials of a store (`gateway/governance/storage_validation.py`).
+A provider decodes its profiles and credentials, which are pure values (`gateway.scope.profile`), and opens a client.
+Common to all providers are the bounds of a warehouse (`files.py`), the minimum lifetime and the cache of credentials
+(`gateway/vending/`), and the validation of a store (`gateway/governance/storage_validation.py`).
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ TOTAL_SECONDS: Final = 30.0
 
 
 class FileClient(Protocol):
-    """Reads and writes files of one provider by their keys, which the caller has judged to lie in the warehouse.
+    """Reads and writes files of one provider by their keys. The caller has checked that they lie in the warehouse.
 
-    All methods raise StorageEndpointRefused, StorageDenied and StorageUnavailable, whose messages hold nothing of the
-    store's answer.
+    All methods raise StorageEndpointRefused, StorageDenied and StorageUnavailable. Their messages contain nothing of
+    the store's answer.
     """
 
     async def put(self, profile: StorageProfile, credential: Credential, key: str, data: bytes) -> None:
-        """Write a file that is not there yet. Raises FileExists."""
+        """Write a new file. Raises FileExists."""
         ...
 
     async def get(self, profile: StorageProfile, credential: Credential, key: str, max_bytes: int) -> bytes:
-        """Return the whole file. Raises FileMissing, and FileTooLarge as soon as more than `max_bytes` are seen."""
+        """Return the whole file. Raises FileMissing, and FileTooLarge as soon as more than `max_bytes` are read."""
         ...
 
     async def delete(self, profile: StorageProfile, credential: Credential, keys: Sequence[str]) -> None:
-        """Delete the files; those that are gone already count as deleted."""
+        """Delete the files. Missing files count as deleted."""
         ...
 
     async def list(self, profile: StorageProfile, credential: Credential, prefix: str, limit: int) -> list[str]:
-        """Return at most `limit` keys that start with `prefix`, in the order of the store."""
+        """Return at most `limit` keys that start with `prefix`, in the store's order."""
         ...
 
 
@@ -61,20 +61,20 @@ class Sessions(Protocol):
         session_name: str,
         seconds: int,
     ) -> TemporaryCredential:
-        """Return a credential that can do what `policy` allows, for `seconds`.
+        """Return a credential with the rights of `policy`, valid for `seconds`.
 
-        Raises ShortTermCredentialError, or PolicyTooLarge when the store's own limit is exceeded.
+        Raises ShortTermCredentialError, or PolicyTooLarge if the policy exceeds the store's limit.
         """
         ...
 
     async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
-        """Raise StorageCheckFailed when the credential can get rid of its policy by the store's own means."""
+        """Raise StorageCheckFailed if the credential can remove its policy by means of the store."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageClient:
-    """An opened provider. `sessions` is None where the provider's profiles hand out no credentials."""
+    """An opened provider. `sessions` is None if the provider vends no credentials."""
 
     files: FileClient
     sessions: Sessions | None
@@ -82,7 +82,7 @@ class StorageClient:
 
 
 class StorageClients:
-    """A client for each type of storage profile (`registry.open_clients`)."""
+    """The clients by type of storage profile (`registry.open_clients`)."""
 
     def __init__(self, clients: Mapping[str, StorageClient]) -> None:
         self._clients = clients
@@ -103,12 +103,13 @@ def _no_metrics(_seconds: float, _outcome: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """What providers open their clients with.
+    """Options with which providers open their clients.
 
-    `rules` are the operator's, by which stored profiles are judged again when they are used. `route` leads to endpoints
-    that profiles name; without it only public addresses are connected to. `certificates` (PEM) and `ca_bundle` (a file)
-    are trusted beside the system's. `on_session` receives the seconds that the making of each session took, and its
-    outcome: `ok` or the reason of the error. The seconds bound a connection, a request and a call with its repetitions.
+    `rules` are the operator's; stored profiles are checked against them with every use. `route` returns routes to the
+    endpoints of profiles; without it, only public addresses are allowed. `certificates` (PEM) and `ca_bundle` (a file)
+    are trusted in addition to the system's. `on_session` receives the duration of each session request in seconds and
+    its outcome: `ok` or the reason of the error. The three limits in seconds apply to a connection, a request, and a
+    call with its retries.
     """
 
     rules: StorageRules = STRICTEST
@@ -123,11 +124,12 @@ class ClientOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """One provider. All but `open` is pure.
+    """A provider. All except `open` is pure.
 
-    `allowed` says whether the operator's rules allow any warehouse of this provider; messages name those alone.
+    `allowed` returns True if the operator's rules allow warehouses of this provider; error messages list only those.
     `decode_profile` raises InvalidStorageProfile and InvalidLocation, `decode_credential` InvalidStorageCredential and
-    StorageTypeNotSupported; both get the fields of the JSON object. A provider without credentials has None there.
+    StorageTypeNotSupported. Both receive the fields of the JSON object. `decode_credential` is None for a provider
+    without credentials.
     """
 
     profile: type[StorageProfile]
@@ -139,5 +141,5 @@ class Provider:
 
     @property
     def tag(self) -> str:
-        """The `type` of its profiles and credentials."""
+        """The `type` of the provider's profiles and credentials."""
         return self.profile.provider

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections of the proxy's clients: the departure of a client, one HTTP exchange, tunnels, and their end."""
+"""Streams of the proxy: detection of a disconnect, one HTTP exchange, tunnels, and closing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from gateway.storage.relay import MAX_HEAD, Head, copy_until_end, relay_body, relay_response
 
-__all__ = ["ClientLeft", "ClientProtocol", "Streams", "close_streams", "exchange", "tunnel", "while_present"]
+__all__ = ["ClientDisconnected", "ClientProtocol", "Streams", "close_streams", "exchange", "tunnel", "while_connected"]
 
 CLOSE_SECONDS: Final = 2.0
 _HOP_FIELDS: Final = frozenset({b"proxy-authorization", b"proxy-connection"})
@@ -18,42 +18,44 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _T = TypeVar("_T")
 
 
-class ClientLeft(Exception):
+class ClientDisconnected(Exception):
     """The client closed its connection before the answer was complete."""
 
 
 class ClientProtocol(asyncio.StreamReaderProtocol):
-    """A stream protocol that reports the departure of its client, whatever is unread in the stream's buffer."""
+    """A stream protocol that reports the disconnect of its client, even with unread data in the buffer."""
 
     def __init__(self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter, asyncio.Event], None]) -> None:
-        """`serve` is called with reader, writer and the event of the departure. It must keep the reader alive."""
-        left = asyncio.Event()
-        super().__init__(asyncio.StreamReader(limit=MAX_HEAD), lambda reader, writer: serve(reader, writer, left))
-        self._left = left
+        """Call `serve` with reader, writer and the event of the disconnect. It must keep the reader alive."""
+        disconnected = asyncio.Event()
+        super().__init__(
+            asyncio.StreamReader(limit=MAX_HEAD), lambda reader, writer: serve(reader, writer, disconnected)
+        )
+        self._disconnected = disconnected
 
     def eof_received(self) -> bool:
         """Set the event when the client closes its sending side."""
-        self._left.set()
+        self._disconnected.set()
         return bool(super().eof_received())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Set the event when the connection is gone."""
-        self._left.set()
+        self._disconnected.set()
         super().connection_lost(exc)
 
 
-async def while_present(left: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of `work`. Cancel it and raise ClientLeft when the client leaves first."""
-    working, leaving = asyncio.create_task(work), asyncio.create_task(left.wait())
+async def while_connected(disconnected: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T:
+    """Return the result of `work`. Cancel it and raise ClientDisconnected if the client disconnects first."""
+    working, waiting = asyncio.create_task(work), asyncio.create_task(disconnected.wait())
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise ClientLeft
+            raise ClientDisconnected
         return working.result()
     finally:
         working.cancel()
-        leaving.cancel()
-        await asyncio.gather(working, leaving, return_exceptions=True)
+        waiting.cancel()
+        await asyncio.gather(working, waiting, return_exceptions=True)
 
 
 async def exchange(head: Head, start: bytes, client: Streams, store: Streams) -> bool:
@@ -69,21 +71,21 @@ async def exchange(head: Head, start: bytes, client: Streams, store: Streams) ->
 
 
 async def tunnel(client: Streams, store: Streams) -> None:
-    """Copy both ways until either side has closed."""
-    ways = (
+    """Copy in both directions until either side has closed."""
+    directions = (
         asyncio.create_task(copy_until_end(client[0], store[1])),
         asyncio.create_task(copy_until_end(store[0], client[1])),
     )
     try:
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
+        for direction in directions:
+            direction.cancel()
+        await asyncio.gather(*directions, return_exceptions=True)
 
 
 async def close_streams(*both: Streams | None) -> None:
-    """Close connections. Data in their buffers gets CLOSE_SECONDS to leave, then the sockets are closed anyway."""
+    """Close connections. Buffered data gets CLOSE_SECONDS to be sent; then the sockets are aborted."""
     writers = [streams[1] for streams in both if streams is not None]
     try:
         for writer in writers:
@@ -91,7 +93,7 @@ async def close_streams(*both: Streams | None) -> None:
         async with asyncio.timeout(CLOSE_SECONDS):
             await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
     except (OSError, RuntimeError):
-        pass  # Time is up, or the loop has ended.
+        pass  # The timeout is over, or the event loop has ended.
     finally:
         for writer in writers:
             writer.transport.abort()

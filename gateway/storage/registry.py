@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The providers of storage, and what reads a profile, credential or location without knowing whose it is.
+"""The storage providers, and functions that decode a profile, credential or location of any provider.
 
-The one module that names providers. It does no I/O and imports no client of a store: a process with little memory
-examines metadata files with it (`examine.py`), and a provider imports its client when it is opened.
+Only this module names providers. It does no I/O and imports no client of a store: a subprocess with little memory
+validates metadata files with it (`examine.py`). A provider imports its client when it is opened.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 PROVIDERS: Final[tuple[Provider, ...]] = (S3, LOCAL)
 
-# Types that clients of the reference system know, for a better answer than "wrong type".
+# Types that clients of Lakekeeper use, for a better message than "wrong type".
 _OTHER_PROFILES: Final = ("adls", "azdls", "onelake", "gcs", "stackit")
 _OTHER_CREDENTIALS: Final = ("az", "gcs")
 
@@ -48,9 +48,9 @@ _BY_TYPE: Final = {provider.tag: provider for provider in PROVIDERS}
 
 
 def decode_profile(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED) -> StorageProfile:
-    """Read `{"type":…}` by the rules of its provider and of the operator.
+    """Decode `{"type":…}` by the rules of its provider and of the operator.
 
-    Raises `InvalidStorageProfile`, `StorageTypeNotSupported`, `InvalidLocation` (the place that it names).
+    Raises `InvalidStorageProfile`, `StorageTypeNotSupported`, and `InvalidLocation` for the base location.
     """
     try:
         fields = msgspec.json.decode(data, type=dict[str, Any])
@@ -69,17 +69,17 @@ def decode_profile(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED) -
 
 @lru_cache(maxsize=512)
 def stored_profile(data: bytes) -> StorageProfile:
-    """As `decode_profile` for what is stored already, by the rules that hold without an operator's. Warehouses are few
-    and every load needs one, so it is read once.
+    """Decode a stored profile as `decode_profile` does, without the operator's rules. Cached: warehouses are few, and
+    every load needs one.
     """
     return decode_profile(data)
 
 
 def decode_credential(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED) -> Credential:
-    """Read `{"type":…,"credential-type":…}`.
+    """Decode `{"type":…,"credential-type":…}`.
 
-    Raises `InvalidStorageCredential`, whose message never holds a value, `StorageTypeNotSupported`, and
-    `BadRequestException` for what the operator does not allow.
+    Raises `InvalidStorageCredential`, whose message never contains a value, `StorageTypeNotSupported`, and
+    `BadRequestException` for a credential that the operator does not allow.
     """
     try:
         fields = msgspec.json.decode(data, type=dict[str, Any])
@@ -97,13 +97,13 @@ def decode_credential(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED
 
 
 def encode_credential(credential: Credential) -> bytes:
-    """Return the JSON that `decode_credential` reads. It holds the secret."""
+    """Return the JSON that `decode_credential` reads. It contains the secret."""
     fields: dict[str, Any] = msgspec.to_builtins(credential)
     return msgspec.json.encode({"type": credential.provider, **fields})
 
 
 def require_fitting(profile: StorageProfile, credential: Credential | None) -> None:
-    """Raise InvalidStorageCredential for a credential of another provider than the profile's."""
+    """Raise InvalidStorageCredential if the credential is of another provider than the profile."""
     if credential is not None and credential.provider != profile.provider:
         raise InvalidStorageCredential(
             f"Storage credential type {credential.provider!r} does not fit the storage profile type "
@@ -112,7 +112,7 @@ def require_fitting(profile: StorageProfile, credential: Credential | None) -> N
 
 
 def parse_location(text: str) -> Location:
-    """Read a location that is stored already, whatever its provider. Raises InvalidLocation."""
+    """Parse a stored location of any provider. Raises InvalidLocation."""
     for provider in PROVIDERS:
         if provider.scheme.writes(text):
             return provider.scheme.parse(text, escapes_known=True)
@@ -121,7 +121,7 @@ def parse_location(text: str) -> Location:
 
 
 def open_clients(options: ClientOptions) -> StorageClients:
-    """Open a client of every provider. It is then that their libraries are imported."""
+    """Open a client of every provider. This imports their libraries."""
     return StorageClients({provider.tag: provider.open(options) for provider in PROVIDERS})
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP/1.1 messages copied between two streams (RFC 9112), framing and all, without a look at their bodies."""
+"""HTTP/1.1 messages (RFC 9112) copied between two streams with their framing. Bodies are not inspected."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ _REDIRECT: Final = (
 
 
 class Malformed(Exception):
-    """The peer sent what is no HTTP/1.1 message, or one with a head that is too long."""
+    """The peer sent no valid HTTP/1.1 message, or one with a head that is too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Start line and header lines of a message; names in lower case."""
+    """Start line and header fields of a message. Field names are in lower case."""
 
     start: bytes
     fields: tuple[tuple[bytes, bytes], ...]
 
     def get(self, name: bytes) -> bytes:
-        """Return the values of a field, joined by commas; empty when there is none."""
+        """Return the values of a field, joined by commas; empty if it is absent."""
         return b",".join(value for known, value in self.fields if known == name)
 
     def encode(self, start: bytes, *, without: frozenset[bytes] = frozenset()) -> bytes:
-        """Return the head's bytes with another start line, and without some fields."""
+        """Return the head's bytes with another start line, and without the fields `without`."""
         lines = [name + b": " + value for name, value in self.fields if name not in without]
         return b"\r\n".join([start, *lines]) + b"\r\n\r\n"
 
     @property
     def chunked(self) -> bool:
-        """Return True if the body is sent in chunks. Raises Malformed for another coding, or a length besides."""
+        """Return True if the body is chunked. Raises Malformed for another coding, or for an additional length."""
         codings = [value.lower() for name, value in self.fields if name == b"transfer-encoding"]
         if codings and (codings != [b"chunked"] or self.length is not None):
             raise Malformed
@@ -55,7 +55,7 @@ class Head:
 
     @property
     def length(self) -> int | None:
-        """Return the announced length of the body; None without one. Raises Malformed."""
+        """Return the declared length of the body, None without one. Raises Malformed."""
         lengths = [value for name, value in self.fields if name == b"content-length"]
         if not lengths:
             return None
@@ -70,7 +70,7 @@ class Head:
 
 
 async def read_head(reader: asyncio.StreamReader) -> Head | None:
-    """Read start line and fields; None when the peer closed before the first byte. Raises Malformed."""
+    """Read start line and fields. Return None if the peer closed before the first byte. Raises Malformed."""
     try:
         raw = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as ended:
@@ -100,10 +100,10 @@ async def relay_body(head: Head, reader: asyncio.StreamReader, writer: asyncio.S
 
 
 async def relay_response(method: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-    """Copy one answer; return True if both connections can be used again.
+    """Copy one answer. Return True if both connections can be reused.
 
-    A redirect is replaced by 400, so that no client follows it. Raises Malformed, IncompleteReadError when the store
-    closes the connection in the middle of its answer, and TimeoutError when the client stops reading.
+    A redirect is replaced by 400, so that no client follows it. Raises Malformed, IncompleteReadError if the store
+    closes the connection within its answer, and TimeoutError if the client stops reading.
     """
     for _ in range(MAX_INTERIM + 1):
         head = await read_head(reader)
@@ -118,7 +118,7 @@ async def relay_response(method: bytes, reader: asyncio.StreamReader, writer: as
         await _send(writer, head.encode(head.start))
     else:
         raise Malformed
-    chunked, length = head.chunked, head.length  # Judged before the first byte is copied.
+    chunked, length = head.chunked, head.length  # Validated before the first byte is copied.
     await _send(writer, head.encode(head.start))
     if method == b"HEAD" or status in (204, 304):
         pass
@@ -148,7 +148,7 @@ async def copy_until_end(reader: asyncio.StreamReader, writer: asyncio.StreamWri
 
 
 async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
-    """Write and wait for room in the buffer. Raises TimeoutError when the receiver stops reading."""
+    """Write and wait for room in the buffer. Raises TimeoutError if the receiver stops reading."""
     writer.write(data)
     async with asyncio.timeout(STALL_SECONDS):
         await writer.drain()
@@ -177,11 +177,11 @@ async def _copy_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         if await reader.readexactly(2) != b"\r\n":
             raise Malformed
         await _send(writer, b"\r\n")
-    left = MAX_TRAILERS
+    remaining = MAX_TRAILERS
     while True:
         line = await _line(reader)
-        left -= len(line)
-        if left < 0:
+        remaining -= len(line)
+        if remaining < 0:
             raise Malformed
         await _send(writer, line)
         if line == b"\r\n":

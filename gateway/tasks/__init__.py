@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done beside requests: delivering the outbox to OpenFGA, and tasks that any process may take."""
+"""Background work: delivery of the outbox to OpenFGA, and tasks that any worker process can run."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way back into a server that nobody can manage any more: `lakegate reopen-bootstrap`."""
+"""Reopen the bootstrap of a server without an administrator: `lakegate reopen-bootstrap`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ TASK: Final = "reopen_bootstrap"
 
 
 async def reopen(*, database: Database, door: Door, user_id: str | None) -> bool:
-    """Let the server be bootstrapped once more, by this user (`<provider>~<subject>`) or else by the first caller with
-    a token; whether somebody could manage it even now. Nothing that anybody holds is touched. Raises the refusal of
-    policies and the outages of the door.
+    """Allow one more bootstrap, by the user `user_id` (`<provider>~<subject>`) or, if None, by the first caller with a
+    token.
+
+    Returns True if the server still has an administrator. Existing grants do not change. Raises the error of a policy
+    refusal and the errors of outages.
     """
     async with (
         admitted(door, TASK, str(uuid7()), ReopenBootstrap(user_id)) as permit,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What OpenFGA holds that no row wants, or lacks, and making both agree again.
+"""Find and repair drift: tuples in OpenFGA that no row requires, and tuples that are missing there.
 
-Whatever is found is judged under the key's advisory lock, which deliveries take too, and a key that waits in the outbox
-is nobody's drift: its delivery reads the rows anew. So looking for drift never fights a change that is under way.
+A finding is verified under the advisory lock of its key, which deliveries use too. A key in the outbox is not drift:
+its delivery reads the rows again. So drift repair never conflicts with a change in progress.
 
-The revision moves twice: when drift is found, so that no answer remembered until then is used again, and when it has
-been mended, because an answer made in between may rest on it.
+The revision changes twice: when drift is found, which invalidates decisions cached until then, and after the repair,
+because decisions made in between may depend on the drift.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ from gateway.tasks.system_admission import admitted
 
 _log = structlog.get_logger("tasks.drift")
 
-#: Keys that are judged and mended together: no more than one write of OpenFGA takes.
+#: The number of keys that are verified and repaired together, the maximum of one OpenFGA write.
 BATCH: Final = MAX_TUPLES_PER_WRITE
 _READS_AT_ONCE: Final = 8
 
 
 class DriftObserver(Protocol):
-    """Is told what is found and mended, for metrics."""
+    """Receives findings and repairs, for metrics."""
 
     def drift_found(self, kind: str) -> None:
-        """One tuple is not as the rows want it."""
+        """Record one tuple that differs from the rows."""
         ...
 
     def drift_repaired(self, action: str) -> None:
-        """One was mended, or left as the settings say."""
+        """Record the action on one tuple (a value of `Mended`)."""
         ...
 
     def drift_checked(self, at: float) -> None:
-        """The change feed was read to its end; `at` is seconds since the epoch."""
+        """Record that the change feed was read to its end at time `at`, in seconds since the epoch."""
         ...
 
 
 class DriftKeeper:
-    """Judges tuples and mends them."""
+    """Verifies and repairs tuples."""
 
     def __init__(
         self,
@@ -71,8 +71,8 @@ class DriftKeeper:
         external: External,
         revoke_lost: bool = False,
     ) -> None:
-        """`revoke_lost`: a grant that OpenFGA does not have is ended instead of written there again, and one that ends
-        sooner there ends then.
+        """Configure the repair. With `revoke_lost`, a grant that is missing in OpenFGA is revoked instead of written
+        again, and one that expires earlier there gets that expiry.
         """
         self._revoke_lost = revoke_lost
         self._database = database
@@ -82,33 +82,35 @@ class DriftKeeper:
         self._observer = observer
         self._external = external
 
-    async def wants(self, keys: Sequence[TupleKey]) -> dict[TupleKey, datetime | None]:
-        """Which of `keys` the rows want at this moment, and until when. Says nothing of changes under way."""
+    async def desired(self, keys: Sequence[TupleKey]) -> dict[TupleKey, datetime | None]:
+        """Return the keys that the rows require now, with their expiry (None: no expiry). Changes in progress are not
+        considered.
+        """
         found: dict[TupleKey, datetime | None] = {}
         async with self._database.read() as connection:
             for start in range(0, len(keys), BATCH):
                 found.update(await wanted(connection, keys[start : start + BATCH]))
         return found
 
-    async def judge(
-        self, suspects: Sequence[TupleKey], strange: Sequence[StoredTuple] = (), *, quietly: bool = False
+    async def verify(
+        self, suspects: Sequence[TupleKey], unmapped: Sequence[StoredTuple] = (), *, quietly: bool = False
     ) -> list[Finding]:
-        """What is really wrong with keys that looked wrong, and with tuples that are no key; the revisions of what they
-        are about have moved when this returns, unless `quietly` was asked for.
+        """Return the confirmed findings among suspect keys and `unmapped` tuples, which are no keys of the gateway.
 
-        Raises DecisionEngineUnavailable, DatabaseUnavailable and CommitUnknown.
+        Unless `quietly`, the revisions of the affected objects have changed on return, and findings are logged and
+        counted. Raises DecisionEngineUnavailable, DatabaseUnavailable and CommitUnknown.
         """
-        findings = [Finding(Kind.FOREIGN if each.known else Kind.UNKNOWN, each.raw, None, each) for each in strange]
+        findings = [Finding(Kind.FOREIGN if each.known else Kind.UNKNOWN, each.raw, None, each) for each in unmapped]
         if not quietly and any(finding.kind is Kind.FOREIGN for finding in findings):
             await self._move_revisions(findings)
         keys = list(dict.fromkeys(suspects))
         for start in range(0, len(keys), BATCH):
-            findings += await self._judge_batch(keys[start : start + BATCH], quietly)
+            findings += await self._verify_batch(keys[start : start + BATCH], quietly)
         if not quietly:
-            self._tell(findings)
+            self._report(findings)
         return findings
 
-    def _tell(self, findings: Sequence[Finding]) -> None:
+    def _report(self, findings: Sequence[Finding]) -> None:
         for finding in findings:
             if finding.kind is Kind.UNKNOWN:
                 _log.info("drift.unknown_found", tuple=finding.text)
@@ -116,33 +118,36 @@ class DriftKeeper:
                 self._observer.drift_found(finding.kind.value)
                 _log.warning("drift.found", kind=finding.kind.value, tuple=finding.text)
 
-    async def _judge_batch(self, keys: Sequence[TupleKey], quietly: bool) -> list[Finding]:
+    async def _verify_batch(self, keys: Sequence[TupleKey], quietly: bool) -> list[Finding]:
         async with self._database.transaction() as connection:
             await outbox.lock_keys(connection, keys)
-            busy = await drift.pending(connection, keys)
-            free = [key for key in keys if key not in busy]
-            wants = await wanted(connection, free)
-            present = await self._read(free)
+            pending_keys = await drift.pending(connection, keys)
+            settled_keys = [key for key in keys if key not in pending_keys]
+            desired = await wanted(connection, settled_keys)
+            present = await self._read(settled_keys)
             moment = await drift.now(connection)
-            judged = (finding_of(key, present.get(key), key in wants, wants.get(key), moment) for key in free)
-            findings = [finding for finding in judged if finding is not None]
+            verified = (
+                finding_of(key, present.get(key), key in desired, desired.get(key), moment) for key in settled_keys
+            )
+            findings = [finding for finding in verified if finding is not None]
             if findings:
-                # Asked again, last: what was changed since the rows were read waits there, for as long as its keys are
-                # locked here, and neither the rows nor the tuples that were read tell of it together.
-                changed = await drift.pending(connection, free)
+                # The last read must be this one. A change committed since the rows were read has its keys in the
+                # outbox, and they cannot be delivered while the keys are locked here. So rows and tuples may be from
+                # different moments.
+                changed = await drift.pending(connection, settled_keys)
                 findings = [finding for finding in findings if finding.key not in changed]
             if not quietly:
                 await _move(connection, [finding for finding in findings if finding.is_drift])
             return findings
 
     async def _read(self, keys: Sequence[TupleKey]) -> dict[TupleKey, StoredTuple]:
-        """Those of `keys` that OpenFGA has, read one by one: there is no way to ask for several."""
-        room = asyncio.Semaphore(_READS_AT_ONCE)
+        """Return those of `keys` that are in OpenFGA. Each is a separate call: the API cannot read several."""
+        slots = asyncio.Semaphore(_READS_AT_ONCE)
 
         async def one(key: TupleKey) -> tuple[TupleKey, StoredTuple | None]:
-            asked = bare(key)
-            async with room:
-                reading = self._client.read(user=asked.user, relation=asked.relation, object=asked.object)
+            plain_key = bare(key)
+            async with slots:
+                reading = self._client.read(user=plain_key.user, relation=plain_key.relation, object=plain_key.object)
                 found = [each async for each in reading]
             return key, read_back(found[0]) if found else None
 
@@ -154,14 +159,14 @@ class DriftKeeper:
         return {key: stored for key, stored in (task.result() for task in tasks) if stored is not None}
 
     async def repair(self, findings: Sequence[Finding], *, task: str, run: UUID) -> dict[Mended, int]:
-        """Mend what was found, at most `BATCH` in one go and one audit record; how many of each.
+        """Repair the findings, at most `BATCH` per transaction and audit record. Return the number of tuples by action.
 
-        Raises the door's refusals and outages: then what was not mended is found again.
+        Raises the door's refusals and the errors of outages. The next run finds again what was not repaired.
         """
         done: dict[Mended, int] = dict.fromkeys(Mended, 0)
-        ours = [finding for finding in findings if finding.kind is not Kind.UNKNOWN]
-        for start in range(0, len(ours), BATCH):
-            for finding, action in await self._repair_batch(ours[start : start + BATCH], task, run):
+        repairable = [finding for finding in findings if finding.kind is not Kind.UNKNOWN]
+        for start in range(0, len(repairable), BATCH):
+            for finding, action in await self._repair_batch(repairable[start : start + BATCH], task, run):
                 done[action] += 1
                 if finding.is_drift:
                     self._observer.drift_repaired(action.value)
@@ -172,32 +177,32 @@ class DriftKeeper:
         operation = RepairDrift(
             tuples=tuple(finding.text for finding in findings), kinds=tuple(finding.kind.value for finding in findings)
         )
-        judged: list[tuple[Finding, Mended]] = []
+        verified: list[tuple[Finding, Mended]] = []
         async with admitted(self._door, task, str(run), operation) as permit:
             async with self._database.change(permit) as connection:
                 await outbox.lock_keys(connection, [finding.key for finding in findings if finding.key is not None])
                 follows: dict[TupleKey, None] = {}
                 for finding in findings:
                     action, more = await self._decide(connection, finding)
-                    judged.append((finding, action))
+                    verified.append((finding, action))
                     follows.update(dict.fromkeys(more))
-                mended = [each.key for each, action in judged if each.key is not None and action is not Mended.LEFT]
+                mended = [each.key for each, action in verified if each.key is not None and action is not Mended.LEFT]
                 derived = [key for key in follows if key not in mended]
                 pending = await _enqueue(connection, mended, takes_away=True)
                 pending += await _enqueue(connection, derived, takes_away=False)
-                permit.trail.tell(tuples="\n".join(f"{each.text}: {each.kind} {action}" for each, action in judged))
-            await self._make_so([finding for finding, action in judged if action is not Mended.LEFT], pending)
-        return judged
+                permit.trail.tell(tuples="\n".join(f"{each.text}: {each.kind} {action}" for each, action in verified))
+            await self._apply([finding for finding, action in verified if action is not Mended.LEFT], pending)
+        return verified
 
-    async def _make_so(self, findings: Sequence[Finding], pending: Sequence[outbox.Pending]) -> None:
-        """Carry out in OpenFGA what was decided, and move the revisions once more."""
-        if strange := [finding.raw for finding in findings if finding.key is None]:
-            await self._client.write(deletes=strange)
+    async def _apply(self, findings: Sequence[Finding], pending: Sequence[outbox.Pending]) -> None:
+        """Apply the decided repairs to OpenFGA, and change the revisions again."""
+        if unmapped := [finding.raw for finding in findings if finding.key is None]:
+            await self._client.write(deletes=unmapped)
         await self._delivery.deliver(pending)
         await self._move_revisions(findings)
 
     async def _decide(self, connection: Connection, finding: Finding) -> tuple[Mended, Sequence[TupleKey]]:
-        """(what is to be done, the keys that follow where the rows were changed)."""
+        """Return (action, keys of the tuples that follow from changed rows)."""
         match finding.kind:
             case Kind.MISSING if self._revoke_lost and finding.lost_grant and finding.key is not None:
                 disown = partial(drift.disown, connection)
@@ -233,16 +238,18 @@ class DriftKeeper:
         key: TupleKey,
         change: Callable[[TupleKey], Awaitable[Sequence[TupleKey]]],
     ) -> Sequence[TupleKey]:
-        """Let the rows say what OpenFGA has; the keys that follow, none where somebody gave, took away or wrote the
-        grant since it was found: then nothing is changed here, and the rows hold.
+        """Apply `change` to the rows, so that they match OpenFGA. Return the keys of the tuples that follow.
+
+        Returns nothing and changes nothing if the grant or its tuple changed since the finding: then the rows are
+        authoritative.
         """
-        there = (await self._read([key])).get(key)
-        if (there and there.raw) != (finding.stored and finding.stored.raw):
+        current = (await self._read([key])).get(key)
+        if (current and current.raw) != (finding.stored and finding.stored.raw):
             return ()
         async with connection.begin_nested() as untouched:
             follows = await change(key)
-            # Asked last: whoever changed the grant before this did left its key there, and whoever changes it now has
-            # to wait for this.
+            # The last read must be this one. An earlier change of the grant has its key in the outbox, and a concurrent
+            # one has to wait for this transaction.
             if await drift.pending(connection, [key]):
                 await untouched.rollback()
                 return ()
@@ -253,19 +260,18 @@ class DriftKeeper:
             await _move(connection, findings)
 
     async def move_all_revisions(self) -> None:
-        """Fresh revisions for everything, for when nobody can tell what differed."""
+        """Change all revisions, when it is unknown which objects were affected."""
         async with self._database.transaction() as connection:
             await drift.move_all_revisions(connection)
 
 
 OUTAGES: Final = (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown)
-"""What ends a look for drift until the next one."""
+"""Errors that end a drift check until the next one."""
 
 
 async def _may_be_adopted(connection: Connection, key: TupleKey) -> bool:
-    """Whether the grant could have been given the ordinary way: both ends exist, and it nests no role in another.
-
-    Membership of roles in roles has a rule of its own (no cycles) that needs more than one tuple to judge.
+    """Return True if the API could have created the grant: object and principal exist, and it is no role membership of
+    a role. Nested roles must not form a cycle, which cannot be decided from one tuple.
     """
     if key.object.type is ObjectType.ROLE and key.subject.type is PrincipalType.ROLE:
         return False
@@ -276,7 +282,7 @@ async def _may_be_adopted(connection: Connection, key: TupleKey) -> bool:
 
 
 async def _move(connection: Connection, findings: Iterable[Finding]) -> None:
-    """Fresh revisions for the warehouses that findings are about, and the server's for what lies in none."""
+    """Change the revisions of the warehouses of the findings, and the server's for findings outside of warehouses."""
     some = list(findings)
     if not some:
         return
@@ -295,7 +301,7 @@ async def _enqueue(connection: Connection, keys: Sequence[TupleKey], *, takes_aw
     )
 
 
-def a_run() -> UUID:
-    """The id of one look for drift, which its audit records share."""
+def new_run_id() -> UUID:
+    """Return a new id of a drift check, which its audit records share."""
     run: UUID = uuid7()
     return run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with a tuple of OpenFGA, and what can be done about it. Pure; `gateway/tasks/drift.py` does it."""
+"""Kinds of drift and the possible repairs. Pure; `gateway/tasks/drift.py` applies them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from gateway.fga.wire import FgaTuple
 
 
 class Kind(StrEnum):
-    """What can be wrong with a tuple. The values are in logs, metrics and the audit."""
+    """Kinds of findings. The values are used in logs, metrics and the audit."""
 
     UNWANTED = "unwanted"
-    """It exists and no row wants it."""
+    """The tuple exists and no row requires it."""
     MISSING = "missing"
-    """A row wants it and it does not exist."""
+    """A row requires the tuple and it does not exist."""
     OTHER_CONDITION = "other_condition"
-    """It exists with another condition than the rows want."""
+    """The tuple exists with another condition than the rows require."""
     FOREIGN = "foreign"
-    """The model admits it and no row could ever want it, or not in this way: a flag, a wildcard, another parent."""
+    """The model allows the tuple, but no row can require it in this form: a flag, a wildcard, another parent."""
     EXPIRED = "expired"
-    """Its own time is over and no row wants it: it gives nothing to anybody and is only swept away."""
+    """No row requires the tuple and its expiry is in the past. It grants nothing and is only cleaned up."""
     UNKNOWN = "unknown"
-    """This version's model has no such type or relation, so it means nothing to this gateway, and may to a newer."""
+    """This version's model has no such type or relation. The tuple has no effect here; a newer version may use it."""
 
 
 class Mended(StrEnum):
-    """What was done about it."""
+    """The action that was taken on a finding."""
 
     REMOVED = "removed"
     ADOPTED = "adopted"
@@ -42,7 +42,7 @@ class Mended(StrEnum):
 
 
 class External(StrEnum):
-    """What becomes of a grant that somebody wrote into OpenFGA directly."""
+    """The action on a grant that another client wrote directly into OpenFGA."""
 
     REMOVE = "remove"
     ADOPT = "adopt"
@@ -51,7 +51,7 @@ class External(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One tuple that is not as the rows want it. `stored` is what OpenFGA has, None when it is missing."""
+    """A tuple that differs from the rows. `stored` is the tuple in OpenFGA, None if it is missing."""
 
     kind: Kind
     raw: FgaTuple
@@ -60,28 +60,28 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """`user relation object`."""
+        """The tuple as `user relation object`."""
         return f"{self.raw.user} {self.raw.relation} {self.raw.object}"
 
     @property
     def is_drift(self) -> bool:
-        """Whether it changes what anybody may do. What is over gives nothing, and what is unknown means nothing."""
+        """Return True if the tuple can change a decision: expired and unknown tuples cannot."""
         return self.kind not in (Kind.EXPIRED, Kind.UNKNOWN)
 
     @property
     def external_grant(self) -> bool:
-        """Whether it is a grant that no row knows."""
+        """Return True for a grant in OpenFGA without a row."""
         return self.kind is Kind.UNWANTED and self._is_grant
 
     @property
     def lost_grant(self) -> bool:
-        """Whether it is a grant that OpenFGA does not have."""
+        """Return True for a grant of a row that is missing in OpenFGA."""
         return self.kind is Kind.MISSING and self._is_grant
 
     @property
     def ends_at(self) -> datetime | None:
-        """When a grant that the rows want otherwise ends in OpenFGA; None for what has no end there, or no proper one,
-        and for what is no grant.
+        """The expiry in OpenFGA of a grant whose condition differs from the rows. None for a grant without an expiry or
+        with an unknown condition there, and for other tuples.
         """
         if self.kind is not Kind.OTHER_CONDITION or not self._is_grant or self.stored is None:
             return None
@@ -89,7 +89,7 @@ class Finding:
 
     @property
     def _is_grant(self) -> bool:
-        """Whether it is a grant as people give them; edges, flags and what is derived never are."""
+        """Return True for a grant that the API can create. Parent tuples, flags and derived tuples are not."""
         return (
             self.key is not None
             and isinstance(self.key.subject, Principal)
@@ -100,7 +100,7 @@ class Finding:
 def finding_of(
     key: TupleKey, stored: StoredTuple | None, is_wanted: bool, expires_at: datetime | None, now: datetime
 ) -> Finding | None:
-    """Return what is wrong with a key, or None. `expires_at`: when the grant ends by the rows; None for no end."""
+    """Return the finding about a key, or None. `expires_at` is the grant's expiry in the rows, None without any."""
     if stored is None:
         return Finding(Kind.MISSING, bare(key), key, None) if is_wanted else None
     if is_wanted:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sealing stored credentials with another key while gateways serve: `lakegate secrets rotate`.
+"""Rotate the encryption key of stored credentials while gateways serve: `lakegate secrets rotate`.
 
-Every gateway must know both keys before the first row changes (docs/operator.md, "The encryption key"). Then it does
-not matter which of them a row is sealed with, so this may be cut short anywhere and begun anew.
+All gateways must have both keys before the first row changes (docs/operator.md, "The encryption key"). Then rows may be
+encrypted with either key, so the rotation can be interrupted and repeated at any point.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _SHOWN: Final = 5
 
 
 class NotAllReadable(Exception):
-    """Some stored credentials can be opened with none of the keys; nothing was changed."""
+    """Some stored credentials cannot be decrypted with any of the keys. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeyChange:
-    """Number of stored credentials, of those sealed anew, and of those that are not sealed with the first key in the
-    present form.
+class RotationResult:
+    """The number of stored credentials, of those that were re-encrypted, and of those that are not encrypted with the
+    first key in the current format.
     """
 
     stored: int
@@ -46,16 +46,16 @@ class KeyChange:
 
     @property
     def complete(self) -> bool:
-        """Return True if everything is sealed with the first key in the present form."""
+        """Return True if all credentials are encrypted with the first key in the current format."""
         return self.left == 0
 
     def summary(self) -> str:
-        """One line for people."""
+        """Return one line of text for the operator."""
         return f"{self.stored} stored credentials: {self.sealed} sealed anew, {self.left} need the other key still"
 
 
-class SealAnew:
-    """One run. `sealer` seals with the first key and opens with each."""
+class KeyRotation:
+    """A rotation. `sealer` encrypts with the first key and decrypts with each."""
 
     def __init__(self, *, database: Database, door: Door, sealer: Sealer, batch: int = BATCH) -> None:
         self._database = database
@@ -63,20 +63,20 @@ class SealAnew:
         self._sealer = sealer
         self._batch = batch
 
-    async def run(self, *, seal: bool) -> KeyChange:
-        """Look at all credentials; with `seal`, then seal anew those that need it.
+    async def run(self, *, seal: bool) -> RotationResult:
+        """Check all credentials. With `seal`, re-encrypt those that need it.
 
-        Raises NotAllReadable before anything is changed, the door's refusals and the outages.
+        Raises NotAllReadable before anything is changed, the door's refusals, and the errors of outages.
         """
-        stored, left = await self._look()
+        stored, left = await self._count()
         if not seal or not left:
-            return KeyChange(stored, 0, left)
-        sealed = await self._seal()
-        # Looked at once more: a gateway that seals with the other key may have stored something meanwhile.
-        stored, left = await self._look()
-        return KeyChange(stored, sealed, left)
+            return RotationResult(stored, 0, left)
+        sealed = await self._seal_outdated()
+        # Checked again: a gateway whose first key is the other one may have stored a credential meanwhile.
+        stored, left = await self._count()
+        return RotationResult(stored, sealed, left)
 
-    async def _look(self) -> tuple[int, int]:
+    async def _count(self) -> tuple[int, int]:
         stored, left, unreadable = 0, 0, list[UUID]()
         async for rows in self._pages():
             stored += len(rows)
@@ -95,18 +95,18 @@ class SealAnew:
             )
         return stored, left
 
-    async def _seal(self) -> int:
+    async def _seal_outdated(self) -> int:
         run, done = uuid7(), 0
         async for rows in self._pages():
-            wanting = [(id, sealed) for id, sealed in rows if not self._sealer.sealed_with_first(sealed)]
-            if not wanting:
+            outdated = [(id, sealed) for id, sealed in rows if not self._sealer.sealed_with_first(sealed)]
+            if not outdated:
                 continue
-            operation = ChangeEncryptionKey(tuple(str(id) for id, _ in wanting))
+            operation = ChangeEncryptionKey(tuple(str(id) for id, _ in outdated))
             async with (
                 admitted(self._door, TASK, str(run), operation) as permit,
                 self._database.change(permit) as connection,
             ):
-                for id, sealed in wanting:
+                for id, sealed in outdated:
                     fresh = self._sealer.seal(self._sealer.open(sealed))
                     done += await secrets.seal_anew(connection, id, before=sealed, sealed=fresh)
             _log.info("secrets.sealed_anew", secrets=done)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Throwing away what is over: idempotency keys, old reports, and metadata files that nothing names.
+"""Delete expired idempotency and signing keys, old reports, replaced credentials, and files that no pointer names.
 
-Every process does it; two that do the same at once do it twice, which harms nothing.
+Every process does so. Two at the same time repeat each other's work, which is harmless.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from gateway.tasks.system_admission import admitted
 _log = structlog.get_logger("tasks.housekeeping")
 
 KEPT_DAYS: Final = 90
-"""How long metrics reports are kept."""
+"""The retention of metrics reports in days."""
 
 _SECRETS_MINUTES: Final = 10
-"""How long a storage credential outlives its replacement: longer than any request that found it before."""
+"""The retention of a replaced storage credential, longer than any request that has read its id."""
 
 _BATCH: Final = 1000
 _FILES: Final = 100
 
 
 class Housekeeping:
-    """One process's housekeeping, `every` so many seconds on average.
+    """The housekeeping of one process. `every` is the mean interval in seconds.
 
-    `file_seconds` is the clean-up window of metadata files: longer than any change takes from writing its file to its
-    commit, or the change fails.
+    `file_seconds` is the cleanup window of metadata files: longer than any change takes from writing its file to its
+    commit. A slower change fails.
     """
 
     def __init__(
@@ -65,20 +65,20 @@ class Housekeeping:
         self._file_seconds = file_seconds
 
     async def run(self) -> None:
-        """Tidy up for as long as the process lives."""
+        """Run until the process ends."""
         while True:
-            await asyncio.sleep(self._every * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, protects nothing
+            await asyncio.sleep(self._every * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
             try:
                 await self.sweep_rows()
                 await self.sweep_files()
             except (DatabaseUnavailable, CommitUnknown, CatalogError) as outage:
                 _log.warning("housekeeping.postponed", reason=str(outage))
             except Exception:
-                # Must outlive every surprise; the surprise itself is told in full.
+                # The loop must survive unexpected errors; they are logged with their traceback.
                 _log.exception("housekeeping.failed")
 
     async def sweep_rows(self) -> None:
-        """Remove rows whose time is over, some at a time."""
+        """Delete expired rows, a limited number of each kind."""
         async with self._database.transaction() as connection:
             await idempotency_claims.sweep(connection, limit=_BATCH)
             await reports.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
@@ -93,7 +93,7 @@ class Housekeeping:
             try:
                 await self._sweep_warehouse(warehouse_id, tuple(row.location for row in rows))
             except CatalogError as left:
-                # A store that is away, or a refusal, keeps the files of no other warehouse.
+                # A failing store or a refusal in one warehouse must not block the cleanup of the others.
                 _log.warning("metadata_files.left_behind", warehouse=str(warehouse_id), reason=str(left))
 
     async def _sweep_warehouse(self, warehouse_id: UUID, locations: tuple[str, ...]) -> None:
@@ -103,7 +103,7 @@ class Housekeeping:
             credential = await self._storage.of(warehouse)
             if credential is None:
                 raise StorageDenied("The warehouse has no storage credential to delete files with.")
-            # The rows are held while their files go: a change that is slower than the window cannot name them any more.
+            # The rows are locked during the deletion, so that a change slower than the window cannot name the files.
             async with self._database.change(permit) as connection:
                 held = await pending_files.claim(connection, locations, seconds=self._file_seconds)
                 await self._files.delete(stored_profile(warehouse.profile), credential, held)

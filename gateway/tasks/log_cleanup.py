@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forgetting tasks that ended long ago, with the log of their attempts: a task of each project, again and again."""
+"""Delete ended tasks and their attempt logs after a retention time: a recurring task of each project."""
 
 from __future__ import annotations
 
@@ -19,26 +19,28 @@ _BATCH: Final = 1000
 
 
 class LogCleanup:
-    """Handles `task_log_cleanup`. The next run is scheduled in the transaction that ends this one."""
+    """Handler of `task_log_cleanup`. The next run is scheduled in the transaction that finishes this one."""
 
     def __init__(self, *, database: Database, door: Door) -> None:
         self._database = database
         self._door = door
 
     async def __call__(self, task: Task) -> None:
-        """Remove rows some at a time, so that nobody waits for a long transaction."""
+        """Delete rows in batches, so that no transaction is long."""
         operation = CleanTaskLog(ProjectRef(task.project_id))
         async with admitted(self._door, Queue.TASK_LOG_CLEANUP.value, str(task.id), operation) as permit:
             async with self._database.read() as connection:
-                kept = await task_queues.settings(connection, Queue.TASK_LOG_CLEANUP, project_id=task.project_id)
+                queue_settings = await task_queues.settings(
+                    connection, Queue.TASK_LOG_CLEANUP, project_id=task.project_id
+                )
             removed = 0
             while True:
                 async with self._database.transaction() as connection:
-                    some = await task_queues.remove_ended(
-                        connection, task.project_id, older_than=kept.retention, limit=_BATCH
+                    batch = await task_queues.remove_ended(
+                        connection, task.project_id, older_than=queue_settings.retention, limit=_BATCH
                     )
-                removed += some
-                if some < _BATCH:
+                removed += batch
+                if batch < _BATCH:
                     break
                 await report(self._database, task, progress=0.5, details={"removed": removed})
             permit.trail.tell(project_id=task.project_id, removed=str(removed))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changing the relationship model under a running system: `lakegate model push | migrate | rollback`.
+"""Change the relationship model of a running system: `lakegate model push | migrate | rollback`.
 
-A model is written next to the one that serves, the tuples it needs are written while the old one goes on serving, both
-are asked the same questions, and then one row in PostgreSQL says which serves. Every process reads that row at least
-every `NOTICED_WITHIN` seconds (`gateway.tasks.models`).
+A new model is written beside the active one. The tuples that it needs are written while the old model stays active.
+Then both models can be compared by the same checks, and one row in PostgreSQL activates the new one. Every process
+reads that row at least every `NOTICED_WITHIN` seconds (`gateway.tasks.models`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from gateway.fga.compiled import MODEL_VERSION, compiled_model, content_hash
 from gateway.fga.model import push_model, read_model, require_relations
 from gateway.fga.relationships import FgaRelationships, to_wire
 
-#: How long a running process may go on with the old model after a switch (seconds); `migrate` waits for it.
+#: The longest time (seconds) after a switch in which a process still uses the old model; `migrate` waits for it.
 NOTICED_WITHIN: Final = 1.0
 
-#: What this version asks of any model, relations by type.
+#: The relations that this version needs in any model, by type.
 REQUIRED: Final[Mapping[str, Set[str]]] = {
     type.value: {each.value for each in relations} for type, relations in ACTIONS.items() if relations
 }
@@ -41,28 +41,28 @@ _PAGE: Final = 90
 
 
 class NoSuchModel(Exception):
-    """No such model is recorded, or none served before; the message says which."""
+    """No such model is recorded, or none was active before; the message tells which."""
 
 
 class TuplesNotWritten(Exception):
-    """Tuples that a model needs are refused by OpenFGA, or it is not certain yet that they are there."""
+    """OpenFGA rejected tuples that a model needs, or their delivery is not confirmed yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class TupleStep:
-    """Tuples a model needs that the one before it did not.
+    """Tuples that a model needs and its predecessor did not.
 
-    `keys(connection, after, limit)` gives the next keys in a fixed order and the place to go on from, None at the end.
-    What becomes of a key is decided by `gateway.db.desired_tuples` as always, under the key's lock: a right that is
-    revoked meanwhile stays revoked, and doing a page twice is harmless. Gateways must want the new tuples already, so
-    a change of this kind takes two releases (`docs/relationship-model.md`).
+    `keys(connection, after, limit)` returns (next keys in a fixed order, cursor to continue from or None at the end).
+    The rows decide about each key (`gateway.db.desired_tuples`), under the key's lock. So a right that is revoked
+    meanwhile stays revoked, and a repeated page is harmless. Gateways must already require the new tuples, so a change
+    of this kind takes two releases (`docs/relationship-model.md`).
     """
 
     name: str
     keys: Callable[[Connection, str | None, int], Awaitable[tuple[Sequence[TupleKey], str | None]]]
 
 
-#: The steps before a model of this version serves, by version.
+#: The steps to complete before a model is activated, by model version.
 STEPS: Final[Mapping[str, Sequence[TupleStep]]] = {
     "1.6": (TupleStep("manage_storage of warehouse owners", models.storage_managers),),
 }
@@ -70,17 +70,19 @@ STEPS: Final[Mapping[str, Sequence[TupleStep]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What two models say to the same questions; `gained` and `lost` name whom, what and where, from old to new."""
+    """The result of the same checks with two models. `checked` is their number. `gained` and `lost` describe the
+    differences from old to new: principal, relation and object.
+    """
 
-    asked: int
+    checked: int
     gained: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFgaAddress:
-    """Where OpenFGA is. `timeout` bounds each call (seconds); `tls` and `ca_bundle` say whom to trust, None: whom the
-    system does.
+    """The address of OpenFGA. `timeout` limits each call (seconds). `tls` and `ca_bundle` are the trusted certificates,
+    None for those of the system.
     """
 
     endpoint: str
@@ -92,7 +94,7 @@ class OpenFgaAddress:
 
 
 class Models:
-    """The verbs. `steps` and `required` are this version's unless a test gives its own."""
+    """The commands on models. Tests replace `steps` and `required`; the defaults are those of this version."""
 
     def __init__(
         self,
@@ -110,13 +112,14 @@ class Models:
         self._noticed_within = noticed_within
 
     async def known(self) -> tuple[ActiveModel | None, Sequence[RecordedModel]]:
-        """The model that serves and all that are recorded, newest first."""
+        """Return (active model or None, all recorded models, newest first)."""
         async with self._database.read() as connection:
             return await models.active_model(connection), await models.recorded(connection)
 
     async def push(self, *, by: str) -> str:
-        """Write this version's model to OpenFGA and record it, without letting it serve; its id. Repeating changes
-        nothing. Raises ModelNotReady and DecisionEngineUnavailable.
+        """Write this version's model to OpenFGA and record it, without activating it. Return its id. Idempotent.
+
+        Raises ModelNotReady and DecisionEngineUnavailable.
         """
         at = self._openfga
         pushed = await push_model(at.endpoint, at.api_key, at.store_name, ca_bundle=at.ca_bundle)
@@ -132,7 +135,7 @@ class Models:
         return pushed.model_id
 
     async def upgrade(self, *, by: str) -> str:
-        """Push this version's model and let it serve; its id. Several processes may do so at once."""
+        """Push and activate this version's model. Return its id. Several processes may do so concurrently."""
         pushed = await self.push(by=by)
         try:
             return await self.migrate(by=by, target=pushed)
@@ -140,12 +143,12 @@ class Models:
             return await self.migrate(by=by, target=pushed)
 
     async def chosen(self, target: str | None) -> str:
-        """The id of the recorded model `target`, of the newest when None. Raises NoSuchModel."""
+        """Return the id of the recorded model `target`, of the newest if None. Raises NoSuchModel."""
         return self._chosen((await self.known())[1], target).model_id
 
     async def compare(self, target: str, *, limit: int = 2000) -> Comparison:
-        """Ask the model that serves and `target` about the newest `limit` grants: what each holder may do where he
-        holds something, by every relation this version demands. Nothing to compare before a first model serves.
+        """Compare the active model with `target` on the newest `limit` grants: for each grant's holder and object,
+        check every relation that this version needs. Without an active model there is nothing to compare.
         """
         active, _ = await self.known()
         if active is None or active.model_id == target:
@@ -154,7 +157,7 @@ class Models:
             now, holders = await models.newest_holders(connection, limit=limit)
         gained: list[str] = []
         lost: list[str] = []
-        asked = 0
+        checked = 0
         old, new = self._client(active.store_id, active.model_id), self._client(active.store_id, target)
         try:
             for principal, on in holders:
@@ -163,40 +166,44 @@ class Models:
                     FgaRelationships(old).check(_as_actor(principal), questions, now=now),
                     FgaRelationships(new).check(_as_actor(principal), questions, now=now),
                 )
-                asked += len(questions)
+                checked += len(questions)
                 for question, was, becomes in zip(questions, before, after, strict=True):
                     if was != becomes:
-                        told = f"{principal.type} {principal.id}: {question.relation} on {on.type} {on.id}"
-                        (gained if becomes else lost).append(told)
+                        difference = f"{principal.type} {principal.id}: {question.relation} on {on.type} {on.id}"
+                        (gained if becomes else lost).append(difference)
         finally:
             await old.aclose()
             await new.aclose()
-        return Comparison(asked, tuple(gained), tuple(lost))
+        return Comparison(checked, tuple(gained), tuple(lost))
 
     async def migrate(self, *, by: str, target: str | None = None) -> str:
-        """Let `target` (the newest recorded model when None) serve; its id. Interrupted, it goes on where it was.
+        """Activate the recorded model `target`, the newest if None. Return its id. An interrupted call can be repeated.
 
-        Returns after every process that reads the database has had the time to notice. Raises ModelNotReady when the
-        model lacks what this version demands, NoSuchModel when it is not recorded, TuplesNotWritten when a step
-        is not finished, SwitchedMeanwhile when somebody else was quicker; then the old one serves on.
+        Returns after every connected process has had time to switch. On an error the active model does not change.
+
+        Raises:
+        - ModelNotReady: the model lacks a required relation.
+        - NoSuchModel: it is not recorded.
+        - TuplesNotWritten: a step is not finished.
+        - SwitchedMeanwhile: another process switched first.
         """
         active, recorded = await self.known()
         chosen = self._chosen(recorded, target)
         await self._require(chosen)
         if active is not None and active.model_id == chosen.model_id:
             return chosen.model_id
-        # Another store than the one that served is told of everything by `authz reconcile`, which knows it by holding
-        # nothing: with a part of the tuples in it all other rights would look revoked.
+        # A different store gets all tuples from `authz reconcile`, which recognizes a new store by its emptiness. If it
+        # contained these tuples only, all other grants would look revoked.
         if active is None or active.store_id == chosen.store_id:
             for step in self._steps.get(chosen.version, ()):
-                await self._do(step, chosen)
+                await self._run_step(step, chosen)
         await self._switch(to=chosen.model_id, expected=active.model_id if active else None, by=by)
         return chosen.model_id
 
     async def rollback(self, *, by: str) -> str:
-        """Let the model serve that did before the present one; its id. A second time undoes the first.
+        """Activate the previously active model. Return its id. A second call undoes the first.
 
-        Raises NoSuchModel when there is none, ModelNotReady when it lacks what this version of the gateway demands.
+        Raises NoSuchModel if there is none, and ModelNotReady if it lacks a required relation.
         """
         active, recorded = await self.known()
         if active is None or active.previous_id is None:
@@ -225,8 +232,8 @@ class Models:
         if expected is not None:
             await asyncio.sleep(2 * self._noticed_within)
 
-    async def _do(self, step: TupleStep, model: RecordedModel) -> None:
-        """Write the tuples of a step by the new model's rules, page by page from where it was left."""
+    async def _run_step(self, step: TupleStep, model: RecordedModel) -> None:
+        """Write the tuples of a step with the new model, page by page from the recorded cursor."""
         client = self._client(model.store_id, model.model_id)
 
         async def write(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
@@ -243,7 +250,7 @@ class Models:
                     keys, cursor = await step.keys(connection, progress.cursor, _PAGE)
                     pending = await outbox.enqueue(connection, keys, takes_away=False)
                 await delivery.deliver(pending)
-                # After the delivery: what a crash leaves undone is done again, never skipped.
+                # The cursor advances after the delivery, so a page that a crash interrupted is repeated, never skipped.
                 async with self._database.transaction() as connection:
                     waiting = await models.undelivered(connection, pending)
                     if waiting:
@@ -264,10 +271,10 @@ def _as_actor(principal: Principal) -> Actor:
 
 
 class _Unobserved:
-    """A delivery outside a serving process has no metrics."""
+    """An observer that records nothing: there are no metrics outside of a serving process."""
 
     def tuple_delivered(self, seconds: float) -> None:
-        """Nobody counts."""
+        """Do nothing."""
 
     def outbox_counted(self, pending: int) -> None:
-        """Nobody counts."""
+        """Do nothing."""

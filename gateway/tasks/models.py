@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noticing that another relationship model serves, in every process."""
+"""Detect a change of the active relationship model, in every process."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _log = structlog.get_logger("tasks.models")
 
 
 class ModelWatch:
-    """Keeps one process's client on the model that PostgreSQL says serves.
+    """Keeps a process's OpenFGA client on the model that is active in PostgreSQL.
 
-    `fits` returns when this process can decide by a model, and raises ModelNotReady when it lacks what is demanded:
-    then nothing is asked, as if OpenFGA were down, until another one serves. A process that cannot read the row cannot
-    resolve objects either, so it decides nothing by a model that may be over.
+    `fits` raises ModelNotReady if the model lacks a relation that this process needs. Then the client is disabled, as
+    in an outage of OpenFGA, until another model is active. A process that cannot read the row cannot resolve objects
+    either, so it decides nothing by an outdated model.
     """
 
     def __init__(
@@ -34,24 +34,24 @@ class ModelWatch:
         self._followed: str | None = client.model_id
 
     async def run(self, *, every: float) -> None:
-        """Look every so many seconds for as long as the process lives."""
+        """Check every `every` seconds until the process ends."""
         while True:
             try:
                 await self.look()
             except (DatabaseUnavailable, DecisionEngineUnavailable) as outage:
                 _log.warning("model.read_failed", reason=str(outage))
             except Exception:
-                # Must outlive every surprise; the surprise itself is told in full.
+                # The loop must survive unexpected errors; they are logged with their traceback.
                 _log.exception("model.watch_failed")
             await asyncio.sleep(every)
 
     async def look(self) -> None:
-        """Read once which model serves, and follow. Raises DatabaseUnavailable and DecisionEngineUnavailable."""
+        """Read the active model once and switch to it. Raises DatabaseUnavailable and DecisionEngineUnavailable."""
         async with self._database.read() as connection:
             active = await active_model(connection)
         if active is None or active.model_id == self._followed:
             return
-        # Whatever comes of it, the model that was followed is over: should the new one not be read, it is not asked on.
+        # The old model is no longer active in any case. If the new one cannot be read, no model is used.
         self._followed = None
         try:
             await self._fits(active)

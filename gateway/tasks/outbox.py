@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delivering in the background what requests left in the outbox, and ending grants whose time is over and those that
-come late to users who were deleted.
-"""
+"""Background loops: deliver the outbox, record expired grants, and complete deletions of users."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ _EXPIRED_AT_ONCE = 100
 
 
 async def run_delivery(delivery: TupleDelivery, database: Database, *, every: float = 1.0) -> None:
-    """Deliver what waits, for as long as the process lives."""
+    """Deliver pending tuples until the process ends."""
     while True:
         try:
             while await delivery.deliver_due():
@@ -31,19 +29,19 @@ async def run_delivery(delivery: TupleDelivery, database: Database, *, every: fl
         except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
             _log.warning("tuples.delivery_postponed", reason=str(outage))
         except Exception:
-            # A background task must outlive every surprise; the surprise itself is told in full.
+            # The loop must survive unexpected errors; they are logged with their traceback.
             _log.exception("tuples.delivery_failed")
         await asyncio.sleep(every)
 
 
 async def run_expiry(delivery: TupleDelivery, database: Database, *, every: float = 10.0) -> None:
-    """Put grants whose time is over into the history and remove their tuples, for as long as the process lives.
+    """Move expired grants to the history, delete their tuples, and complete interrupted deletions of users, until the
+    process ends.
 
-    They gave nothing any more from the instant they ended; this tidies up. And finish deletions of users that did not
-    come to their end.
+    Expired grants have no effect from their expiry on; this only removes their rows and tuples.
     """
     while True:
-        await asyncio.sleep(every * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, protects nothing
+        await asyncio.sleep(every * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
         try:
             while await expire_some(delivery, database):
                 pass
@@ -51,12 +49,12 @@ async def run_expiry(delivery: TupleDelivery, database: Database, *, every: floa
         except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
             _log.warning("grants.expiry_postponed", reason=str(outage))
         except Exception:
-            # As above.
+            # As in `run_delivery`.
             _log.exception("grants.expiry_failed")
 
 
 async def expire_some(delivery: TupleDelivery, database: Database) -> bool:
-    """End some grants whose time is over; False when there were none."""
+    """Record a batch of expired grants. Return False if there were none."""
     async with database.transaction() as connection:
         pending = await ownership.record_expired(connection, limit=_EXPIRED_AT_ONCE)
     await delivery.deliver_or_leave(pending)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deleting the files of dropped tables and views: with a credential that reaches the place of each and nothing else."""
+"""Delete the files of dropped tables and views, with a credential for the location of each one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RENEW_SECONDS: Final = 400.0
 
 
 class Purge:
-    """Handles `tabular_purge`, for views too. While its task is active nobody can take the place
+    """Handler of `tabular_purge`, for tables and views. While its task is active, no other object can use the location
     (`tables.location_taken`).
     """
 
@@ -51,13 +51,14 @@ class Purge:
         self._vendor = vendor
 
     async def __call__(self, task: Task) -> None:
-        """Delete, page by page; a run that was cut short is simply done again."""
+        """Delete page by page. An interrupted run is repeated."""
         operation = PurgeTable(WarehouseRef(task.warehouse_id), task.entity_id, task.payload["location"])
         async with admitted(self._door, Queue.TABULAR_PURGE.value, str(task.id), operation) as permit:
             location = parse_location(operation.location)
             permit.trail.tell(location=location.text, table_id=str(operation.table_id))
             if await self._in_use(location):
-                # Cannot happen while the task reserves the place; deleting what somebody else owns must not either.
+                # The active task reserves the location, so this cannot happen. If it does, another object's files must
+                # survive.
                 _log.error("purge.place_found_in_use", task=str(task.id), location=location.text)
                 async with self._database.change(permit) as connection:
                     await task_runs.finish(
@@ -82,13 +83,13 @@ class Purge:
         deleted, made_at = 0, time.monotonic()
         credential = await self._credential(warehouse, profile, location)
         while keys := await self._files.list_keys(profile, credential, location, _PAGE):
-            # The fence: as long as the task is this attempt's, nobody else has the place (`tables.location_taken`), so
-            # what was listed before it are the old files. A run that was frozen while another one ended the task ends
-            # here, with a listing that may hold the files of whoever has the place now.
+            # The report fails with TaskLost if another worker has the task. While this attempt owns the task, no other
+            # object can use the location, so the listed files are the old ones. A process that was suspended past the
+            # task's end stops here: its listing may contain files of a new object.
             await report(self._database, task, progress=0.0, details={"deleted": deleted})
             await self._files.delete_below(profile, credential, location, keys)
             deleted += len(keys)
-            # How many are left nobody knows: the store is only asked for the next page.
+            # The number of remaining files is unknown: the store lists one page at a time.
             await report(self._database, task, progress=0.0, details={"deleted": deleted})
             if time.monotonic() - made_at > _RENEW_SECONDS:
                 credential, made_at = await self._credential(warehouse, profile, location), time.monotonic()
@@ -97,7 +98,7 @@ class Purge:
     async def _credential(
         self, warehouse: ResolvedWarehouse, profile: StorageProfile, location: Location
     ) -> Credential:
-        """One that reaches this place alone; the warehouse's own where the store makes no sessions."""
+        """Return a credential for this location only, or the warehouse's own if the store has no sessions."""
         own = await self._storage.of(warehouse)
         if own is None:
             raise StorageDenied("The warehouse has no storage credential to delete files with.")

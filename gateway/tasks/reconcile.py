@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparing all of OpenFGA with all that the rows want: after a restored database or store, and whenever asked.
+"""Compare all tuples in OpenFGA with all that the rows require: after a restore of the database or the store, and on
+request.
 
-It works while gateways serve and can be cut short: what it has mended stays mended, and the next run looks anew. Beside
-the pages it reads it keeps 8 bytes of digest per tuple of the store.
+A comparison can run while gateways serve, and can be interrupted: completed repairs persist, and the next run starts
+again. Beside its pages it keeps a digest of 8 bytes for each tuple of the store in memory.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gateway.db.engine import Database
 from gateway.db.tasks import Queue
 from gateway.fga.client import FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
-from gateway.tasks.drift import BATCH, DriftKeeper, a_run
+from gateway.tasks.drift import BATCH, DriftKeeper, new_run_id
 from gateway.tasks.drift_findings import Finding, Kind, Mended
 from gateway.tasks.system_admission import admitted
 
@@ -33,42 +34,42 @@ _log = structlog.get_logger("tasks.reconcile")
 TASK: Final = "reconcile_tuples"
 _ROWS: Final = 500
 DELETING: Final = (Queue.SOFT_DELETION, Queue.TABULAR_PURGE, Queue.EXPIRE_STAGED_TABLE)
-"""Tasks that end rows and delete files."""
+"""Queues whose tasks delete rows and files."""
 RESTORED_WAIT_SECONDS: Final = 86_400.0
-"""How long those wait in a restored database: time for its operator to look through them."""
+"""The delay of these tasks in a restored database, in which its operator can review them."""
 
 
 @dataclass(slots=True)
 class Comparison:
-    """What a full comparison found, and what was done about it."""
+    """The findings of a full comparison, and the actions on them."""
 
     tuples: int = 0
     found: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
     mended: dict[Mended, int] = field(default_factory=lambda: dict.fromkeys(Mended, 0))
-    """Of the drift and of what was over."""
+    """The number of tuples by action, for drift and expired tuples."""
     put_off: int = 0
-    """How many tasks that delete wait longer now."""
+    """The number of deleting tasks that were delayed."""
 
     @property
     def drift(self) -> int:
-        """How many tuples were not as the rows want them (`Finding.is_drift`)."""
+        """The number of tuples that differ from the rows (`Finding.is_drift`)."""
         return sum(count for kind, count in self.found.items() if kind not in (Kind.EXPIRED, Kind.UNKNOWN))
 
     @property
     def left(self) -> int:
-        """How many grants were only to be reported."""
+        """The number of grants that were reported only."""
         return self.mended[Mended.LEFT]
 
     def summary(self) -> str:
-        """One line for people."""
+        """Return one line of text for the operator."""
         found = ", ".join(f"{count} {kind}" for kind, count in self.found.items() if count) or "no difference"
         mended = ", ".join(f"{count} {action}" for action, count in self.mended.items() if count)
         waiting = f"{self.put_off} tasks that delete wait a day" if self.put_off else ""
         return "; ".join(part for part in (f"{self.tuples} tuples: {found}", mended, waiting) if part)
 
 
-class NothingToGoBy(Exception):
-    """OpenFGA holds nothing, so it cannot tell what was revoked."""
+class EmptyStore(Exception):
+    """OpenFGA is empty, so it does not show which grants were revoked."""
 
 
 Tell = Callable[[Finding], None]
@@ -80,7 +81,7 @@ async def _no_beat() -> None:
 
 
 class Reconcile:
-    """Full comparisons. `keeper` judges and mends what they come upon."""
+    """Runs full comparisons. `keeper` verifies and repairs the findings."""
 
     def __init__(self, *, database: Database, client: FgaClient, door: Door, keeper: DriftKeeper) -> None:
         self._database = database
@@ -89,32 +90,33 @@ class Reconcile:
         self._keeper = keeper
 
     async def require_some_grants(self) -> None:
-        """Raise NothingToGoBy for an empty store: every grant would be taken for a revoked one."""
+        """Raise EmptyStore for an empty store: every grant would be treated as revoked."""
         async for _ in self._client.read():
             return
-        raise NothingToGoBy(
+        raise EmptyStore(
             "OpenFGA holds no relationship at all, it is new or was emptied: it cannot tell what was revoked since the "
             "backup. Use `--restored give-back`."
         )
 
-    async def forget_what_was_under_way(self) -> int:
-        """Empty the outbox of a restored database and put off the tasks that delete, before everything is compared; how
-        many tasks those are.
+    async def discard_pending_work(self) -> int:
+        """Empty the outbox of a restored database and delay its deleting tasks, before the comparison. Return the
+        number of delayed tasks.
 
-        A key that waited when the backup was made would else be taken for one that somebody is about to mend, and its
-        delivery would bring back what was revoked since. A task that is due by now would delete at the first start what
-        was undropped, or dropped otherwise, since the backup. Raises DatabaseUnavailable and CommitUnknown.
+        Keys in the backup's outbox would count as changes in progress, and their delivery would restore grants that
+        were revoked since the backup. Due tasks would delete objects at the first start, although they were undropped
+        after the backup. Raises DatabaseUnavailable and CommitUnknown.
         """
         async with self._database.transaction() as connection:
             await outbox.empty(connection)
             return await tasks.delay(connection, DELETING, seconds=RESTORED_WAIT_SECONDS)
 
     async def run(self, *, repair: bool, tell: Tell | None = None, beat: Beat = _no_beat) -> Comparison:
-        """Compare everything and, with `repair`, make both agree; then all revisions have moved.
+        """Compare everything. With `repair`, repair all drift; all revisions have changed then.
 
-        `tell` is called with each finding, `beat` after each page. Raises the door's refusals and the outages.
+        `tell` is called with each finding, `beat` after each page. Raises the door's refusals and the errors of
+        outages.
         """
-        run = a_run()
+        run = new_run_id()
         comparison = Comparison()
         operation = CompareTuples(repairs=repair)
         async with admitted(self._door, TASK, str(run), operation):
@@ -134,30 +136,30 @@ class Reconcile:
         return comparison
 
     async def _findings(self, comparison: Comparison, repair: bool) -> AsyncIterator[list[Finding]]:
-        """What differs, page by page (an empty page too): first what is there, then what is missing."""
+        """Yield the findings page by page, also empty pages: first existing tuples, then missing ones."""
         digests = _Digests()
         async for page in self._stored_pages():
             comparison.tuples += len(page)
             digests.add(page)
             keys = [each.key for each in page if each.key is not None]
-            wants = await self._keeper.wants(keys)
+            desired = await self._keeper.desired(keys)
             suspects = [
                 each.key
                 for each in page
                 if each.key is not None
-                and not (each.key in wants and each.plain and each.expires_at == wants[each.key])
+                and not (each.key in desired and each.plain and each.expires_at == desired[each.key])
             ]
-            strange = [each for each in page if each.key is None]
-            yield await self._keeper.judge(suspects, strange, quietly=not repair)
+            unmapped = [each for each in page if each.key is None]
+            yield await self._keeper.verify(suspects, unmapped, quietly=not repair)
         for source in Source:
             after: str | None = None
             while True:
                 async with self._database.read() as connection:
                     candidates = await drift.candidates(connection, source, after=after, limit=_ROWS)
                 absent = [key for key in candidates.keys if key not in digests]
-                missing = list(await self._keeper.wants(absent))
+                missing = list(await self._keeper.desired(absent))
                 for start in range(0, len(missing), BATCH):
-                    yield await self._keeper.judge(missing[start : start + BATCH], quietly=not repair)
+                    yield await self._keeper.verify(missing[start : start + BATCH], quietly=not repair)
                 yield []
                 after = candidates.after
                 if after is None:
@@ -174,7 +176,9 @@ class Reconcile:
 
 
 class _Digests:
-    """A set of tuple keys in 8 bytes each. The key of the digest is random, so nobody can choose two that collide."""
+    """A set of tuple keys with 8 bytes each. The digest is keyed with a random key, so collisions cannot be
+    constructed.
+    """
 
     def __init__(self) -> None:
         self._key = os.urandom(16)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a task that takes long says how far it is, and hears that it shall stop."""
+"""Progress reports of long tasks, which also detect a request to stop."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gateway.db.task_runs import Task, TaskStopped
 async def report(
     database: Database, task: Task, *, progress: float, details: Mapping[str, object] | None = None
 ) -> None:
-    """Tell `progress` (0 to 1) and what is worth knowing, between two pieces of work that can be parted.
+    """Record `progress` (0 to 1) and `details` of a task, at a point where it can be interrupted.
 
-    Raises TaskStopped when somebody asked to stop, TaskLost when another worker has the task by now, and the database's
-    outages.
+    Raises TaskStopped if a stop was requested, TaskLost if another worker has taken the task, and the errors of
+    database outages.
     """
     async with database.transaction() as connection:
         stop = await task_runs.report(connection, task, progress=progress, details=details)

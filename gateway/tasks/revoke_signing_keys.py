@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of the keys that sign the gateway's own tokens: `lakegate secrets withdraw-signing-keys`."""
+"""Revoke the keys that sign the gateway's own tokens: `lakegate secrets withdraw-signing-keys`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ TASK: Final = "withdraw_signing_keys"
 
 
 async def withdraw(*, database: Database, door: Door) -> int:
-    """End every key that still verifies; how many there were. Processes know within a second, and the next exchange
-    makes a new key. Raises the refusal of policies and the outages of the door.
+    """Revoke all valid signing keys. Return their number.
+
+    All processes apply it within a second, and the next token exchange creates a new key. Raises the error of a policy
+    refusal and the errors of outages.
     """
     async with (
         admitted(door, TASK, str(uuid7()), WithdrawSigningKeys()) as permit,

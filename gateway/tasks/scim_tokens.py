@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens for provisioning, made and ended: `lakegate secrets scim-token`."""
+"""Issue, list and revoke tokens for SCIM provisioning: `lakegate secrets scim-token`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NoSuchProject(Exception):
 
 
 class Issued(msgspec.Struct, frozen=True, kw_only=True):
-    """A token that was made: shown once, and kept nowhere."""
+    """A new token. The token itself is shown once and not stored."""
 
     id: UUID
     user_id: str
@@ -33,7 +33,7 @@ class Issued(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a token."""
+    """The stored facts about a token. `state` is `good`, `over` (expired) or `revoked`."""
 
     id: UUID
     provider_id: str
@@ -45,9 +45,9 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 async def issue(
     *, database: Database, door: Door, id: UUID, digest: bytes, provider_id: str, project_id: str, days: int
 ) -> Issued:
-    """Keep the digest of a new token, and make the record of the user that comes with it.
+    """Store the digest of a new token, and create the user record of the provider's directory. `days` is its lifetime.
 
-    Raises NoSuchProject, the refusal of policies and the outages of the door.
+    Raises NoSuchProject, the error of a policy refusal, and the errors of outages.
     """
     user_id = provisioner_of(provider_id)
     operation = IssueScimToken(provider_id, project_id, days)
@@ -74,7 +74,9 @@ async def issue(
 
 
 async def revoke(*, database: Database, door: Door, id: UUID) -> bool:
-    """End a token, from the next request on; False when no such token is good. Raises as `issue`."""
+    """Revoke a token from the next request on. Return False if no valid token has this id. Raises the errors of
+    `issue`.
+    """
     async with (
         admitted(door, TASK, str(uuid7()), RevokeScimToken(id)) as permit,
         database.change(permit) as connection,
@@ -85,7 +87,7 @@ async def revoke(*, database: Database, door: Door, id: UUID) -> bool:
 
 
 async def every(database: Database) -> list[Known]:
-    """All tokens that were issued, the newest first. Raises DatabaseUnavailable."""
+    """Return all issued tokens, newest first. Raises DatabaseUnavailable."""
     async with database.read() as connection:
         rows = await scim_tokens.every(connection)
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of what was dropped and kept: its row and its grants go, and its files as the drop asked."""
+"""Permanently delete soft-deleted tables and views: the row, its grants, and its files as the drop requested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gateway.tasks.system_admission import admitted
 
 
 class SoftDeletion:
-    """Handles `soft_deletion`. What was brought back meanwhile, or went otherwise, is nobody's to end."""
+    """Handler of `soft_deletion`. An object that was undropped or deleted meanwhile is skipped."""
 
     def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery) -> None:
         self._database = database
@@ -27,10 +27,10 @@ class SoftDeletion:
         self._delivery = delivery
 
     async def __call__(self, task: Task) -> None:
-        """Delete the row, sweep its grants and schedule the purge in one transaction.
+        """Delete the row, revoke its grants and schedule the purge in one transaction.
 
-        Undropping cancels the task in its own transaction, with the same row locked: of the two, the later finds that
-        it came too late (`TaskLost` here).
+        An undrop cancels the task in its own transaction and locks the same row. The later of the two fails (here with
+        `TaskLost`).
         """
         operation = ExpireDeleted(WarehouseRef(task.warehouse_id), task.entity_id)
         async with admitted(self._door, Queue.SOFT_DELETION.value, str(task.id), operation) as permit:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forgetting tables that were staged and never made."""
+"""Expire staged tables that no commit has completed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gateway.tasks.system_admission import admitted
 
 
 class ExpireStaged:
-    """Handles `expire_staged_table`: a row that is still staged goes, and a purge of its place follows.
+    """Handler of `expire_staged_table`: deletes a row that is still staged, and schedules the purge of its location.
 
-    A table that was made meanwhile is nobody's to expire; the task then ends without having done anything.
+    For a table that was created meanwhile, the task does nothing.
     """
 
     def __init__(self, *, database: Database, door: Door) -> None:

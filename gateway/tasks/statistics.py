@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing down how often endpoints were called, and how many tables and views there are."""
+"""Write the number of calls of each endpoint, and the numbers of tables and views, to the database."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _log = structlog.get_logger("tasks.statistics")
 
 
 class StatisticsKeeper:
-    """One process's, `every` so many seconds and once more at the end. A process that is killed loses what it counted
-    since.
+    """Writes the statistics of one process every `every` seconds, and once at its end. A killed process loses its
+    counts since the last write.
     """
 
     def __init__(self, *, database: Database, calls: Calls, default_project: str | None, every: float) -> None:
@@ -29,23 +29,23 @@ class StatisticsKeeper:
         self._every = every
 
     async def run(self) -> None:
-        """Write for as long as the process lives."""
+        """Write until the process ends."""
         while True:
             await asyncio.sleep(self._every)
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what was counted. Raises nothing: what cannot be written is counted on, and written later."""
-        taken = self._calls.take()
+        """Write the current counts. Raises nothing: counts that cannot be written are kept for the next time."""
+        counts = self._calls.take()
         try:
             async with self._database.transaction() as connection:
-                await statistics.add_calls(connection, self._counted(taken))
+                await statistics.add_calls(connection, self._by_project(counts))
         except CommitUnknown:
-            # Counting twice would be worse than not at all: who reads it compares hours.
-            _log.warning("statistics.unknown", calls=sum(taken.values()))
+            # The counts may be in the database: a double count would be worse than a missing one.
+            _log.warning("statistics.unknown", calls=sum(counts.values()))
         except Exception as failed:
-            # Statistics end no process, whatever happens.
-            self._calls.put_back(taken)
+            # A failure of the statistics must not end the process.
+            self._calls.put_back(counts)
             _log.warning("statistics.postponed", reason=str(failed) or type(failed).__name__)
         try:
             async with self._database.transaction() as connection:
@@ -54,10 +54,10 @@ class StatisticsKeeper:
         except Exception as failed:
             _log.warning("statistics.not_summed_up", reason=str(failed) or type(failed).__name__)
 
-    def _counted(self, taken: Mapping[Call, int]) -> list[Counted]:
-        """What is about no project counts for the default one, if there is one."""
+    def _by_project(self, counts: Mapping[Call, int]) -> list[Counted]:
+        """Assign counts without a project to the default project; without one, drop them."""
         return [
             Counted(project, call.warehouse_id, call.route, call.status, count)
-            for call, count in taken.items()
+            for call, count in counts.items()
             if (project := call.project_id or self._default_project) is not None
         ]

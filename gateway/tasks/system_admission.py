@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the gateway's own work passes the door."""
+"""Admission of the gateway's own tasks by the door."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ Op = TypeVar("Op", bound=Operation)
 
 @asynccontextmanager
 async def admitted(door: Door, task: str, run: str, operation: Op) -> AsyncIterator[Permit[Op]]:
-    """The permit for `operation`, asked by the system's `task` in its run `run`; what fails inside is in the audit.
+    """Yield the permit for `operation` of the system task `task`; `run` identifies the run. An exception in the block
+    is recorded in the audit.
 
-    Raises the refusal of policies and the outages of the door.
+    Raises the error of a policy refusal and the errors of outages.
     """
     context = RequestContext(actor=Actor.system(task), request_id=f"task-{run}")
     try:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watching OpenFGA's change feed, so that what is changed there directly is found within a second.
+"""Watch OpenFGA's change feed, so that direct changes there are detected within a second.
 
-One process has the watch at a time, by a lease that its row names; when it dies another takes over as soon as the lease
-is over. The feed is read again from a few seconds before the newest change that was seen, because OpenFGA numbers a
-change when its write begins and shows it when it ends. That overlap also tells when the store was emptied or restored:
-then the newest change is not there any more, and everything is compared.
+One process at a time holds the watch, by a lease in a database row. If it dies, another process takes over after the
+lease expires. Each read starts a few seconds before the newest change seen, because OpenFGA numbers a change when its
+write begins and shows it when the write ends. The overlap also detects an emptied or restored store: then the newest
+change is missing, and a full comparison runs.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from gateway.fga.changes import Change, changes_since
 from gateway.fga.client import FgaClient
 from gateway.fga.stored import StoredTuple, read_back
 from gateway.iceberg.errors import CatalogError
-from gateway.tasks.drift import OUTAGES, DriftKeeper, DriftObserver, a_run
+from gateway.tasks.drift import OUTAGES, DriftKeeper, DriftObserver, new_run_id
 from gateway.tasks.reconcile import Reconcile
 
 _log = structlog.get_logger("tasks.watch")
 
 TASK: Final = "watch_drift"
 _CHUNK: Final = 1000
-#: The lease outlives this many intervals, and this many seconds at least.
+#: The lease lasts this many intervals, and at least this many seconds.
 _LEASE_INTERVALS: Final = 4
 _LEASE_SECONDS: Final = 3.0
 
 
 class DriftWatch:
-    """One process's watch. `every` is the time between two looks, `overlap` how far back each look begins, which must
-    be more than OpenFGA lets a write take; both in seconds.
+    """The watch of one process. `every` is the interval of reads. `overlap` is the time before the newest change at
+    which each read starts; it must exceed the longest OpenFGA write. Both are in seconds.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class DriftWatch:
         self._overlap = timedelta(seconds=overlap)
         self._lease = max(_LEASE_SECONDS, _LEASE_INTERVALS * every)
         self._holder = uuid7()
-        self._judged: dict[str, datetime] = {}
+        self._verified: dict[str, datetime] = {}
         self._seen_until: datetime | None = None
 
     async def run(self) -> None:
-        """Watch for as long as the process lives."""
+        """Watch until the process ends."""
         failing = False
         try:
             while True:
@@ -77,131 +77,131 @@ class DriftWatch:
                     await self.look()
                     failing = False
                 except (*OUTAGES, CatalogError) as outage:
-                    # An outage is told once, not twice a second.
+                    # An outage is logged once, not with every attempt.
                     if not failing:
                         _log.warning("drift.watch_postponed", reason=str(outage))
                     failing = True
                 except Exception:
-                    # The watch must outlive every surprise; the surprise itself is told in full.
+                    # The watch must survive unexpected errors; they are logged with their traceback.
                     _log.exception("drift.watch_failed")
                 await asyncio.sleep(max(self._every - (time.monotonic() - started), self._every / 10))
         finally:
-            await self._leave()
+            await self._release_lease()
 
     async def look(self) -> bool:
-        """Read what is new and mend what is wrong; False when another process has the watch.
+        """Read new changes and repair drift. Return False if another process holds the watch.
 
-        Raises the outages and the door's refusals; what was not finished is looked at again.
+        Raises the errors of outages and the door's refusals. Changes that were not finished are read again.
         """
-        watch = await self._take()
+        watch = await self._acquire_lease()
         if watch is None:
             return False
         if watch.seen_until != self._seen_until:
-            # Another process had the watch, or the database was restored: what this one remembers is not the whole.
-            self._judged.clear()
+            # Another process held the watch, or the database was restored: the cache of this process is incomplete.
+            self._verified.clear()
             self._seen_until = watch.seen_until
         watch = await self._same_store(watch)
         watch = await self._read_on(watch)
         if watch.compare_all:
             _log.warning("drift.comparison_started", store=watch.store_id)
-            await self._reconcile.run(repair=True, beat=self._beat)
-            await self._keep(replace(watch, compare_all=False))
+            await self._reconcile.run(repair=True, beat=self._renew_lease)
+            await self._save(replace(watch, compare_all=False))
         self._observer.drift_checked(time.time())
         return True
 
     async def _same_store(self, watch: Watch) -> Watch:
-        """Begin anew where the store is not the one that was watched."""
+        """Reset the watch if the store is not the one that was watched. Return the watch."""
         store = self._client.store_id
         if watch.store_id == store:
             return watch
-        self._judged.clear()
+        self._verified.clear()
         replaced = watch.store_id is not None
         if replaced:
             _log.error("drift.store_replaced", before=watch.store_id, store=store)
         fresh = Watch(store_id=store, seen_until=None, last_change=None, compare_all=replaced or watch.compare_all)
-        await self._keep(fresh)
+        await self._save(fresh)
         return fresh
 
     async def _read_on(self, watch: Watch) -> Watch:
-        """Judge all changes since the last look, some at a time; how far it is read now."""
-        # OpenFGA refuses to begin in the future, where a store restored on a machine with another clock can end.
+        """Verify all changes since the last read, in chunks. Return the watch with its new position."""
+        # OpenFGA rejects a start in the future, which a store restored on a host with another clock may have.
         start = None if watch.seen_until is None else min(watch.seen_until, datetime.now(UTC)) - self._overlap
         last, last_seen_again = watch.last_change, watch.last_change is None
         chunk: list[Change] = []
         async for change in changes_since(self._client, start):
-            last_seen_again = last_seen_again or _told(change) == last
+            last_seen_again = last_seen_again or _change_id(change) == last
             chunk.append(change)
             if len(chunk) == _CHUNK:
-                watch = await self._judge(watch, chunk)
+                watch = await self._verify(watch, chunk)
                 chunk = []
-        watch = await self._judge(watch, chunk)
+        watch = await self._verify(watch, chunk)
         if last_seen_again:
             return watch
         _log.error("drift.history_lost", store=watch.store_id)
-        self._judged.clear()
+        self._verified.clear()
         fresh = Watch(store_id=watch.store_id, seen_until=None, last_change=None, compare_all=True)
-        await self._keep(fresh)
+        await self._save(fresh)
         return fresh
 
-    async def _judge(self, watch: Watch, changes: Sequence[Change]) -> Watch:
-        new = [change for change in changes if _told(change) not in self._judged]
+    async def _verify(self, watch: Watch, changes: Sequence[Change]) -> Watch:
+        new = [change for change in changes if _change_id(change) not in self._verified]
         if not new:
             return watch
-        suspects, strange = await self._suspects(new)
-        judged = await self._keeper.judge(suspects, strange)
-        # What is over by itself is no drift and is left to those who sweep it.
-        if findings := [each for each in judged if each.is_drift]:
-            await self._keeper.repair(findings, task=TASK, run=a_run())
+        suspects, unmapped = await self._suspects(new)
+        verified = await self._keeper.verify(suspects, unmapped)
+        # Expired tuples are no drift; the expiry loop deletes them.
+        if findings := [each for each in verified if each.is_drift]:
+            await self._keeper.repair(findings, task=TASK, run=new_run_id())
         newest = max(new, key=lambda change: change.timestamp)
         if watch.seen_until is None or newest.timestamp >= watch.seen_until:
-            watch = replace(watch, seen_until=newest.timestamp, last_change=_told(newest))
-        await self._keep(watch)
-        self._remember(new)
+            watch = replace(watch, seen_until=newest.timestamp, last_change=_change_id(newest))
+        await self._save(watch)
+        self._cache(new)
         return watch
 
     async def _suspects(self, changes: Sequence[Change]) -> tuple[list[TupleKey], list[StoredTuple]]:
-        """The keys that may not be as the rows want them, and the tuples that are no key of ours and still there.
+        """Return (keys that may differ from the rows, existing tuples that are no keys of the gateway).
 
-        A key that changed once, to what the rows want now, is as they want it. One that changed several times is read,
-        because the order of the feed is not that of the writes.
+        A key that changed once, to the state that the rows require, is correct. A key that changed several times is
+        read, because the order of the feed is not the order of the writes.
         """
         stored = [(change, read_back(change.tuple_key)) for change in changes]
         times: dict[TupleKey, int] = {}
         for _, each in stored:
             if each.key is not None:
                 times[each.key] = times.get(each.key, 0) + 1
-        wants = await self._keeper.wants(list(times))
+        desired = await self._keeper.desired(list(times))
         suspects = [
             each.key
             for change, each in stored
-            if each.key is not None and not (times[each.key] == 1 and _as_wanted(change, each, wants))
+            if each.key is not None and not (times[each.key] == 1 and _as_wanted(change, each, desired))
         ]
-        strange = {(each.raw.user, each.raw.relation, each.raw.object): each for _, each in stored if each.key is None}
-        there: list[StoredTuple] = []
-        for user, relation, on in strange:
-            there += [read_back(found) async for found in self._client.read(user=user, relation=relation, object=on)]
-        return list(dict.fromkeys(suspects)), there
+        unmapped = {(each.raw.user, each.raw.relation, each.raw.object): each for _, each in stored if each.key is None}
+        present: list[StoredTuple] = []
+        for user, relation, on in unmapped:
+            present += [read_back(found) async for found in self._client.read(user=user, relation=relation, object=on)]
+        return list(dict.fromkeys(suspects)), present
 
-    def _remember(self, changes: Sequence[Change]) -> None:
-        """Not to judge again what the next looks will read again."""
-        self._judged.update((_told(change), change.timestamp) for change in changes)
+    def _cache(self, changes: Sequence[Change]) -> None:
+        """Cache the changes that were verified, because the next reads return them again."""
+        self._verified.update((_change_id(change), change.timestamp) for change in changes)
         if self._seen_until is not None:
             old = self._seen_until - 2 * self._overlap
-            self._judged = {told: at for told, at in self._judged.items() if at >= old}
+            self._verified = {change_id: at for change_id, at in self._verified.items() if at >= old}
 
-    async def _take(self) -> Watch | None:
+    async def _acquire_lease(self) -> Watch | None:
         async with self._database.transaction() as connection:
             return await drift.take_watch(connection, self._holder, seconds=self._lease)
 
-    async def _beat(self) -> None:
-        await self._take()
+    async def _renew_lease(self) -> None:
+        await self._acquire_lease()
 
-    async def _keep(self, watch: Watch) -> None:
+    async def _save(self, watch: Watch) -> None:
         async with self._database.transaction() as connection:
             await drift.keep_watch(connection, self._holder, watch)
         self._seen_until = watch.seen_until
 
-    async def _leave(self) -> None:
+    async def _release_lease(self) -> None:
         try:
             async with asyncio.timeout(1), self._database.transaction() as connection:
                 await drift.leave_watch(connection, self._holder)
@@ -209,15 +209,15 @@ class DriftWatch:
             _log.info("drift.watch_kept", reason=str(outage))
 
 
-def _as_wanted(change: Change, stored: StoredTuple, wants: dict[TupleKey, datetime | None]) -> bool:
+def _as_wanted(change: Change, stored: StoredTuple, desired: dict[TupleKey, datetime | None]) -> bool:
     if not change.written:
-        return stored.key not in wants
-    if stored.key is None or stored.key not in wants:
+        return stored.key not in desired
+    if stored.key is None or stored.key not in desired:
         return False
-    return stored.plain and stored.expires_at == wants[stored.key]
+    return stored.plain and stored.expires_at == desired[stored.key]
 
 
-def _told(change: Change) -> str:
-    """A change as text that names no other."""
+def _change_id(change: Change) -> str:
+    """Return a unique text for a change."""
     key = change.tuple_key
     return f"{change.timestamp.isoformat()} {change.operation} {key.user} {key.relation} {key.object}"

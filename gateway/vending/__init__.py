@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credentials that leave the gateway.
+"""Credential vending: sessions of a store that are confined to one location.
 
-Sessions of a store confined to one location, their floor, their cache and their names in the store's logs.
+Checks the minimum lifetime, caches the sessions, and names them for the store's logs.
 """

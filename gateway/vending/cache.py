@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cache vended credentials for half of their life. The key holds everything that could make two answers differ.
+"""Cache of vended credentials, each for half of its lifetime. The key contains everything on which the answer depends.
 
-Without the actor in the key, principals would share a credential: the store's logs could not distinguish them, and a
-revocation of one would not reach the other.
+Without the principal in the key, principals would share a credential: the store's logs could not distinguish them, and
+a revocation of one would not affect the other.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from gateway.scope.credential import TemporaryCredential
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 
-__all__ = ["CredentialCache", "RememberedCredentials", "VendKey", "uncached"]
+__all__ = ["CachedCredentials", "CredentialCache", "VendKey", "uncached"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendKey:
-    """Two requests may share a credential only when all of these are equal."""
+    """The cache key. Two requests share a credential only if all values are equal."""
 
     principal: str
     role: str | None
@@ -41,12 +41,12 @@ StillAllowed = Callable[[], Awaitable[None]]
 
 
 class CredentialCache(Protocol):
-    """Decides whether a credential that was made before can serve."""
+    """Returns cached credentials or new ones."""
 
     async def __call__(
         self, key: VendKey, make: Make, still_allowed: StillAllowed | None = None
     ) -> TemporaryCredential:
-        """The credential for `key`. `still_allowed` raises when the caller may not have one any more."""
+        """Return the credential for `key`. `still_allowed` raises if the caller has lost the right meanwhile."""
         ...
 
 
@@ -54,7 +54,7 @@ class CredentialObserver(Protocol):
     """Receives hits and misses, for metrics."""
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """So many credentials were at hand, and so many had to be made."""
+        """Record cache hits and misses of the cache named `memory`."""
         ...
 
 
@@ -69,16 +69,16 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class RememberedCredentials:
-    """Return a cached credential for an equal key while at least half of its life is left.
+class CachedCredentials:
+    """Returns a cached credential for an equal key while at least half of its lifetime is left.
 
-    The caller has been admitted for it now: only minting is saved, never a decision, and the use case audits each
-    credential. Requests for the same key wait for one another, so that a cluster's workers mint once.
+    The caller was admitted for this request: the cache saves minting, never a decision, and the use case audits each
+    credential. Concurrent requests for the same key wait for one, so that the workers of a cluster mint once.
     """
 
     def __init__(self, *, entries: int, observer: CredentialObserver, clock: Callable[[], datetime] = _now) -> None:
-        self._kept: LRUCache[VendKey, TemporaryCredential] = LRUCache(maxsize=entries)
-        self._turns: WeakValueDictionary[VendKey, asyncio.Lock] = WeakValueDictionary()
+        self._cached: LRUCache[VendKey, TemporaryCredential] = LRUCache(maxsize=entries)
+        self._locks: WeakValueDictionary[VendKey, asyncio.Lock] = WeakValueDictionary()
         self._observer = observer
         self._clock = clock
 
@@ -87,24 +87,24 @@ class RememberedCredentials:
     ) -> TemporaryCredential:
         """Return the credential for `key`. Raises the errors of `make` and `still_allowed`; then nothing is cached.
 
-        `still_allowed` runs after the wait: a caller that waited for another one's credential may have lost the right
-        meanwhile.
+        `still_allowed` runs after the wait: a caller that waited for the credential of another request may have lost
+        the right meanwhile.
         """
-        kept = self._usable(key)
-        if kept is None:
-            async with self._turns.setdefault(key, asyncio.Lock()):
+        cached = self._usable(key)
+        if cached is None:
+            async with self._locks.setdefault(key, asyncio.Lock()):
                 if still_allowed is not None:
                     await still_allowed()
-                kept = self._usable(key)
-                if kept is None:
+                cached = self._usable(key)
+                if cached is None:
                     self._observer.remembered("credentials", hits=0, misses=1)
-                    made = self._kept[key] = await make()
+                    made = self._cached[key] = await make()
                     return made
         self._observer.remembered("credentials", hits=1, misses=0)
-        return kept
+        return cached
 
     def _usable(self, key: VendKey) -> TemporaryCredential | None:
-        kept = self._kept.get(key)
-        if kept is None or kept.expires_at - self._clock() < timedelta(seconds=key.seconds / 2):
+        cached = self._cached.get(key)
+        if cached is None or cached.expires_at - self._clock() < timedelta(seconds=key.seconds / 2):
             return None
-        return kept
+        return cached

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why no temporary credential was made."""
+"""Errors of credential vending."""
 
 from gateway.iceberg.errors import CatalogError
 
 
 class BelowCredentialFloor(CatalogError, code=403):
-    """The allowed life is shorter than the shortest session of the store."""
+    """The allowed lifetime is shorter than the store's shortest session."""
 
 
 class LocationOutsideWarehouse(CatalogError, code=403):
-    """The table's location does not lie below the warehouse's base as the profile has it now."""
+    """The table's location is not below the current base location of the warehouse."""

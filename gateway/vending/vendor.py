@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vend one credential for one table's prefix, after location and authorization are settled.
+"""Vend a credential for one table's prefix, after location and authorization are settled.
 
-The caller holds the decision. The location is checked again against the warehouse as it is *now*, so that a table
-outside of a narrowed warehouse gets no credentials. Policy and life are settled before the store is called.
+The caller has the decision. The location is checked again against the *current* base of the warehouse, so that a table
+outside of a narrowed warehouse gets no credentials. Policy and lifetime are settled before the call of the store.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,12 +22,12 @@ from gateway.vending.session_name import SessionIdentity, session_name
 __all__ = ["FLOOR_SECONDS", "NoCredentials", "Vended", "Vendor"]
 
 FLOOR_SECONDS: Final = 900
-"""The shortest life that every store gives a session."""
+"""The minimum lifetime of a session that every store supports, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vended:
-    """Hold a credential and the details for the audit record; no field but `temporary` holds a secret.
+    """A credential and the details for the audit record. Only `temporary` contains secrets.
 
     `prefix` ends with a slash: clients match it as a plain string prefix.
     """
@@ -42,13 +42,13 @@ class Vended:
 
 @dataclass(frozen=True, slots=True)
 class NoCredentials:
-    """The warehouse hands out none; `reason` is for the audit record and the operator."""
+    """The warehouse vends no credentials. `reason` is for the audit record and the operator."""
 
     reason: str
 
 
 class Vendor:
-    """Makes `Vended` credentials by the stores' own sessions. `cache` decides whether a call may be saved."""
+    """Makes `Vended` credentials by the stores' sessions. `cache` may return an earlier one."""
 
     def __init__(self, clients: StorageClients, *, cache: CredentialCache = uncached) -> None:
         self._clients = clients
@@ -66,12 +66,12 @@ class Vendor:
         session: SessionIdentity,
         just_before: Callable[[], Awaitable[None]] | None = None,
     ) -> Vended | NoCredentials:
-        """Return a credential for every key below `location` that `level` allows, for at most `seconds`.
+        """Return a credential for every key below `location`, with the rights of `level`, for at most `seconds`.
 
-        `seconds` is the shortest of the limits of policies and grants; the profile's longest life shortens it further.
-        Raises `LocationOutsideWarehouse`, `BelowCredentialFloor`, `PolicyTooLarge` and `InvalidLocation` before the
-        store is called; then `ShortTermCredentialError`. `just_before` is awaited before a new credential is made, and
-        by requests that waited for it; its errors are raised.
+        `seconds` is the minimum of the limits of policies and grants; the profile's limit applies too. Raises
+        `LocationOutsideWarehouse`, `BelowCredentialFloor`, `PolicyTooLarge` and `InvalidLocation` before the call of
+        the store, and `ShortTermCredentialError` from it. `just_before` is awaited before a credential is made, and by
+        requests that waited for it; its errors are raised.
         """
         downscoping = profile.downscoping
         if isinstance(downscoping, NoVending):
@@ -130,10 +130,10 @@ class Vendor:
         seconds: int,
         purpose: str,
     ) -> Credential:
-        """Return a credential for the gateway's own work at one location (LG-LOC-24). It reaches nothing else.
+        """Return a credential for the gateway's own work at one location only (LG-LOC-24 in `docs/threats.md`).
 
-        If the store makes no sessions it is the warehouse's own. `purpose` is part of the session's name. Raises the
-        errors of `vend`.
+        If the store has no sessions, it is the warehouse's own credential. `purpose` is part of the session's name.
+        Raises the errors of `vend`.
         """
         vended = await self.vend(
             profile=profile,

@@ -65,9 +65,9 @@ def start_failures() -> tuple[type[Exception], ...]:
     from gateway.db.servers import RestoredDatabase
     from gateway.fga.model import ModelNotReady
     from gateway.iceberg.errors import CatalogError
-    from gateway.tasks.reconcile import NothingToGoBy
+    from gateway.tasks.reconcile import EmptyStore
     from gateway.tls import CertificatesUnusable
 
     outages = (AuditUnavailable, CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable)
-    refusals = (CatalogError, CertificatesUnusable, ModelNotReady, NothingToGoBy, RestoredDatabase, SchemaMismatch)
+    refusals = (CatalogError, CertificatesUnusable, ModelNotReady, EmptyStore, RestoredDatabase, SchemaMismatch)
     return (*refusals, *outages)

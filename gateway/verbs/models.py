@@ -75,7 +75,7 @@ def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int
             for what, changes in (("may now", compared.gained), ("may no longer", compared.lost)):
                 for change in changes:
                     click.echo(f"{what}: {change}")
-            click.echo(f"{compared.asked} questions: {len(compared.gained)} gained, {len(compared.lost)} lost")
+            click.echo(f"{compared.checked} questions: {len(compared.gained)} gained, {len(compared.lost)} lost")
             if dry_run:
                 return f"{chosen} does not serve: this was a dry run"
             return f"{await models.migrate(by=by or operator(), target=chosen)} serves"

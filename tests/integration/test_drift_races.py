@@ -20,7 +20,7 @@ from gateway.db.outbox import Pending
 from gateway.db.resolver import DatabaseResolver
 from gateway.fga.relationships import to_wire
 from gateway.tasks import drift
-from gateway.tasks.drift import DriftKeeper, a_run
+from gateway.tasks.drift import DriftKeeper, new_run_id
 from gateway.tasks.drift_findings import External, Finding, Kind, Mended
 from tests.access.world import House
 from tests.integration import test_delivery
@@ -126,7 +126,7 @@ async def test_a_grant_that_is_given_while_somebody_looks_is_not_missing(
     counted = Counted()
     where, after = STEPS[step]
     between.at(where, lambda: rig.give(SELECT, rig.rows.ann, "warehouse"), after=after)
-    assert await keeper(rig, counted).judge([key_of(rig)]) == []
+    assert await keeper(rig, counted).verify([key_of(rig)]) == []
     assert (between.happened, counted.found) == (True, 0)
     await rig.delivery.deliver(between.made)
     await rig.agree()
@@ -142,7 +142,7 @@ async def test_a_grant_that_is_taken_while_somebody_looks_is_not_unwanted(
     counted = Counted()
     where, after = STEPS[step]
     between.at(where, lambda: rig.take(SELECT, rig.rows.ann, "warehouse"), after=after)
-    assert await keeper(rig, counted).judge([key_of(rig)]) == []
+    assert await keeper(rig, counted).verify([key_of(rig)]) == []
     assert (between.happened, counted.found) == (True, 0)
     await rig.delivery.deliver(between.made)
     await rig.agree()
@@ -154,9 +154,9 @@ async def test_who_looks_finds_what_is_wrong_when_nobody_changes_anything(rig: R
     counted = Counted()
     until = in_hours(1) if ends else None
     await rig.client.write([to_wire(key_of(rig), expires_at=until)])
-    (found,) = await keeper(rig, counted).judge([key_of(rig)])
+    (found,) = await keeper(rig, counted).verify([key_of(rig)])
     assert (found.kind, counted.found) == (Kind.UNWANTED, 1)
-    assert await keeper(rig, counted, adopt=True).repair([found], task="watch_drift", run=a_run()) == _done(
+    assert await keeper(rig, counted, adopt=True).repair([found], task="watch_drift", run=new_run_id()) == _done(
         Mended.ADOPTED
     )
     await rig.agree()
@@ -172,7 +172,7 @@ def _done(action: Mended) -> dict[Mended, int]:
 
 
 async def _found(rig: Rig, keeper: DriftKeeper) -> Finding:
-    (found,) = await keeper.judge([key_of(rig)])
+    (found,) = await keeper.verify([key_of(rig)])
     return found
 
 
@@ -195,7 +195,7 @@ async def test_what_was_taken_away_since_it_was_found_is_not_adopted(
         between.made += await given_and_taken()
     else:
         between.at((DriftKeeper, "_read"), given_and_taken, after=step.startswith("after"))
-    assert await adopting.repair([found], task="watch_drift", run=a_run()) == _done(Mended.REMOVED)
+    assert await adopting.repair([found], task="watch_drift", run=new_run_id()) == _done(Mended.REMOVED)
     assert between.happened
     await deliver_all(rig)
     assert await rig.of(rig.rows.ann) == {}
@@ -216,7 +216,7 @@ async def test_a_grant_given_anew_since_it_was_found_missing_is_not_taken_away(
     given = await rig.give(SELECT, rig.rows.ann, "warehouse", by="oidc~another")
     if delivered:
         await rig.delivery.deliver(given)
-    assert await restored.repair([found], task="reconcile_tuples", run=a_run()) == _done(Mended.WRITTEN)
+    assert await restored.repair([found], task="reconcile_tuples", run=new_run_id()) == _done(Mended.WRITTEN)
     await deliver_all(rig)
     assert ("select", "warehouse") in await rig.of(rig.rows.ann)
     await rig.agree()
@@ -227,7 +227,7 @@ async def test_a_grant_that_openfga_lost_is_taken_away_where_that_is_asked_for(r
     await rig.client.write(deletes=[to_wire(key_of(rig))])
     restored = keeper(rig, Counted(), revoke_lost=True)
     found = await _found(rig, restored)
-    assert await restored.repair([found], task="reconcile_tuples", run=a_run()) == _done(Mended.REVOKED)
+    assert await restored.repair([found], task="reconcile_tuples", run=new_run_id()) == _done(Mended.REVOKED)
     assert await rig.of(rig.rows.ann) == {}
     await rig.agree()
 
@@ -241,7 +241,7 @@ async def test_a_grant_prolonged_since_it_was_found_shorter_keeps_its_end(rig: R
     found = await _found(rig, restored)
     assert found.kind is Kind.OTHER_CONDITION
     await rig.give(SELECT, rig.rows.ann, "warehouse", until=in_hours(3))
-    assert await restored.repair([found], task="reconcile_tuples", run=a_run()) == _done(Mended.WRITTEN)
+    assert await restored.repair([found], task="reconcile_tuples", run=new_run_id()) == _done(Mended.WRITTEN)
     await deliver_all(rig)
     await rig.agree()
 

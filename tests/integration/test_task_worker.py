@@ -265,7 +265,7 @@ async def test_a_handler_ends_as_soon_as_another_worker_has_its_task(place: Plac
 
 
 async def test_a_process_that_ends_gives_its_tasks_back_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.tasks.worker._GOODBYE_SECONDS", 60.0)  # on a machine that stands still at times
+    monkeypatch.setattr("gateway.tasks.worker._SHUTDOWN_SECONDS", 60.0)  # on a machine that stands still at times
     begun = asyncio.Event()
 
     async def endless(task: Task) -> None:
@@ -311,7 +311,7 @@ async def test_lost_connections_keep_no_task_from_its_end(place: Place) -> None:
 
 async def test_every_project_cleans_up_once_however_many_processes_see_to_it(place: Place) -> None:
     async def see_to_it() -> None:
-        await place.worker({}).keep_books()
+        await place.worker({}).maintain()
 
     await asyncio.gather(*(see_to_it() for _ in range(8)))
     [first] = await place.sql("select * from tasks where queue = 'task_log_cleanup'")

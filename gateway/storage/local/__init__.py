@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories of the gateway's own machine, for development.
+"""Local directories on the gateway's machine as storage, for development.
 
 No credential confines a client to a table: clients open the directory themselves, with the rights of their operating
-system's user. The operator allows such warehouses, and names the directories, by a setting.
+system user. A setting of the operator allows such warehouses and lists the directories.
 """

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files below the directories that the operator lists.
 
-Clients of a local warehouse write into its directory by themselves, so everything in it is hostile: a symbolic link
-put there would lead the gateway, with its own rights, to the files of another warehouse or of the system. So every path
-is opened from the root of the file system, one directory at a time, and no step follows a link. What was opened stays
-what it was, whatever is renamed meanwhile. A file with a second name (a hard link) and what is no regular file are not
-read.
+Clients of a local warehouse write into its directory directly, so its contents are untrusted. A symbolic link there
+would lead the gateway, with its own rights, to files of another warehouse or of the system. So every path is opened
+from the root of the file system, one directory at a time, without following links. An opened directory stays the same,
+even if it is renamed meanwhile. Files with hard links and special files are not read.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from gateway.storage.provider import ClientOptions, StorageClient
 __all__ = ["LocalFiles", "open_client"]
 
 MAX_DEPTH: Final = 100
-"""Directories below the one that is listed. A listing that finds more fails, and a purge with it."""
+"""The maximum depth of directories below the listed one. A deeper tree makes the listing, and a purge, fail."""
 
 _CHUNK: Final = 1024 * 1024
 _ATTEMPTS: Final = 5
@@ -50,28 +49,28 @@ Result = TypeVar("Result")
 
 
 def open_client(options: ClientOptions) -> StorageClient:
-    """Open the client. It makes no sessions and holds nothing that needs closing."""
+    """Open the client. It has no sessions and nothing to close."""
     files = LocalFiles(options.rules, total_seconds=options.total_seconds)
     return StorageClient(files=files, sessions=None, close=lambda: None)
 
 
 class LocalFiles:
-    """`FileClient` on the gateway's own machine. No call takes more than `total_seconds` of its caller's time."""
+    """`FileClient` for the gateway's machine. Each call returns within `total_seconds`."""
 
     def __init__(self, rules: StorageRules, *, total_seconds: float) -> None:
         self._rules = rules
         self._total_seconds = total_seconds
 
     async def put(self, profile: StorageProfile, credential: Credential, key: str, data: bytes) -> None:
-        """Write a file that is not there yet, and the directories that lead to it. Raises FileExists."""
+        """Write a new file, and create missing directories above it. Raises FileExists."""
         await self._calling(profile, credential, lambda listed: _put(_segments(key), data, listed))
 
     async def get(self, profile: StorageProfile, credential: Credential, key: str, max_bytes: int) -> bytes:
-        """The whole file; `FileMissing`, or `FileTooLarge` as soon as more than `max_bytes` are seen."""
+        """Return the whole file. Raises `FileMissing`, and `FileTooLarge` as soon as more than `max_bytes` are read."""
         return await self._calling(profile, credential, lambda _: _get(_segments(key), max_bytes))
 
     async def delete(self, profile: StorageProfile, credential: Credential, keys: Sequence[str]) -> None:
-        """Delete the files, and the directories below the warehouse's own that they leave empty."""
+        """Delete the files, and the directories that become empty below the warehouse's own."""
         base = len(profile.base_location().segments)
         paths = [_segments(key) for key in keys]
 
@@ -82,14 +81,14 @@ class LocalFiles:
         await self._calling(profile, credential, delete)
 
     async def list(self, profile: StorageProfile, credential: Credential, prefix: str, limit: int) -> list[str]:
-        """At most `limit` keys below the directory `prefix`; links are files here, and are not followed."""
+        """Return at most `limit` keys below the directory `prefix`. Links are listed as files and not followed."""
         top = _segments(prefix.removesuffix("/"))
         return await self._calling(profile, credential, lambda _: _list(top, limit))
 
     async def _calling(self, profile: StorageProfile, credential: Credential, call: Callable[[int], Result]) -> Result:
-        """Judge the profile by the operator's rules of now, run `call` in a thread, and translate what it raises.
+        """Check the profile by the operator's current rules, run `call` in a thread, and translate its errors.
 
-        `call` receives how many directories of each path are those that the operator lists, which are never made.
+        `call` receives the number of leading directories of each path that are the operator's. These are never created.
         """
         if not isinstance(profile, LocalProfile) or not isinstance(credential, LocalAccess):
             raise TypeError(f"a {type(credential).__name__} for a {type(profile).__name__} opens no local file")
@@ -121,14 +120,14 @@ class LocalFiles:
 
 
 def _listed(profile: LocalProfile, rules: StorageRules) -> tuple[str, ...]:
-    """Return the path of the directory that the operator lists and that the warehouse lies in."""
+    """Return the path of the listed directory that contains the warehouse."""
     base = profile.base_location()
-    around = [each for each in map(directory_location, rules.directories or ()) if each.contains(base)]
-    return max((each.segments for each in around), key=len, default=base.segments)
+    containing = [each for each in map(directory_location, rules.directories or ()) if each.contains(base)]
+    return max((each.segments for each in containing), key=len, default=base.segments)
 
 
 def _require_there(listed: tuple[str, ...]) -> None:
-    """Raise StorageUnavailable when the operator's directory is missing: what lies in it is not deleted, but away."""
+    """Raise StorageUnavailable if the operator's directory is missing: its files are unavailable, not deleted."""
     try:
         with _opened(listed):
             return
@@ -137,7 +136,7 @@ def _require_there(listed: tuple[str, ...]) -> None:
 
 
 def _segments(key: str) -> tuple[str, ...]:
-    """Take a key apart. Keys from listings may be no valid locations, and must lead nowhere else all the same."""
+    """Split a key into segments. Keys from listings may be invalid locations, but must not leave their directory."""
     segments = tuple(key.split("/"))
     if any(segment in {"", ".", ".."} or "\0" in segment for segment in segments):
         raise StorageDenied("A local path must be written without empty segments, '.' and '..'")
@@ -146,9 +145,9 @@ def _segments(key: str) -> tuple[str, ...]:
 
 @contextmanager
 def _opened(path: Sequence[str], *, existing: int | None = None) -> Iterator[int]:
-    """Open a directory from the root of the file system. Raises OSError (ENOTDIR, ELOOP) for a link on the way.
+    """Open a directory from the root of the file system. Raises OSError (ENOTDIR, ELOOP) for a link in the path.
 
-    With `existing`, directories behind so many of the path are made where they are missing.
+    With `existing`, missing directories after that many segments of the path are created.
     """
     with ExitStack() as stack:
 
@@ -156,19 +155,19 @@ def _opened(path: Sequence[str], *, existing: int | None = None) -> Iterator[int
             stack.callback(os.close, descriptor)
             return descriptor
 
-        here = keep(os.open("/", _STEP))
+        current = keep(os.open("/", _STEP))
         for depth, segment in enumerate(path):
             if existing is not None and depth >= existing:
                 with suppress(FileExistsError):
-                    os.mkdir(segment, dir_fd=here)
-            here = keep(os.open(segment, _STEP, dir_fd=here))
-        yield here
+                    os.mkdir(segment, dir_fd=current)
+            current = keep(os.open(segment, _STEP, dir_fd=current))
+        yield current
 
 
 def _put(path: tuple[str, ...], data: bytes, listed: int) -> None:
     *folder, name = path
     for _ in range(_ATTEMPTS):
-        # A deletion that finds a directory empty may take it away between its making and its use.
+        # A concurrent deletion may remove the empty directory before it is used.
         with suppress(FileNotFoundError), _opened(folder, existing=listed) as directory:
             return _write(directory, name, data)
     raise StorageUnavailable("The directories of a local file were removed while it was written")
@@ -202,11 +201,11 @@ def _get(path: tuple[str, ...], max_bytes: int) -> bytes:
 
 def _read(descriptor: int, max_bytes: int) -> bytes:
     parts: list[bytes] = []
-    left = max_bytes
-    # Counted as they come: a client may be writing.
-    while part := os.read(descriptor, min(left + 1, _CHUNK)):
-        left -= len(part)
-        if left < 0:
+    remaining = max_bytes
+    # The bytes are counted, because a client may be writing to the file.
+    while part := os.read(descriptor, min(remaining + 1, _CHUNK)):
+        remaining -= len(part)
+        if remaining < 0:
             raise FileTooLarge(f"The file has more than {max_bytes} bytes")
         parts.append(part)
     return b"".join(parts)
@@ -244,7 +243,7 @@ def _list(top: tuple[str, ...], limit: int) -> list[str]:
 
 
 def _entries(folder: tuple[str, ...]) -> list[tuple[str, bool]]:
-    """Return (name, whether it is a directory) of what lies in a directory; nothing for one that is not there."""
+    """Return (name, True for a directory) of each entry of a directory. Empty if it does not exist."""
     with suppress(FileNotFoundError), _opened(folder) as directory:
         descriptor = os.open(".", _SCAN, dir_fd=directory)
         try:

@@ -17,7 +17,7 @@ from gateway.storage.provider import ClientOptions, Provider, StorageClient
 
 __all__ = ["LOCAL", "SCHEME", "LocalAccess", "LocalProfile", "decode_local_profile", "directory_location"]
 
-MAX_PATH_BYTES: Final = 3072  # of the 4,096 that Linux takes: the names of files come on top
+MAX_PATH_BYTES: Final = 3072  # of the 4,096 that Linux allows: file names are appended
 
 _SETTING: Final = "LAKEGATE__STORAGE_LOCAL_DIRECTORIES"
 
@@ -45,23 +45,23 @@ def directory_location(directory: str) -> Location:
 
 
 class LocalAccess(msgspec.Struct, frozen=True):
-    """The gateway's own rights on the files of its machine; there is nothing to keep secret."""
+    """The gateway's own access to the files of its machine. It has no secret."""
 
     provider: ClassVar[str] = "local"
 
     @property
     def digest(self) -> str:
-        """The same for every warehouse: there is only one such access."""
+        """A constant: there is only one such access for all warehouses."""
         return "local"
 
 
 class LocalProfile(
     msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="local"
 ):
-    """A warehouse in a directory of the gateway's machine. `directory` is an absolute path without a slash at the end.
+    """A warehouse in a directory of the gateway's machine. `directory` is an absolute path without a trailing slash.
 
-    Construction raises `InvalidLocation` for a path that is not written canonically. Whether the operator allows it is
-    judged by `check`, and again with every access, where symbolic links are refused as well (`client.py`).
+    Construction raises `InvalidLocation` for a path that is not canonical. `check` applies the operator's rules, and
+    every access repeats it and refuses symbolic links (`client.py`).
     """
 
     provider: ClassVar[str] = "local"
@@ -80,12 +80,12 @@ class LocalProfile(
 
     @property
     def escapes_known(self) -> bool:
-        """True: no policy gives a character another meaning than its own."""
+        """True: no policy gives a character a special meaning."""
         return True
 
     @property
     def downscoping(self) -> NoVending:
-        """None: an operating system confines its users, not the gateway."""
+        """`NoVending`: the operating system restricts its users; the gateway cannot confine clients."""
         return NoVending(
             reason="a local warehouse hands out no credentials: its clients open its directory themselves",
             skipped="local files have no credentials: clients open the warehouse's directory themselves",
@@ -93,15 +93,15 @@ class LocalProfile(
 
     @property
     def own_access(self) -> LocalAccess:
-        """The rights of the gateway's process."""
+        """The access of the gateway's process."""
         return LocalAccess()
 
     def base_location(self) -> Location:
-        """The directory."""
+        """Return the directory."""
         return directory_location(self.directory)
 
     def parse_location(self, text: str) -> Location:
-        """Read `file:///path` or `file:/path`, strictly below the directory. Raises InvalidLocation."""
+        """Parse `file:///path` or `file:/path`, strictly below the directory. Raises InvalidLocation."""
         location = SCHEME.parse(text, escapes_known=True)
         base = self.base_location()
         if not base.contains(location, strict=True):
@@ -109,9 +109,9 @@ class LocalProfile(
         return location
 
     def check(self, rules: StorageRules) -> None:
-        """Raise InvalidStorageProfile unless the directory lies below one that the rules list, by how both are written.
+        """Raise InvalidStorageProfile unless the directory is below a listed one, comparing the texts of the paths.
 
-        Raises StorageTypeNotSupported where none is listed.
+        Raises StorageTypeNotSupported if none is listed.
         """
         if rules.directories is None:
             return
@@ -124,19 +124,19 @@ class LocalProfile(
             )
 
     def moved(self, new: StorageProfile) -> list[str]:
-        """Return `directory` when it differs in `new`."""
+        """Return `directory` if it differs in `new`."""
         if not isinstance(new, LocalProfile):
             return ["type"]
         return [] if self.directory == new.directory else ["directory"]
 
     def endpoints(self) -> dict[str, str]:
-        """None: no server is behind a directory."""
+        """Return nothing: a directory has no endpoint."""
         return {}
 
     def client_properties(
         self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
     ) -> dict[str, str]:
-        """None: the scheme of a location tells clients all they need."""
+        """Return nothing: a location's scheme is all that clients need."""
         return {}
 
 
@@ -149,9 +149,9 @@ def _require_allowed(rules: StorageRules) -> None:
 
 
 def decode_local_profile(fields: dict[str, Any], rules: StorageRules) -> LocalProfile:
-    """Read `{"type":"local",…}`. One slash at the end of the directory is dropped.
+    """Decode `{"type":"local",…}`. One trailing slash of the directory is dropped.
 
-    Raises `StorageTypeNotSupported` where the operator allows no such warehouse, `InvalidStorageProfile` and
+    Raises `StorageTypeNotSupported` if the operator allows no such warehouses, `InvalidStorageProfile` and
     `InvalidLocation`.
     """
     if isinstance(fields.get("directory"), str):

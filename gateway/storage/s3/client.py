@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of S3 stores: files by the object store library, sessions by STS."""
+"""The client of S3 stores: files with the object store library, sessions with STS."""
 
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.endpoint import DEFAULT_RULES
@@ -25,7 +25,7 @@ class S3Sessions:
     async def make(
         self, *, profile: StorageProfile, credential: Credential, policy: str, session_name: str, seconds: int
     ) -> TemporaryCredential:
-        """A session of the profile's STS role that can do what `policy` allows, for `seconds` (900 to 43,200)."""
+        """Return a session of the profile's STS role with the rights of `policy`, for `seconds` (900 to 43,200)."""
         own = s3_credential(credential)
         if not isinstance(own, S3Credential):
             raise TypeError("a temporary credential makes no sessions")
@@ -34,7 +34,7 @@ class S3Sessions:
         )
 
     async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
-        """Raise StorageCheckFailed when the credential can assume the role again, without a session policy."""
+        """Raise StorageCheckFailed if the credential can assume the role again without a session policy."""
         session = s3_credential(temporary)
         if not isinstance(session, S3TemporaryCredential):
             raise TypeError("only a temporary credential has a policy to get rid of")
@@ -46,7 +46,7 @@ class S3Sessions:
 
 
 def open_client(options: ClientOptions) -> StorageClient:
-    """Open the client. Without a `route` it connects to public addresses alone, and to no STS but AWS's own."""
+    """Open the client. Without a `route` it connects only to public addresses, and only to AWS's own STS."""
     sts = Sts(
         system_identities=options.rules.system_identities,
         on_latency=options.on_session,

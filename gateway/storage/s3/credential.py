@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3 credentials as clients send them and as they are kept encrypted, and the temporary ones made from them.
+"""S3 credentials in the form of requests and of encrypted storage, and the temporary ones made from them.
 
-No `repr` of these shows a secret: they end up in tracebacks, logs and assertion messages.
+Their `repr` shows no secret, because it appears in tracebacks, logs and assertion messages.
 """
 
 import hashlib
@@ -28,8 +28,8 @@ __all__ = [
 _ALIASES = {"aws-access-key-id": "access-key-id", "aws-secret-access-key": "secret-access-key"}
 
 
-class _Quiet:
-    """Prints only what is named as harmless."""
+class _Redacted:
+    """A mixin whose `repr` shows only the fields in `_shown`."""
 
     __slots__ = ()
     provider: ClassVar[str] = "s3"
@@ -44,7 +44,7 @@ class _Quiet:
 
 
 class S3AccessKey(
-    _Quiet,
+    _Redacted,
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -53,7 +53,7 @@ class S3AccessKey(
     tag_field="credential-type",
     tag="access-key",
 ):
-    """A static key pair; `external_id` is sent with AssumeRole."""
+    """A static key pair. `external_id` is sent with AssumeRole."""
 
     _shown: ClassVar[tuple[str, ...]] = ("access_key_id",)
 
@@ -71,12 +71,12 @@ class S3AccessKey(
 
     @property
     def digest(self) -> str:
-        """Names this credential in caches without holding it."""
+        """A cache key for this credential, without its secret."""
         return _digest("access-key", self.access_key_id, self.secret_access_key, self.external_id or "")
 
 
 class S3SystemIdentity(
-    _Quiet,
+    _Redacted,
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -85,7 +85,7 @@ class S3SystemIdentity(
     tag_field="credential-type",
     tag="aws-system-identity",
 ):
-    """The gateway's own cloud identity (instance role, web identity); has to be switched on by the operator."""
+    """The gateway's own cloud identity (instance role, web identity). The operator must enable it."""
 
     _shown: ClassVar[tuple[str, ...]] = ()
 
@@ -96,15 +96,15 @@ class S3SystemIdentity(
 
     @property
     def digest(self) -> str:
-        """Names this credential in caches."""
+        """A cache key for this credential."""
         return _digest("system-identity", self.external_id or "")
 
 
 S3Credential = S3AccessKey | S3SystemIdentity
 
 
-class S3TemporaryCredential(_Quiet, msgspec.Struct, frozen=True, kw_only=True):
-    """What AssumeRole answers. `expires_at` is aware and in UTC."""
+class S3TemporaryCredential(_Redacted, msgspec.Struct, frozen=True, kw_only=True):
+    """The credential in AssumeRole's answer. `expires_at` is timezone-aware, in UTC."""
 
     _shown: ClassVar[tuple[str, ...]] = ("access_key_id", "expires_at")
 
@@ -115,7 +115,7 @@ class S3TemporaryCredential(_Quiet, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Names this credential in caches without holding it."""
+        """A cache key for this credential, without its secret."""
         return _digest("temporary", self.access_key_id, self.secret_access_key, self.session_token)
 
 
@@ -123,22 +123,22 @@ AnyS3Credential = S3Credential | S3TemporaryCredential
 
 
 def s3_credential(credential: Credential) -> AnyS3Credential:
-    """Return the credential as one of this provider. Raises TypeError for that of another."""
+    """Return the credential with its S3 type. Raises TypeError for one of another provider."""
     if not isinstance(credential, AnyS3Credential):
         raise TypeError(f"a {type(credential).__name__} is no credential of an S3 store")
     return credential
 
 
 def decode_s3_credential(fields: dict[str, Any], rules: StorageRules) -> S3Credential:
-    """Read `{"credential-type":…}`; the field names of older guides (`aws-access-key-id`) are taken too.
+    """Decode `{"credential-type":…}`; the aliases `aws-access-key-id` and `aws-secret-access-key` are accepted too.
 
-    Raises `InvalidStorageCredential`, whose message never holds a value, `StorageTypeNotSupported`, and
-    `BadRequestException` for a system identity where `rules` allow none.
+    Raises `InvalidStorageCredential`, whose message never contains a value, `StorageTypeNotSupported`, and
+    `BadRequestException` for a system identity that `rules` do not allow.
     """
-    way = fields.get("credential-type")
-    if way in ("cloudflare-r2", "aliyun-oss"):
+    kind = fields.get("credential-type")
+    if kind in ("cloudflare-r2", "aliyun-oss"):
         raise StorageTypeNotSupported(
-            f"Storage credential-type {way!r} is not supported yet: supported are access-key and aws-system-identity"
+            f"Storage credential-type {kind!r} is not supported yet: supported are access-key and aws-system-identity"
         )
     for alias, name in _ALIASES.items():
         if alias in fields:
@@ -157,7 +157,7 @@ def decode_s3_credential(fields: dict[str, Any], rules: StorageRules) -> S3Crede
 
 
 def _without_values(message: str) -> str:
-    """msgspec quotes unknown tags and field names, which for a misplaced secret would be the secret."""
+    """Remove values from a msgspec message: it quotes unknown tags and field names, which may be a misplaced secret."""
     text, _, where = message.partition(" - at ")
     if text.startswith("Object contains unknown field"):
         text = "it has a field that is not known; known are access-key-id, secret-access-key and external-id"

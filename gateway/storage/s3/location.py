@@ -12,15 +12,15 @@ __all__ = ["SCHEME", "check_bucket"]
 MAX_KEY_BYTES: Final = 1024  # S3 user guide, "Creating object key names"
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _IPV4_LIKE: Final = re.compile(r"[0-9]+(\.[0-9]+){3}", re.ASCII)
-# Suffixes AWS reserves for names that are not plain buckets: their policies need other ARNs or other actions than ours.
+# Suffixes that AWS reserves for other kinds of buckets, whose policies need other ARNs or actions.
 _RESERVED_SUFFIXES: Final = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
 _RESERVED_PREFIXES: Final = ("xn--", "sthree-", "amzn-s3-demo-")
 
 
 def check_bucket(name: str) -> None:
-    """Refuse what is no plain S3 bucket name (S3 user guide, "General purpose bucket naming rules").
+    """Refuse a name that is no general purpose bucket name (S3 user guide, "General purpose bucket naming rules").
 
-    Raises `InvalidLocation`, which says the rule that was broken.
+    Raises `InvalidLocation` with the violated rule.
     """
     if "@" in name or ":" in name:
         raise InvalidLocation(f"Bucket {shown(name)} must be a plain name, without user, password or port")

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3 storage profiles: where a warehouse keeps its files and how its credentials are made.
+"""S3 storage profiles: the location of a warehouse's files and the settings of its credentials.
 
-Unknown fields are refused: a misspelled `key-prefix` that is silently ignored would put a warehouse at the root of
-its bucket.
+Unknown fields are refused: ignoring a misspelled `key-prefix` would put a warehouse at the root of its bucket.
 """
 
 import re
@@ -26,7 +25,7 @@ from gateway.storage.s3.session_policy import build_session_policy
 
 __all__ = ["S3", "Flavor", "S3Profile", "SigningUrlStyle", "decode_s3_profile", "s3_profile"]
 
-MAX_KEY_PREFIX: Final = 896  # leaves 128 of the 1,024 bytes of a key for what lies below
+MAX_KEY_PREFIX: Final = 896  # leaves 128 of the 1,024 bytes of a key for the names below
 MIN_TOKEN_SECONDS: Final = 900  # STS API reference, AssumeRole, parameter DurationSeconds
 MAX_TOKEN_SECONDS: Final = 43200
 MAX_SESSION_TAGS: Final = 50  # STS API reference, AssumeRole, parameter Tags
@@ -42,14 +41,14 @@ _PARTITIONS: Final = (("cn-", "aws-cn"), ("us-gov-", "aws-us-gov"), ("us-iso-", 
 
 
 class Flavor(StrEnum):
-    """Whose S3 it is: `aws` knows escapes and variables in policies, an `s3-compat` store is not trusted to."""
+    """The kind of store: `aws` supports escapes and variables in policies; an `s3-compat` store may not."""
 
     AWS = "aws"
     S3_COMPAT = "s3-compat"
 
 
 class SigningUrlStyle(StrEnum):
-    """How a URL to be signed names its bucket."""
+    """The form in which a URL to sign contains the bucket."""
 
     AUTO = "auto"
     PATH = "path"
@@ -59,10 +58,11 @@ class SigningUrlStyle(StrEnum):
 class S3Profile(
     msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="s3"
 ):
-    """A warehouse on S3 or a compatible store. Seconds are whole seconds; `key_prefix` has neither end's slash.
+    """A warehouse on S3 or a compatible store. Durations are whole seconds. `key_prefix` has no leading or trailing
+    slash.
 
-    Construction checks every field against the others and raises `InvalidStorageProfile`; what an endpoint may lead
-    to is checked by `decode_s3_profile`, which knows the operator's rules.
+    Construction checks the fields and raises `InvalidStorageProfile`. `decode_s3_profile` checks the endpoints by the
+    operator's rules.
     """
 
     provider: ClassVar[str] = "s3"
@@ -100,7 +100,7 @@ class S3Profile(
 
     @property
     def escapes_known(self) -> bool:
-        """Whether the store takes `${*}`, `${?}`, `${$}` in a policy as the literal characters."""
+        """True if the store reads `${*}`, `${?}` and `${$}` in a policy as the literal characters."""
         return self.flavor is Flavor.AWS and self.endpoint is None
 
     @property
@@ -114,17 +114,17 @@ class S3Profile(
 
     @property
     def scheme_alternatives(self) -> tuple[str, ...]:
-        """The schemes a client may write in a location of this warehouse."""
+        """The schemes that a client may use in a location of this warehouse."""
         return ("s3", "s3a", "s3n") if self.allow_alternative_protocols else ("s3",)
 
     @property
     def session_role_arn(self) -> str | None:
-        """The role that vended credentials are sessions of."""
+        """The role whose sessions are vended."""
         return self.sts_role_arn or self.assume_role_arn
 
     @property
     def downscoping(self) -> Downscoping | NoVending:
-        """Sessions of AssumeRole with an inline session policy, or none when `sts-enabled` is false."""
+        """Sessions of AssumeRole with an inline session policy, or no vending if `sts-enabled` is false."""
         if not self.sts_enabled:
             return NoVending(
                 reason="sts-enabled is false in the storage profile",
@@ -140,17 +140,17 @@ class S3Profile(
 
     @property
     def own_access(self) -> None:
-        """None: the gateway reaches a bucket by a stored credential alone."""
+        """None: the gateway accesses a bucket with a stored credential only."""
         return None
 
     def base_location(self) -> BaseLocation:
-        """The place below which everything of the warehouse lies; a `Location` when there is a key prefix."""
+        """Return the location that contains the whole warehouse; a `Location` if there is a key prefix."""
         if self.key_prefix is None:
             return BaseLocation(SCHEME, self.bucket, ())
         return Location(SCHEME, self.bucket, tuple(self.key_prefix.split("/")))
 
     def parse_location(self, text: str) -> Location:
-        """Read a location a client gave: right scheme, strictly below the base. Raises `InvalidLocation`."""
+        """Parse a client's location: with an allowed scheme, strictly below the base. Raises `InvalidLocation`."""
         scheme = text.partition("://")[0].lower()
         if scheme not in self.scheme_alternatives:
             raise InvalidLocation(
@@ -164,34 +164,35 @@ class S3Profile(
         return location
 
     def check(self, rules: StorageRules) -> None:
-        """Judge the endpoints as they are written. Names are judged when they are connected to."""
+        """Check the endpoints as written. Addresses of host names are checked when a connection is made."""
         for field, url in (("endpoint", self.endpoint), ("sts-endpoint", self.sts_endpoint)):
             if url is not None:
                 check_endpoint(url, field, rules.endpoints)
 
     def moved(self, new: StorageProfile) -> list[str]:
-        """Return which of bucket, key prefix and region differ in `new`."""
+        """Return those of bucket, key prefix and region that differ in `new`."""
         if not isinstance(new, S3Profile):
             return ["type"]
         compared = (
             ("bucket", self.bucket, new.bucket),
             ("key-prefix", self.key_prefix, new.key_prefix),
-            # With an endpoint of its own, the region is only a word in the signature.
+            # With a custom endpoint, the region is only part of the signature.
             ("region", self.region, new.region if new.endpoint is None else self.region),
         )
         return [field for field, before, after in compared if before != after]
 
     def endpoints(self) -> dict[str, str]:
-        """Return the endpoints of store and STS, without those that are AWS's own."""
+        """Return the custom endpoints of the store and STS, without AWS's own."""
         named = {"endpoint": self.endpoint, "sts_endpoint": self.sts_endpoint}
         return {name: value for name, value in named.items() if value is not None}
 
     def client_properties(
         self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
     ) -> dict[str, str]:
-        """Region, endpoint, path style always; keys, expiry (milliseconds since 1970), refresh only with `temporary`.
+        """Return region, endpoint and path style. With `temporary` also keys, expiry (milliseconds since 1970) and
+        refresh.
 
-        One dictionary serves Java, PyIceberg and DuckDB, which look for the same things under different names.
+        Java, PyIceberg and DuckDB read the same values under different names; all are included.
         """
         properties = {
             "s3.region": self.region,  # PyIceberg
@@ -200,8 +201,8 @@ class S3Profile(
         }
         if self.endpoint is not None:
             properties["s3.endpoint"] = self.endpoint
-        # Without this a client resolves the bucket as a host name, which no store on an IP address or plain name
-        # answers to.
+        # Without path style a client resolves the bucket as part of a host name, which fails for a store at an IP
+        # address or a plain host name.
         if self.path_style_access:
             properties["s3.path-style-access"] = "true"
             properties["s3.force-virtual-addressing"] = "false"  # PyIceberg's name for the opposite
@@ -227,16 +228,16 @@ class S3Profile(
 
 
 def s3_profile(profile: StorageProfile) -> S3Profile:
-    """Return the profile as one of this provider. Raises TypeError for that of another."""
+    """Return the profile with its S3 type. Raises TypeError for one of another provider."""
     if not isinstance(profile, S3Profile):
         raise TypeError(f"a {type(profile).__name__} is no profile of an S3 store")
     return profile
 
 
 def decode_s3_profile(fields: dict[str, Any], rules: StorageRules) -> S3Profile:
-    """Read `{"type":"s3",…}`, aliases of older guides included, and check its endpoints against the operator's rules.
+    """Decode `{"type":"s3",…}`, including aliases of older guides, and check the endpoints by the operator's rules.
 
-    Raises `InvalidStorageProfile`, `InvalidLocation` (bucket and key prefix).
+    Raises `InvalidStorageProfile`, and `InvalidLocation` for bucket and key prefix.
     """
     _resolve_aliases(fields)
     for name in ("endpoint", "sts-endpoint"):
@@ -260,7 +261,7 @@ def _resolve_aliases(fields: dict[str, Any]) -> None:
         if isinstance(fields.get(name), str):
             fields[name] = aliases.get(fields[name], fields[name])
     if isinstance(fields.get("key-prefix"), str):
-        # One slash at the end means the same place; nothing at all means the bucket's root.
+        # A trailing slash does not change the location; an empty prefix is the bucket's root.
         fields["key-prefix"] = fields["key-prefix"].removesuffix("/") or None
     for name in ("sts-session-tags", "storage-layout"):
         if fields.get(name, ...) is None:
@@ -320,7 +321,7 @@ def _check_sessions(profile: S3Profile) -> None:
 
 
 def _open(options: ClientOptions) -> StorageClient:
-    # Clients of stores take memory and time to import, and reading a profile needs none.
+    # The client libraries need memory and time for their import, and decoding a profile does not use them.
     from gateway.storage.s3.client import open_client
 
     return open_client(options)

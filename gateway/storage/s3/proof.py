@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An evaluator of S3 policies that shares no code with the builder, and the closed-world proof made with it.
+"""An evaluator of S3 policies that shares no code with the builder, and a proof of scope by exhaustive checks.
 
-Semantics after the IAM user guide, "Policy evaluation logic" and "IAM JSON policy elements": implicit deny, an
-explicit Deny wins, values of one condition key are alternatives, keys and operators must all hold, a key missing from
-the request fulfils no positive operator. `Dialect.CASE_BLIND` models stores that compare resources without regard to
-letter case and know neither escapes nor variables (SeaweedFS).
+The semantics follow the IAM user guide, "Policy evaluation logic" and "IAM JSON policy elements". Without an Allow a
+request is denied, and an explicit Deny wins. Values of one condition key are alternatives; keys and operators must all
+match. A key that is missing in the request matches no positive operator. `Dialect.CASE_BLIND` models stores that
+compare resources case-insensitively and support neither escapes nor variables (SeaweedFS).
 
-What the evaluator does not understand raises `UnsupportedPolicy`: nothing is proven about a policy one cannot read.
+`UnsupportedPolicy` is raised for policy elements that the evaluator does not support: they would not be proven.
 """
 
 import json
@@ -24,19 +24,19 @@ __all__ = ["Dialect", "UnsupportedPolicy", "Violation", "evaluate", "prove_scope
 
 
 class Dialect(StrEnum):
-    """Whose reading of a policy to use."""
+    """The kind of store whose policy semantics apply."""
 
     AWS = "aws"
     CASE_BLIND = "case-blind"
 
 
 class UnsupportedPolicy(ValueError):
-    """The document holds an element, operator or variable this evaluator does not judge."""
+    """The document contains an element, operator or variable that this evaluator does not support."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One answer of the policy that differs from what the location and level call for."""
+    """A result of the policy that differs from the requirements of location and level."""
 
     action: str
     bucket: str
@@ -59,9 +59,10 @@ def evaluate(
     dialect: Dialect = Dialect.AWS,
     partition: str = "aws",
 ) -> bool:
-    """Whether the policy allows `action` on the object `bucket/key`, or on the bucket itself when `key` is None.
+    """Return True if the policy allows `action` on the object `bucket/key`, or on the bucket if `key` is None.
 
-    `context` are the request's condition keys (`s3:prefix` …). Raises `UnsupportedPolicy`, `json.JSONDecodeError`.
+    `context` contains the request's condition keys (`s3:prefix` …). Raises `UnsupportedPolicy` and
+    `json.JSONDecodeError`.
     """
     arn = f"arn:{partition}:s3:::{bucket}" + ("" if key is None else f"/{key}")
     return _evaluate(_statements(policy), action, arn, dict(context or {}), dialect)
@@ -76,11 +77,11 @@ def prove_scope(
     dialect: Dialect = Dialect.AWS,
     partition: str = "aws",
 ) -> list[Violation]:
-    """Compare the policy's answers with what `location` and `level` call for; an empty list is the proof.
+    """Compare the policy's results with the requirements of `location` and `level`. An empty list is the proof.
 
-    `other_keys`: object keys of the same bucket, of other tables or made up. Whether one lies inside is decided here
-    from the location's text alone. For every key all object actions are asked, and listing with the key and its stems
-    as prefix.
+    `other_keys` are object keys of the same bucket, of other tables or invented. The text of the location alone
+    determines which of them are inside. For every key, all object actions are evaluated, and listing with the key and
+    its stems as prefix.
     """
     bucket, _, path = location.text.partition("://")[2].partition("/")
     inside = path + "/"
@@ -88,7 +89,7 @@ def prove_scope(
     arn = f"arn:{partition}:s3:::"
     violations: list[Violation] = []
 
-    def ask(action: str, where: str, key: str | None, context: dict[str, str], *, expected: bool) -> None:
+    def check(action: str, where: str, key: str | None, context: dict[str, str], *, expected: bool) -> None:
         resource = arn + where + ("" if key is None else "/" + key)
         if _evaluate(statements, action, resource, context, dialect) is not expected:
             violations.append(Violation(action, where, key, tuple(context.items()), expected))
@@ -97,16 +98,16 @@ def prove_scope(
     for key in (*_inside_samples(inside), *_neighbours(path), *other_keys):
         belongs = key.startswith(inside)
         for action in _OBJECT_ACTIONS:
-            ask(action, bucket, key, {}, expected=belongs and action in wanted)
-            ask(action, bucket + "-other", key, {}, expected=False)
+            check(action, bucket, key, {}, expected=belongs and action in wanted)
+            check(action, bucket + "-other", key, {}, expected=False)
         for prefix in _stems(key):
-            ask("s3:ListBucket", bucket, None, {"s3:prefix": prefix}, expected=prefix.startswith(inside))
+            check("s3:ListBucket", bucket, None, {"s3:prefix": prefix}, expected=prefix.startswith(inside))
     for context in ({}, {"s3:prefix": ""}, {"s3:prefix": path}, {"s3:delimiter": "/"}):
-        ask("s3:ListBucket", bucket, None, context, expected=False)
+        check("s3:ListBucket", bucket, None, context, expected=False)
     for action in _BUCKET_AND_CONTROL_ACTIONS:
         for context in ({}, {"s3:prefix": inside}):
-            ask(action, bucket, None, context, expected=False)
-            ask(action, bucket, inside + "data", context, expected=False)
+            check(action, bucket, None, context, expected=False)
+            check(action, bucket, inside + "data", context, expected=False)
     return violations
 
 
@@ -169,7 +170,7 @@ def _inside_samples(inside: str) -> Iterator[str]:
 
 
 def _neighbours(path: str) -> Iterator[str]:
-    """Keys that a pattern with a hole at any one segment, or without an anchor at either end, would reach."""
+    """Yield keys that a pattern with a wildcard in any one segment, or without an anchor at either end, would match."""
     segments = path.split("/")
     for index, segment in enumerate(segments):
         for other in ("x", "", segment + "0", "x" + segment, segment[:-1], segment.swapcase() + "_"):
@@ -180,7 +181,7 @@ def _neighbours(path: str) -> Iterator[str]:
 
 
 def _stems(key: str) -> Iterator[str]:
-    """The key, cut at each of its last slashes with and without the slash, and cut by one character."""
+    """Yield the key, the key without its last character, and its last four parents with and without the slash."""
     yield key
     yield key[:-1]
     stem = key
@@ -276,7 +277,7 @@ def _strings(value: object) -> list[str]:
 
 
 def _expand(pattern: str, context: Mapping[str, str], dialect: Dialect) -> list[tuple[str, bool]] | None:
-    """The pattern as pieces (text, is a wild card); None when it names a variable the request does not carry."""
+    """Return the pattern as pieces (text, True for a wildcard). None for a variable that is missing in the request."""
     pieces: list[tuple[str, bool]] = []
     for found in _PIECE.finditer(pattern):
         text = found[0]
@@ -287,7 +288,7 @@ def _expand(pattern: str, context: Mapping[str, str], dialect: Dialect) -> list[
                 return None
             pieces.append((value, False))
         elif found["variable"] is not None:
-            # Unknown syntax is taken as it stands, and a wild card inside of it works as one.
+            # Unsupported syntax is literal text, and wildcards inside of it are active.
             pieces.extend((character, character in "*?") for character in text)
         else:
             pieces.append((text, text in {"*", "?"}))
@@ -298,7 +299,7 @@ _PIECE: Final = re.compile(r"\$\{(?P<variable>[^}]*)\}|[*?]|[^*?$]+|\$", re.DOTA
 
 
 def _plain(pattern: str, context: Mapping[str, str], dialect: Dialect) -> str | None:
-    """The value for an equality, where `*` and `?` are ordinary characters."""
+    """Return the value for a comparison by equality, in which `*` and `?` are ordinary characters."""
     pieces = _expand(pattern, context, dialect)
     return None if pieces is None else "".join(text for text, _ in pieces)
 

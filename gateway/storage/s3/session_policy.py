@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inline session policy of AssumeRole: the smallest document that opens one prefix and nothing else.
+"""The inline session policy of AssumeRole: the smallest document that allows one prefix and nothing else.
 
-Only narrow Allows, never a conditional Deny: some stores skip a Deny whose condition key they do not know. Never the
-bare prefix in the list condition: `LIST prefix=ns/t1` would show names below `ns/t10`. Clients that list without the
-trailing slash get a refusal; that is the price of the fence.
+It has only narrow Allows and no conditional Deny, because some stores ignore a Deny with an unknown condition key. The
+list condition never contains the prefix without its slash: `LIST prefix=ns/t1` would show names below `ns/t10`. So
+clients that list without the trailing slash are refused.
 """
 
 import json
@@ -22,7 +22,7 @@ _SPECIAL: Final = re.compile(r"[*?$]")
 
 
 _READ: Final = ("s3:GetObject",)
-# Big files are written in parts: a writer must see and give up its own uploads.
+# Large files are uploaded in parts: a writer must list and abort its own uploads.
 _WRITE: Final = (*_READ, "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 _OBJECT_ACTIONS: Final = {
     AccessLevel.READ: _READ,
@@ -39,11 +39,11 @@ def build_session_policy(
     kms_key_arn: str | None = None,
     partition: str = "aws",
 ) -> str:
-    """Make the policy for `level` on every key below `location`, as compact JSON of at most 2,048 characters.
+    """Build the policy for `level` on every key below `location`, as compact JSON of at most 2,048 characters.
 
-    `escapes_known`: the store takes `${*}`, `${?}` and `${$}` as the literal characters (AWS does). Raises
-    `InvalidLocation` when the location needs an escape the store does not know, `PolicyTooLarge` when the document
-    exceeds the limit: it is never widened, shortened or left out instead.
+    `escapes_known` is True if the store reads `${*}`, `${?}` and `${$}` as the literal characters (AWS does). Raises
+    `InvalidLocation` if the location needs an escape that the store does not support, and `PolicyTooLarge` if the
+    document exceeds the limit. The policy is never widened, shortened or omitted instead.
     """
     if not escapes_known:
         for segment in location.segments:
@@ -62,7 +62,7 @@ def build_session_policy(
     if kms_key_arn is not None:
         actions = ["kms:Decrypt"] if level is AccessLevel.READ else ["kms:Decrypt", "kms:GenerateDataKey"]
         statements.append({"Effect": "Allow", "Action": actions, "Resource": kms_key_arn})
-    # Not escaped to ASCII: the limit counts characters, and one letter would become six.
+    # Not escaped to ASCII: the limit counts characters, and an escaped letter has six.
     policy = json.dumps({"Version": "2012-10-17", "Statement": statements}, ensure_ascii=False, separators=(",", ":"))
     if len(policy) > MAX_POLICY_CHARACTERS:
         raise PolicyTooLarge(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of S3 stores, made from profiles and kept for reuse.
+"""Clients of S3 stores, made from profiles and cached.
 
-The underlying library reads the process environment first and lets arguments override it. Everything that could
-redirect a request or change who signs it is therefore always given: endpoint, credentials, signing.
+The underlying library reads the process environment first, and arguments override it. So every option that could
+redirect a request or change its signer is always given: endpoint, credentials, signing.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 __all__ = ["OwnRole", "S3Stores"]
 
-# Makes a session of the profile's assume-role-arn for the gateway's own reading and writing (`Sts.assume_own_role`).
+# Makes a session of the profile's assume-role-arn for the gateway's own files (`Sts.assume_own_role`).
 OwnRole = Callable[[S3Profile, S3Credential], Awaitable[S3TemporaryCredential]]
 
 MAX_STORES: Final = 256
 
-# For listings and deletions of many the library has no exception of its own for a refusal, only these words. Requests
-# are shown with their addresses percent-encoded, so no key can bring the words in.
+# For refused listings and bulk deletions the library has no exception type, only this text. It shows requests with
+# percent-encoded addresses, so no key can contain the text.
 _REFUSED: Final = re.compile(
     r"\AGeneric S3 error: ("
     r"Error performing list request: [^\n]*? non-2xx status code: 40[13]\b"
@@ -50,10 +50,10 @@ _REFUSED: Final = re.compile(
 
 
 class S3Stores:
-    """A bounded set of clients, one for each profile and credential, the least recently used given up first.
+    """An LRU cache of clients by profile and credential.
 
     `own_role` assumes the profile's `assume-role-arn`; without it such profiles are refused. A temporary credential is
-    used as it is. `route` leads to profiles' endpoints.
+    used directly. `route` returns the routes to the endpoints of profiles.
     """
 
     refused = _REFUSED
@@ -74,13 +74,13 @@ class S3Stores:
         self._system_identities = system_identities
         self._connect = timedelta(seconds=connect_seconds)
         self._request = timedelta(seconds=request_seconds)
-        self._kept: OrderedDict[tuple[bytes, str], S3Store] = OrderedDict()
+        self._cached: OrderedDict[tuple[bytes, str], S3Store] = OrderedDict()
 
     def route(self, profile: StorageProfile) -> EndpointRoute | None:
-        """Return the route to the profile's endpoint; None for a profile that names none.
+        """Return the route to the profile's endpoint, None for a profile without one.
 
-        AWS's own endpoints are reached as the environment says. Raises InvalidStorageProfile for an address that is
-        not allowed.
+        AWS's own endpoints are reached by the environment's proxy settings. Raises InvalidStorageProfile for an address
+        that is not allowed.
         """
         found = s3_profile(profile)
         if found.endpoint is None or self._route is None:
@@ -88,16 +88,16 @@ class S3Stores:
         return self._route(_address(found)[0])
 
     def store(self, profile: StorageProfile, credential: Credential) -> S3Store:
-        """The client for both; raises `StorageDenied` when the credential's kind is not allowed here, and what `route`
-        raises.
+        """Return the client for both. Raises `StorageDenied` if this kind of credential is not allowed here, and the
+        errors of `route`.
         """
         key = (hashlib.sha256(msgspec.json.encode(profile)).digest(), credential.digest)
-        found = self._kept.get(key)
+        found = self._cached.get(key)
         if found is None:
-            found = self._kept[key] = self._make(s3_profile(profile), s3_credential(credential))
-            while len(self._kept) > MAX_STORES:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
+            found = self._cached[key] = self._make(s3_profile(profile), s3_credential(credential))
+            while len(self._cached) > MAX_STORES:
+                self._cached.popitem(last=False)
+        self._cached.move_to_end(key)
         return found
 
     def _make(self, profile: S3Profile, credential: AnyS3Credential) -> S3Store:
@@ -105,7 +105,7 @@ class S3Stores:
         options: dict[str, Any] = {
             "region": profile.region,
             "endpoint": endpoint,
-            "aws_endpoint_url_s3": endpoint,  # else the environment's AWS_ENDPOINT_URL_S3 goes before `endpoint`
+            "aws_endpoint_url_s3": endpoint,  # AWS_ENDPOINT_URL_S3 in the environment overrides `endpoint`
             "virtual_hosted_style_request": virtual_host,
             "skip_signature": False,
             "unsigned_payload": False,
@@ -146,7 +146,7 @@ class S3Stores:
 
     def _provider(self, profile: S3Profile, credential: AnyS3Credential) -> Callable[[], Any] | None:
         if isinstance(credential, S3TemporaryCredential):
-            answer = _as_given(credential)
+            answer = _library_credential(credential)
             return lambda: answer
         if not isinstance(credential, S3AccessKey) and not self._system_identities:
             raise StorageDenied("System identities are not enabled in this gateway")
@@ -157,7 +157,7 @@ class S3Stores:
             given = credential
 
             async def assume() -> dict[str, Any]:
-                return _as_given(await own_role(profile, given))
+                return _library_credential(await own_role(profile, given))
 
             return assume
         if isinstance(credential, S3AccessKey):
@@ -168,10 +168,10 @@ class S3Stores:
                 "expires_at": None,
             }
             return lambda: answer
-        return None  # the library's own search for an instance role or web identity
+        return None  # the library looks for an instance role or web identity
 
 
-def _as_given(temporary: S3TemporaryCredential) -> dict[str, Any]:
+def _library_credential(temporary: S3TemporaryCredential) -> dict[str, Any]:
     return {
         "access_key_id": temporary.access_key_id,
         "secret_access_key": temporary.secret_access_key,
@@ -181,7 +181,9 @@ def _as_given(temporary: S3TemporaryCredential) -> dict[str, Any]:
 
 
 def _address(profile: S3Profile) -> tuple[str, bool]:
-    """Endpoint and whether it names the bucket in its host; a bucket with dots has no valid TLS name, so never then."""
+    """Return (endpoint, True if its host contains the bucket). Buckets with dots use path style: TLS has no valid name
+    for them.
+    """
     virtual_host = not profile.path_style_access and "." not in profile.bucket
     suffix = "amazonaws.com.cn" if profile.partition == "aws-cn" else "amazonaws.com"
     endpoint = profile.endpoint or f"https://s3.{profile.region}.{suffix}"

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AssumeRole with an inline session policy. The only module that knows botocore.
+"""AssumeRole with an inline session policy. The only module that uses botocore.
 
-botocore blocks, so calls run in threads of this object's own pool: a store that hangs must not occupy the threads
-others use. Only what is safe to repeat and likely to pass is repeated: connection errors and 5xx. AssumeRole changes
-nothing.
+botocore blocks, so its calls run in a thread pool of this object: a hanging store must not occupy the threads of other
+work. Only connection errors and 5xx are retried. AssumeRole changes nothing, so a retry is safe.
 """
 
 import asyncio
@@ -41,10 +40,10 @@ TOTAL_SECONDS: Final = 10.0
 ATTEMPTS: Final = 3
 MAX_CLIENTS: Final = 128
 MAX_THREADS: Final = 8
-# How far the store's clock may be from ours before a session that ends later than asked is taken for a broken promise.
+# The allowed clock difference to the store, before a session that ends later than requested is an error.
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 
-# Stores that have no roles (MinIO and its kin) still want the parameter; the session is of the calling key then.
+# Stores without roles (such as MinIO) require the parameter too; their session has the rights of the calling key.
 _NO_ROLE: Final = "arn:aws:iam::000000000000:role/none"
 
 _REASONS: Final = {
@@ -59,7 +58,7 @@ _REASONS: Final = {
     "RegionDisabledException": ("region", "STS is switched off in the profile's region"),
 }
 
-# What proxies and load balancers answer for a server behind them that does not.
+# Statuses by which proxies and load balancers report that the server behind them is unavailable.
 _OUTAGES: Final = frozenset({502, 503, 504})
 
 LatencyCallback = Callable[[float, str], None]
@@ -76,9 +75,9 @@ def _no_metrics(_seconds: float, _outcome: str) -> None:
 class Sts:
     """Makes temporary credentials. Close it with `close`.
 
-    `system_identities`: whether profiles may use the gateway's own cloud identity. `on_latency` is told the seconds
-    of each call and its outcome (`ok` or the reason of the error), on the event loop. `route` leads to the endpoints
-    that profiles name; without it none of them is connected to, only AWS's own.
+    `system_identities` is True if profiles may use the gateway's own cloud identity. `on_latency` is called on the
+    event loop with the seconds of each call and its outcome (`ok` or the reason of the error). `route` returns the
+    routes to the endpoints of profiles; without it only AWS's own are allowed.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class Sts:
         self._config = {"connect_timeout": connect_seconds, "read_timeout": read_seconds}
         self._total_seconds = total_seconds
         self._clients: OrderedDict[tuple[str | None, str, str], _StsClient] = OrderedDict()
-        # What botocore reads about AWS: eight megabytes, which each client would have for itself.
+        # botocore's data about AWS, eight megabytes, shared by all clients.
         self._models = Loader()
         self._lock = Lock()
         self._pool = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="sts")
@@ -107,9 +106,9 @@ class Sts:
     async def assume(
         self, *, profile: S3Profile, credential: S3Credential, policy: str, session_name: str, seconds: int
     ) -> S3TemporaryCredential:
-        """A session of the profile's STS role that can do what `policy` allows, for `seconds` (900 to 43,200).
+        """Return a session of the profile's STS role with the rights of `policy`, for `seconds` (900 to 43,200).
 
-        Raises `ShortTermCredentialError`, or `PolicyTooLarge` when the store's packed limit is exceeded.
+        Raises `ShortTermCredentialError`, or `PolicyTooLarge` if the policy exceeds the store's packed limit.
         """
         if not policy.strip():
             raise ValueError("a session policy is required: without one the session has all rights of the role")
@@ -124,16 +123,17 @@ class Sts:
     async def assume_own_role(
         self, profile: S3Profile, credential: S3Credential, *, session_name: str = "lakegate", seconds: int = 3600
     ) -> S3TemporaryCredential:
-        """A session of `assume-role-arn` with all its rights, for the gateway's own files; never handed out."""
+        """Return a session of `assume-role-arn` with all its rights, for the gateway's own files. Never vended."""
         if profile.assume_role_arn is None:
             raise ValueError("the profile names no assume-role-arn")
         parameters = self._session(profile, credential, profile.assume_role_arn, session_name, seconds)
         return await self._measured(profile, credential, parameters, seconds)
 
     async def reassumes(self, profile: S3Profile, temporary: S3TemporaryCredential) -> bool:
-        """Whether a vended credential can assume the role again *without* a session policy, out of its prefix.
+        """Return True if a vended credential can assume the role again *without* a session policy, and so leave its
+        prefix.
 
-        False only when the store says no; raises `ShortTermCredentialError` when it says nothing understandable.
+        Returns False only if the store refuses. Raises `ShortTermCredentialError` for any other failure.
         """
         endpoint = profile.sts_endpoint or profile.endpoint
         route = self._route_to(endpoint)
@@ -152,7 +152,7 @@ class Sts:
         return True
 
     def close(self) -> None:
-        """Give up the threads; calls under way end by their own timeouts."""
+        """Shut down the threads. Running calls end by their own timeouts."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _session(
@@ -207,7 +207,9 @@ class Sts:
     def _call(
         self, client: _StsClient, parameters: dict[str, Any], started: float, route: EndpointRoute | None = None
     ) -> dict[str, Any]:
-        """Runs in a thread. No botocore exception leaves it: their texts hold addresses, ARNs and the store's words."""
+        """Call AssumeRole, with retries; runs in a thread. It raises no botocore exception: their texts contain
+        addresses, ARNs and the store's answer.
+        """
         attempt = 0
         while True:
             attempt += 1
@@ -227,7 +229,7 @@ class Sts:
             except botocore.exceptions.BotoCoreError:
                 failure, again = ShortTermCredentialError("The request to the storage could not be made"), False
             except (ResponseParserError, ValueError, TypeError, LookupError, AttributeError):
-                # What the library raises for an answer of another shape than it expects is not documented.
+                # The library's exceptions for an answer of an unexpected shape are not documented.
                 failure, again = _malformed(), False
             if route is not None and route.refusal is not None:
                 failure = ShortTermCredentialError(f"No temporary credential: {route.refusal}", "endpoint")
@@ -254,12 +256,12 @@ class Sts:
     def _new_client(
         self, endpoint: str | None, region: str, credential: AnyS3Credential, route: EndpointRoute | None = None
     ) -> _StsClient:
-        # A session of its own: one is not safe between threads while a client is made.
+        # A new session for each client: creating clients from one is not thread-safe.
         session = botocore.session.Session()
         session.register_component("data_loader", self._models)
         static = None if isinstance(credential, S3SystemIdentity) else credential
-        # The environment and shared configuration must not redirect the call: the endpoint is the profile's alone.
-        options: dict[str, Any] = {"ignore_configured_endpoint_urls": True}  # known to botocore, not to its type stubs
+        # The environment and shared configuration must not redirect the call: only the profile names the endpoint.
+        options: dict[str, Any] = {"ignore_configured_endpoint_urls": True}  # missing in botocore's type stubs
         config = Config(
             connect_timeout=self._config["connect_timeout"],
             read_timeout=self._config["read_timeout"],
@@ -318,10 +320,10 @@ def _by_code(code: str, status: int) -> ShortTermCredentialError | PolicyTooLarg
 
 
 def _drop_text_of_proxies(response_dict: dict[str, Any], **_: object) -> None:
-    """Make the text that a proxy or load balancer gives with 502, 503 or 504 readable for botocore as an outage.
+    """Remove the text body of a proxy's 502, 503 or 504, so that botocore reports an outage.
 
-    botocore takes such an answer for an outage only without a body or with HTML; everything else but XML is a fault of
-    its parser, which would be told as "no STS". `gateway.storage.connector` answers 502 with a text, and so do others.
+    botocore recognizes an outage only without a body or with HTML. Any other body except XML causes a parser error,
+    which would be reported as "no STS". `gateway.storage.connector` and other proxies answer 502 with plain text.
     """
     if response_dict["status_code"] in _OUTAGES and not response_dict["body"].lstrip().startswith(b"<"):
         response_dict["body"] = b""

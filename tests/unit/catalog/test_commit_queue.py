@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from gateway.catalog.commit_retry import CommitQueue, LostRace, until_won
+from gateway.catalog.commit_retry import CommitQueue, LostRace, retry_lost_races
 from gateway.db.advisory_locks import SharedTurns
 from gateway.iceberg.errors import CommitFailedException
 
@@ -27,7 +27,7 @@ async def test_commits_of_one_table_never_overlap_and_each_is_made_once() -> Non
         inside -= 1
         made += 1
 
-    await asyncio.gather(*(until_won(turns, [id], attempt) for _ in range(20)))
+    await asyncio.gather(*(retry_lost_races(turns, [id], attempt) for _ in range(20)))
     assert (most, made) == (1, 20)
 
 
@@ -39,7 +39,7 @@ async def test_who_had_to_wait_reads_again_first() -> None:
         told.append(again)
         await asyncio.sleep(0)
 
-    await asyncio.gather(*(until_won(turns, [id], attempt) for _ in range(3)))
+    await asyncio.gather(*(retry_lost_races(turns, [id], attempt) for _ in range(3)))
     assert told == [False, True, True]
 
 
@@ -53,9 +53,9 @@ async def test_other_tables_do_not_wait() -> None:
     async def free(again: bool) -> bool:
         return again
 
-    waiting = asyncio.create_task(until_won(turns, [uuid4()], held))
+    waiting = asyncio.create_task(retry_lost_races(turns, [uuid4()], held))
     await asyncio.sleep(0)
-    assert await until_won(turns, [uuid4()], free) is False
+    assert await retry_lost_races(turns, [uuid4()], free) is False
     gate.set()
     await waiting
 
@@ -67,7 +67,7 @@ async def test_transactions_that_name_the_same_tables_in_another_order_do_not_wa
     async def attempt(again: bool) -> None:
         await asyncio.sleep(0)
 
-    both = [until_won(turns, ids, attempt) for ids in ([one, other], [other, one]) for _ in range(5)]
+    both = [retry_lost_races(turns, ids, attempt) for ids in ([one, other], [other, one]) for _ in range(5)]
     await asyncio.wait_for(asyncio.gather(*both), 60)
 
 
@@ -91,7 +91,7 @@ async def test_a_table_with_one_writer_takes_no_turns_with_other_processes() -> 
     async def attempt(again: bool) -> bool:
         return again
 
-    assert [await until_won(turns, [id], attempt) for _ in range(3)] == [False, False, False]
+    assert [await retry_lost_races(turns, [id], attempt) for _ in range(3)] == [False, False, False]
     assert shared.taken_by == []
 
 
@@ -105,8 +105,8 @@ async def test_who_lost_to_another_process_takes_turns_with_it_and_so_do_those_a
         if len(told) == 1:
             raise LostRace
 
-    await until_won(turns, [id], attempt)
-    await until_won(turns, [id], attempt)
+    await retry_lost_races(turns, [id], attempt)
+    await retry_lost_races(turns, [id], attempt)
     assert told == [False, True, True], "who got the turn reads again what was written before it"
     assert shared.taken_by == [[id], [id]]
 
@@ -122,19 +122,19 @@ async def test_a_turn_that_cannot_be_had_is_gone_without() -> None:
             raise LostRace
         return "won"
 
-    assert await until_won(turns, [id], attempt) == "won"
+    assert await retry_lost_races(turns, [id], attempt) == "won"
 
 
 async def test_the_queue_of_one_table_is_bounded_in_time() -> None:
-    turns, id = CommitQueue(patience=0.05), uuid4()
+    turns, id = CommitQueue(timeout_seconds=0.05), uuid4()
     gate = asyncio.Event()
 
     async def stuck(again: bool) -> None:
         await gate.wait()
 
-    first = asyncio.create_task(until_won(turns, [id], stuck))
+    first = asyncio.create_task(retry_lost_races(turns, [id], stuck))
     await asyncio.sleep(0)
     with pytest.raises(CommitFailedException, match="wait for this table"):
-        await until_won(turns, [id], stuck)
+        await retry_lost_races(turns, [id], stuck)
     gate.set()
     await first

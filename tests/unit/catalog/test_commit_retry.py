@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
-from gateway.catalog.commit_retry import CommitQueue, LostRace, learn_outcome, until_won
+from gateway.catalog.commit_retry import CommitQueue, LostRace, determine_outcome, retry_lost_races
 from gateway.db import tables
 from gateway.iceberg.errors import CommitFailedException, CommitStateUnknownException
 
@@ -37,7 +37,7 @@ async def test_only_an_attempt_after_a_lost_race_reads_again() -> None:
             raise LostRace
         return "won"
 
-    assert await until_won(CommitQueue(), [uuid4()], attempt) == "won"
+    assert await retry_lost_races(CommitQueue(), [uuid4()], attempt) == "won"
     assert told == [False, True, True]
 
 
@@ -46,7 +46,7 @@ async def test_who_loses_again_and_again_is_told_to_try_again() -> None:
         raise LostRace
 
     with pytest.raises(CommitFailedException, match="other commits were faster"):
-        await until_won(CommitQueue(), [uuid4()], attempt)
+        await retry_lost_races(CommitQueue(), [uuid4()], attempt)
 
 
 async def test_a_failed_requirement_is_not_tried_again() -> None:
@@ -57,7 +57,7 @@ async def test_a_failed_requirement_is_not_tried_again() -> None:
         raise CommitFailedException("Requirement failed: current schema changed")
 
     with pytest.raises(CommitFailedException, match="current schema"):
-        await until_won(CommitQueue(), [uuid4()], attempt)
+        await retry_lost_races(CommitQueue(), [uuid4()], attempt)
     assert tries == [False]
 
 
@@ -95,7 +95,7 @@ async def _learn(monkeypatch: pytest.MonkeyPatch, now: Any, *, away: bool = Fals
     monkeypatch.setattr(tables, "wait_for_writers", nobody_writes)
     monkeypatch.setattr(tables, "pointer", pointer)
     trail = PendingAudit()
-    await learn_outcome(
+    await determine_outcome(
         cast(Any, Database(away=away)),
         cast(Any, SimpleNamespace(trail=trail)),
         ID,

@@ -111,7 +111,7 @@ def files(store: Store, pending: Pending | None = None) -> MetadataFiles:
 
 async def test_files_stay_when_all_went_well_in_the_order_of_their_documents() -> None:
     store = Store()
-    async with files(store).all_written(WAREHOUSE, [(table(1), None), (table(2), "s3://lake/t2/00004-x.json")]) as done:
+    async with files(store).write_all(WAREHOUSE, [(table(1), None), (table(2), "s3://lake/t2/00004-x.json")]) as done:
         locations = [location for location, _ in done]
     assert locations[0].startswith("s3://lake/t1/metadata/00000-")
     assert locations[1].startswith("s3://lake/t2/metadata/00005-")
@@ -123,7 +123,7 @@ async def test_no_file_stays_of_what_failed(failure: BaseException) -> None:
     store = Store()
     pending = Pending(store)
     with pytest.raises(type(failure)):
-        async with files(store, pending).all_written(WAREHOUSE, [(table(1), None), (table(2), None)]):
+        async with files(store, pending).write_all(WAREHOUSE, [(table(1), None), (table(2), None)]):
             assert pending.noted == set(store.files)
             raise failure
     assert store.files == {}
@@ -139,7 +139,7 @@ async def test_a_file_that_could_not_be_deleted_stays_noted_for_the_sweeper() ->
 
     store.delete = away  # type: ignore[method-assign]  # the one answer this test is about
     with pytest.raises(LostRace):
-        async with files(store, pending).written(WAREHOUSE, table(1), None):
+        async with files(store, pending).write_one(WAREHOUSE, table(1), None):
             raise LostRace
     assert pending.noted == set(store.files) != set()
 
@@ -154,7 +154,7 @@ async def test_files_are_forgotten_once_they_are_deleted() -> None:
     pending = Pending(store)
     old = "s3://lake/t1/metadata/1.metadata.json"
     store.files, pending.noted = {old: b""}, {old}
-    await files(store, pending).take_back(WAREHOUSE, [old])
+    await files(store, pending).delete_unnamed(WAREHOUSE, [old])
     assert store.files == {}
     assert pending.noted == set()
 
@@ -162,7 +162,7 @@ async def test_files_are_forgotten_once_they_are_deleted() -> None:
 async def test_one_file_that_cannot_be_written_takes_the_others_with_it() -> None:
     store = Store(fails_at=2)
     with pytest.raises(StorageUnavailable):
-        async with files(store).all_written(WAREHOUSE, [(table(number), None) for number in (1, 2, 3)]):
+        async with files(store).write_all(WAREHOUSE, [(table(number), None) for number in (1, 2, 3)]):
             raise AssertionError("the body must not run")
     assert store.files == {}
 
@@ -171,7 +171,7 @@ async def test_one_file_that_cannot_be_written_takes_the_others_with_it() -> Non
 async def test_files_that_a_pointer_may_name_stay(unknown: Exception) -> None:
     store = Store()
     with pytest.raises(type(unknown)):
-        async with files(store).written(WAREHOUSE, table(1), None):
+        async with files(store).write_one(WAREHOUSE, table(1), None):
             raise unknown
     assert len(store.files) == 1
 

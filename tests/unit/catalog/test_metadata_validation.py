@@ -33,7 +33,7 @@ def document(location: str = "s3://lake/base/t", **more: Any) -> bytes:
 
 
 async def examined(data: bytes, where: int, *, kind: Kind = Kind.TABLE, limits: Limits | None = None) -> Examined:
-    return await MetadataValidator(limits or Limits(), small_bytes=where).examined(
+    return await MetadataValidator(limits or Limits(), small_bytes=where).validated(
         kind, data, file=FILE, profile=PROFILE
     )
 
@@ -95,10 +95,10 @@ async def test_one_file_after_the_other_is_examined_and_who_waits_too_long_is_to
 ) -> None:
     monkeypatch.setattr(metadata_validation, "_PATIENCE_SECONDS", 0.01)
     examiner = MetadataValidator(Limits())
-    async with examiner.turn(), examiner.turn():
+    async with examiner.slot(), examiner.slot():
         with pytest.raises(Exception, match="try again") as refused:
-            async with examiner.turn():
+            async with examiner.slot():
                 raise AssertionError("there was no turn to have")
     assert type(refused.value).__name__ == "TooManyRequests"
-    async with examiner.turn():
+    async with examiner.slot():
         pass

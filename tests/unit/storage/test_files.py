@@ -77,7 +77,7 @@ def test_clients_are_kept_per_profile_and_credential_and_bounded() -> None:
     assert kept.store(PROFILE, msgspec.structs.replace(KEYS, secret_access_key="rotated")) is not first
     for number in range(MAX_STORES):
         kept.store(PROFILE, S3AccessKey(access_key_id=f"A{number}", secret_access_key="x"))
-    assert len(kept._kept) == MAX_STORES
+    assert len(kept._cached) == MAX_STORES
     assert kept.store(PROFILE, KEYS) is not first
 
 

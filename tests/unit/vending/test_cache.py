@@ -13,7 +13,7 @@ import pytest
 from gateway.scope.level import AccessLevel
 from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
-from gateway.vending.cache import RememberedCredentials, VendKey, uncached
+from gateway.vending.cache import CachedCredentials, VendKey, uncached
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 KEY = VendKey(
@@ -54,8 +54,8 @@ class Mint:
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None: ...
 
-    def cache(self) -> RememberedCredentials:
-        return RememberedCredentials(entries=10, observer=self, clock=lambda: self.now)
+    def cache(self) -> CachedCredentials:
+        return CachedCredentials(entries=10, observer=self, clock=lambda: self.now)
 
 
 async def test_a_credential_is_handed_out_again_for_half_of_its_life() -> None:
@@ -131,7 +131,7 @@ async def test_one_who_is_refused_takes_nobody_along() -> None:
 
 async def test_a_credential_that_came_with_less_than_half_a_life_is_not_handed_out_again() -> None:
     mint = Mint(now=NOON - timedelta(minutes=40))
-    cache = RememberedCredentials(entries=10, observer=mint, clock=lambda: NOON)
+    cache = CachedCredentials(entries=10, observer=mint, clock=lambda: NOON)
     await cache(KEY, mint.make)
     await cache(KEY, mint.make)
     assert len(mint.made) == 2
