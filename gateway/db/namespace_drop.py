@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that drop a namespace with its contents, in one transaction. Their number depends only on the depth.
+"""Drop a namespace with its contents, with few statements and in one transaction.
 
 Every namespace of the tree is locked before its contents are read. Each concurrent create, drop, rename or restore
 locks the namespace of its object. So it either ended before and is found, or starts later and finds its namespace gone.

@@ -132,9 +132,8 @@ def _in_question(
 ) -> tuple[tuple[str, str], ...]:
     """Return (id, project id) of those roles of the token's groups that belong to the projects of the references.
 
-    If the references belong to no project, all roles are returned. If nothing was found or would be in a project, none
-    is returned: the request is refused anyway. The number of groups must not distinguish an absent object from an
-    invisible one.
+    If no reference belongs to a project, all roles are returned if every reference was found, else none: then the
+    request is refused anyway, and the number of groups must not distinguish an absent object from an invisible one.
     """
     if not by_group:
         return ()

@@ -15,7 +15,7 @@ from gateway.access.tuples import PrincipalType
 from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.roles import roles
 
-#: Limit of the edges from a role to the outermost role that contains it. OpenFGA resolves 25 edges.
+#: Limit of the edges from a role to the outermost role that contains it. OpenFGA refuses to resolve more than 25.
 MAX_DEPTH = 10
 
 
