@@ -80,7 +80,7 @@ class Database:
 
     @property
     def engine(self) -> AsyncEngine:
-        """The engine, for migrations and tests."""
+        """Return the engine, for migrations and tests."""
         return self._engine
 
     @asynccontextmanager

@@ -71,7 +71,8 @@ async def record_gone(
 ) -> list[Pending]:
     """End the grants on a deleted object and enqueue its tuples for deletion.
 
-    `by` is the principal that deleted it, for the history. `record_principal_gone` handles the grants of a role.
+    `by` is the principal that deleted it, for the history. The grants that a deleted role holds are ended by
+    `record_principal_gone`.
     """
     keys = [TupleKey(parent, _EDGE_TO_PARENT.get(gone.type, "parent"), gone)]
     if gone.type in managed_access.FLAGGED:
